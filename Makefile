@@ -41,8 +41,8 @@ lint:
 
 soak:
 	@scripts/setup.sh dev
-	PANPAN_SOAK=1 $(BIN)/python -m pytest -q -n auto tests/crash tests/services/cassettes/test_shuffled_tools.py \
-		tests/tools/shell/analysis/test_odd_names_by_running.py
+	PANPAN_SOAK=1 $(BIN)/python -m pytest -q -n auto tests/crash tests/capabilities/cassettes/test_shuffled_tools.py \
+		tests/shell_analysis/test_odd_names_by_running.py
 
 bench:
 	@scripts/setup.sh dev

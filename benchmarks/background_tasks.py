@@ -6,9 +6,9 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from benchmarks.figure import Figure
-from panpan.services.background_tasks.background_tasks import BackgroundTasks
-from panpan.services.background_tasks.registry import Registry, TaskRecord
-from panpan.system.output_store import OutputStore
+from panpan.capabilities.background.background_tasks import BackgroundTasks
+from panpan.capabilities.background.registry import Registry, TaskRecord
+from panpan.system.files.output_store import OutputStore
 from panpan.types.messages import SystemReminder
 
 TITLE = "1,000 background tasks of one session"

@@ -6,11 +6,11 @@ from time import perf_counter
 import anyio
 
 from benchmarks.figure import Figure, ratio
+from panpan.capabilities.web.browser.browser import Browser
+from panpan.capabilities.web.browser.chromium import can_have_sandbox, find_chromium
+from panpan.capabilities.web.browser.running_chromium import Launch
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment, user_environment
-from panpan.tools.web.browser.browser import Browser
-from panpan.tools.web.browser.chromium import can_have_sandbox, find_chromium
-from panpan.tools.web.browser.running_chromium import Launch
 from tests.fakes.outside import PUBLIC, Network
 from tests.fakes.web_site import Answer, Site, served
 

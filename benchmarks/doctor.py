@@ -6,9 +6,9 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from benchmarks.figure import Figure
-from panpan.tools.environment.examine import examine
-from panpan.tools.environment.find_environment import find_environment
-from panpan.tools.environment.machine_root import MachineRoot
+from panpan.capabilities.environment.examine import examine
+from panpan.capabilities.environment.find_environment import find_environment
+from panpan.capabilities.environment.machine_root import MachineRoot
 from tests.fakes.machines import PROJECT, Machine
 
 TITLE = "one look at an environment of 300 packages"

@@ -13,14 +13,14 @@ import anyio
 
 from benchmarks.figure import Figure
 from panpan.core.hooks import ToolCall
-from panpan.services.permissions.gate import PermissionGate
-from panpan.services.permissions.rules.rules import RuleSource
-from panpan.system.output_store import OutputStore
-from panpan.system.paths import PathResolver
-from panpan.tools.registry import all_tools
-from panpan.tools.seen_files import SeenFiles
-from panpan.tools.shell.analysis.analyse import analysed_for
-from panpan.tools.tool import ToolContext
+from panpan.core.seen_files import SeenFiles
+from panpan.core.tool import ToolContext
+from panpan.permissions.gate import PermissionGate
+from panpan.permissions.rules.rules import RuleSource
+from panpan.shell_analysis.analyse import analysed_for
+from panpan.system.files.output_store import OutputStore
+from panpan.system.files.paths import PathResolver
+from panpan.tool_registry import all_tools
 
 TITLE = "the permission gate"
 

@@ -12,17 +12,17 @@ from time import perf_counter
 import anyio
 
 from benchmarks.figure import Figure
+from panpan.capabilities.files.edit import EditTool
+from panpan.capabilities.language_servers.edit_errors import EditErrors
+from panpan.capabilities.language_servers.language_servers import LanguageServers
 from panpan.config.settings import LanguageServersSettings
 from panpan.core.hooks import ToolCall
-from panpan.services.language_servers.edit_errors import EditErrors
-from panpan.services.language_servers.language_servers import LanguageServers
+from panpan.core.seen_files import SeenFiles
+from panpan.core.tool import ToolContext
 from panpan.system.environment import child_environment
-from panpan.system.output_store import OutputStore
-from panpan.system.paths import PathResolver
+from panpan.system.files.output_store import OutputStore
+from panpan.system.files.paths import PathResolver
 from panpan.system.sandbox.command_sandbox import CommandSandbox
-from panpan.tools.files.edit import EditTool
-from panpan.tools.seen_files import SeenFiles
-from panpan.tools.tool import ToolContext
 from panpan.types.tool import Output
 
 TITLE = "errors after an edit (ty, 300 files)"

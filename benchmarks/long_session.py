@@ -16,15 +16,15 @@ from pydantic import BaseModel
 
 from benchmarks.resident import rss_mb
 from panpan.core.conversation import Conversation
-from panpan.services.permissions.askers import NobodyToAsk
-from panpan.services.sessions.log import SessionLog
-from panpan.services.sessions.parts import ModelParts, SessionParts
-from panpan.services.sessions.recorder import Recorder
-from panpan.services.sessions.session import Session
-from panpan.system.output_store import OutputStore
-from panpan.system.paths import PathResolver
-from panpan.tools.seen_files import SeenFiles
-from panpan.tools.tool import Tool, ToolContext
+from panpan.core.seen_files import SeenFiles
+from panpan.core.tool import Tool, ToolContext
+from panpan.permissions.askers import NobodyToAsk
+from panpan.session.log import SessionLog
+from panpan.session.parts import ModelParts, SessionParts
+from panpan.session.recorder import Recorder
+from panpan.session.session import Session
+from panpan.system.files.output_store import OutputStore
+from panpan.system.files.paths import PathResolver
 from panpan.types.content import TextBlock, ToolUseBlock
 from panpan.types.events import BlockFinished, BlockStarted, ModelEvent, ReplyStarted, RoundEnded, TextDelta
 from panpan.types.llm import ModelRequest

@@ -12,9 +12,9 @@ from time import process_time
 
 from benchmarks.resident import rss_mb
 from panpan.core.conversation import Conversation
-from panpan.services.sessions.log import SessionLog
-from panpan.services.sessions.records import record_of
-from panpan.services.sessions.resuming import resumed
+from panpan.session.log import SessionLog
+from panpan.session.records import record_of
+from panpan.session.resuming import resumed
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 

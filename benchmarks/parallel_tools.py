@@ -10,12 +10,12 @@ import anyio
 from pydantic import BaseModel
 
 from benchmarks.figure import Figure
+from panpan.core.seen_files import SeenFiles
+from panpan.core.tool import Tool, ToolContext
 from panpan.core.tool_executor import ToolExecutor
-from panpan.services.permissions.askers import NobodyToAsk
-from panpan.system.output_store import OutputStore
-from panpan.system.paths import PathResolver
-from panpan.tools.seen_files import SeenFiles
-from panpan.tools.tool import Tool, ToolContext
+from panpan.permissions.askers import NobodyToAsk
+from panpan.system.files.output_store import OutputStore
+from panpan.system.files.paths import PathResolver
 from panpan.types.content import ToolUseBlock
 from panpan.types.messages import ToolResultMessage
 from panpan.types.tool import Output, ToolYield

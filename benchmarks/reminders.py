@@ -12,21 +12,21 @@ from time import perf_counter
 import anyio
 
 from benchmarks.figure import Figure
+from panpan.capabilities.compaction.context_nearly_full import ContextNearlyFull
+from panpan.capabilities.compaction.long_session import LongSession
+from panpan.capabilities.files.file_changed import MOST_FILES, FileChanged
+from panpan.capabilities.todos.todo import TodoDraft
+from panpan.capabilities.todos.todo_changed import TodoChanged
+from panpan.capabilities.todos.todo_forgotten import TodoForgotten
+from panpan.capabilities.todos.todo_write import TodoWriteTool
+from panpan.capabilities.todos.todos import Todos
 from panpan.config.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round
-from panpan.services.reminders.context_nearly_full import ContextNearlyFull
-from panpan.services.reminders.file_changed import MOST_FILES, FileChanged
-from panpan.services.reminders.long_session import LongSession
-from panpan.services.reminders.reminders import Reminders
-from panpan.services.reminders.todo_changed import TodoChanged
-from panpan.services.reminders.todo_forgotten import TodoForgotten
-from panpan.services.todos.todos import Todos
-from panpan.tools.planning.todo_write import TodoWriteTool
-from panpan.tools.seen_files import SeenFiles
+from panpan.core.seen_files import SeenFiles
+from panpan.session.reminders.reminders import Reminders
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, Usage, UserMessage
-from panpan.types.todo import TodoDraft
 
 TITLE = f"Reminders, with 1,000 messages and {MOST_FILES} files that were read"
 

@@ -11,13 +11,13 @@ import anyio
 
 from benchmarks.command import Bench, bench
 from benchmarks.figure import Figure, ratio
-from panpan.system.output_store import OutputStore
-from panpan.system.paths import PathResolver
+from panpan.capabilities.shell.bash import BashInput, BashTool
+from panpan.core.seen_files import SeenFiles
+from panpan.core.tool import ToolContext
+from panpan.system.files.output_store import OutputStore
+from panpan.system.files.paths import PathResolver
 from panpan.system.sandbox.choice import SandboxChoice, find_sandbox
 from panpan.system.sandbox.command_sandbox import CommandSandbox
-from panpan.tools.seen_files import SeenFiles
-from panpan.tools.shell.bash import BashInput, BashTool
-from panpan.tools.tool import ToolContext
 
 TITLE = "one command in the sandbox"
 

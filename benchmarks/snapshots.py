@@ -11,10 +11,10 @@ import anyio
 
 from benchmarks.figure import Figure
 from benchmarks.process import run
+from panpan.capabilities.snapshots.journal import SnapshotJournal
+from panpan.capabilities.snapshots.session_snapshots import Snapshots
+from panpan.capabilities.snapshots.workspace import SnapshotPlaces, WorkspaceSnapshots, trees_of
 from panpan.config.settings import SnapshotSettings
-from panpan.services.snapshots.journal import SnapshotJournal
-from panpan.services.snapshots.session_snapshots import Snapshots
-from panpan.services.snapshots.workspace import SnapshotPlaces, WorkspaceSnapshots, trees_of
 
 TITLE = "snapshots of 20,000 files"
 

@@ -14,9 +14,9 @@ import anyio
 from benchmarks.command import bench
 from benchmarks.figure import Figure
 from panpan.app import open_session
-from panpan.llm.client import LLMClient
-from panpan.services.sessions.parts import SubagentModel
-from panpan.tools.agents.task import TaskInput
+from panpan.capabilities.subagents.task import TaskInput
+from panpan.models.client import LLMClient
+from panpan.session.parts import SubagentModel
 from panpan.types.content import TextBlock
 from panpan.types.events import ModelEvent, ReplyStarted
 from panpan.types.llm import ModelRequest

@@ -7,11 +7,11 @@ import anyio
 import httpx2
 
 from benchmarks.figure import Figure, ratio
+from panpan.capabilities.web.fetching import fetched
+from panpan.capabilities.web.web_pages import WebPages, Wish
 from panpan.config.settings import WebSettings
-from panpan.system.url_guard import PlainUrl
 from panpan.system.web.guarded_client import GuardedClient
-from panpan.tools.web.fetching import fetched
-from panpan.tools.web.web_pages import WebPages, Wish
+from panpan.system.web.url_guard import PlainUrl
 from tests.fakes.outside import PUBLIC, Network
 from tests.fakes.web_site import Answer, Site, served
 

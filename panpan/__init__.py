@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from panpan.api import ask, ask_sync
     from panpan.app import open_session
     from panpan.errors import PanpanError
-    from panpan.services.sessions.session import Session
+    from panpan.session.session import Session
     from panpan.types.events import Event
 
 __all__ = ["Event", "PanpanError", "Session", "__version__", "ask", "ask_sync", "open_session"]
@@ -30,7 +30,7 @@ __getattr__ = loader(
     {
         "Event": "panpan.types.events",
         "PanpanError": "panpan.errors",
-        "Session": "panpan.services.sessions.session",
+        "Session": "panpan.session.session",
         "ask": "panpan.api",
         "ask_sync": "panpan.api",
         "open_session": "panpan.app",

@@ -10,7 +10,7 @@ import anyio
 
 from panpan.app import open_session
 from panpan.errors import ConfigError
-from panpan.ui.headless.face import TurnSummary
+from panpan.faces.headless.face import TurnSummary
 
 _log = logging.getLogger("panpan")
 

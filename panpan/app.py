@@ -12,44 +12,44 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from panpan.capabilities.background.background_tasks import BackgroundTasks
+from panpan.capabilities.guards.keys_in_results import provider_keys
+from panpan.capabilities.subagents.agent_log import agents_folder
+from panpan.capabilities.subagents.left_open import results_of_subagents
 from panpan.config.sources import Loaded
-from panpan.services.background_tasks.background_tasks import BackgroundTasks
-from panpan.services.budgets.timed_askers import timed_askers
-from panpan.services.budgets.turn_clock import TurnClock
-from panpan.services.keys_in_results import provider_keys
-from panpan.services.permissions.gate import PermissionGate
-from panpan.services.sessions.context import Caller, SessionContext, context_of
-from panpan.services.sessions.made_title import title_maker
-from panpan.services.sessions.models import PromptWishes
-from panpan.services.sessions.opening import (
+from panpan.permissions.gate import PermissionGate
+from panpan.session.budget.timed_askers import timed_askers
+from panpan.session.budget.turn_clock import TurnClock
+from panpan.session.context import Caller, SessionContext, context_of
+from panpan.session.made_title import title_maker
+from panpan.session.models import PromptWishes
+from panpan.session.opening import (
     OpenedLog,
     WhichSession,
     earlier_model,
     open_log,
     opening_prefix,
 )
-from panpan.services.sessions.parts import ModelParts, SessionParts
-from panpan.services.sessions.session import Session
-from panpan.services.sessions.setup import set_up
-from panpan.services.sessions.slash_commands import LoadedCommands
-from panpan.services.sessions.tap import Askers, Opening, Tap
-from panpan.services.sessions.unfinished import Outcome, UnfinishedCalls
-from panpan.services.subagents.agent_log import agents_folder
-from panpan.services.subagents.left_open import results_of_subagents
+from panpan.session.parts import ModelParts, SessionParts
+from panpan.session.session import Session
+from panpan.session.setup import set_up
+from panpan.session.slash_commands import LoadedCommands
+from panpan.session.tap import Askers, Opening, Tap
+from panpan.session.unfinished import Outcome, UnfinishedCalls
 from panpan.session_services import SessionServices
-from panpan.system.process_tree import ProcessTree
-from panpan.system.process_watch import process_watches
+from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.process_watch import process_watches
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.web.network import WebNetwork
+from panpan.types.asking import UserAsker
 from panpan.types.permission import Asker
 from panpan.types.plan import PlanAsker
-from panpan.types.user_questions import UserAsker
 from panpan.version import __version__
 
 UNATTENDED_ROUNDS = 50
 """Rounds of one turn where nobody watches, unless the settings say otherwise."""
 
-SLASH_COMMANDS = "panpan.ui.session_commands"
+SLASH_COMMANDS = "panpan.faces.session_commands"
 """The module that has them: what they show belongs to the faces, which are above this and never imported from here."""
 
 ATTENDED_ROUNDS = 10_000
@@ -124,7 +124,7 @@ async def open_session(
     setup = set_up(Path(cwd), env, overrides or {}, (), why_model=why_model, trusts_project=trusts_project)
     which = WhichSession(continues, resume, session, forks)
     if agent is not None and not which.is_there(setup.locations):  # one that goes on stays what it was begun as
-        from panpan.services.subagents.main_agent import main_agent
+        from panpan.capabilities.subagents.main_agent import main_agent
 
         main = main_agent(agent, setup, agents, warn=warn)
         why_model = f"the agent {agent} names it" if "model" in main.overrides else why_model
@@ -179,7 +179,7 @@ async def open_session(
 
 
 def _discard_fork(opened: OpenedLog) -> None:
-    from panpan.services.sessions.forking import discard_fork  # few sessions are copies
+    from panpan.session.forking import discard_fork  # few sessions are copies
 
     discard_fork(opened.log.path)
 

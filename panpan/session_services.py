@@ -11,69 +11,69 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from panpan.capabilities.background.background_tasks import BackgroundTasks
+from panpan.capabilities.background.left_running import survivors
+from panpan.capabilities.compaction.compactor import Compactor, plan_pin, todos_pin
+from panpan.capabilities.compaction.context_nearly_full import ContextNearlyFull
+from panpan.capabilities.compaction.long_session import LongSession
+from panpan.capabilities.compaction.make_room import MakeRoom
+from panpan.capabilities.files.file_changed import FileChanged
+from panpan.capabilities.guards.interrupt_notice import InterruptNotice
+from panpan.capabilities.guards.keys_in_results import KeysInResults, provider_keys
+from panpan.capabilities.guards.repeated_calls import RepeatedCalls
+from panpan.capabilities.guards.reply_limits import ReplyLimits
+from panpan.capabilities.guards.result_size import MAX_TEXT_CHARS, ResultSize
+from panpan.capabilities.guards.round_limit import RoundLimit
+from panpan.capabilities.plan_mode.enter_plan_mode import EnterPlanModeTool
+from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
+from panpan.capabilities.plan_mode.plan_mode import PlanMode
+from panpan.capabilities.project_context.collect import ContextPlaces
+from panpan.capabilities.project_context.nested_memory import NestedMemory
+from panpan.capabilities.project_context.session_start import SessionStart
+from panpan.capabilities.questions.ask_user import AskUserQuestionTool
+from panpan.capabilities.search.engine import find_ripgrep
+from panpan.capabilities.snapshots.journal import SnapshotJournal
+from panpan.capabilities.snapshots.session_snapshots import Snapshots
+from panpan.capabilities.snapshots.workspace import SnapshotPlaces
+from panpan.capabilities.subagents.agent_mentioned import AgentMentioned
+from panpan.capabilities.subagents.child import ChildFacts, Parent
+from panpan.capabilities.subagents.definitions.load import load_definitions
+from panpan.capabilities.subagents.host import Place, SubagentHost
+from panpan.capabilities.subagents.notices import GivenContext, PlanNotice, project_context
+from panpan.capabilities.subagents.runner import SubagentRunner
+from panpan.capabilities.subagents.snapshots_beside import SnapshotsBeside
+from panpan.capabilities.subagents.worktrees.merge_worktree import MergeWorktreeTool
+from panpan.capabilities.todos.todo_changed import TodoChanged
+from panpan.capabilities.todos.todo_forgotten import TodoForgotten
+from panpan.capabilities.todos.todos import Todos
+from panpan.capabilities.web.page_answers import PageAnswers
 from panpan.config.locations import snapshots_folder
 from panpan.config.settings_writer import RuleFile
 from panpan.core.hooks import Hook
-from panpan.services.background_tasks.background_tasks import BackgroundTasks
-from panpan.services.background_tasks.left_running import survivors
-from panpan.services.budgets.opening import count_earlier, session_budget
-from panpan.services.compaction.compactor import Compactor, plan_pin, todos_pin
-from panpan.services.compaction.make_room import MakeRoom
-from panpan.services.interrupt_notice import InterruptNotice
-from panpan.services.keys_in_results import KeysInResults, provider_keys
-from panpan.services.page_answers import PageAnswers
-from panpan.services.permissions.askers import AskerOfMode, NobodyToAsk, YesToAll
-from panpan.services.permissions.new_places import NewPlaces
-from panpan.services.permissions.opening import gate_of, workspace_paths
-from panpan.services.permissions.sandbox_questions import SandboxQuestions
-from panpan.services.plan_mode import PlanMode
-from panpan.services.project_context.collect import ContextPlaces
-from panpan.services.project_context.nested_memory import NestedMemory
-from panpan.services.project_context.session_start import SessionStart
-from panpan.services.reminders.agent_mentioned import AgentMentioned
-from panpan.services.reminders.budget_nearly_spent import BudgetNearlySpent
-from panpan.services.reminders.context_nearly_full import ContextNearlyFull
-from panpan.services.reminders.file_changed import FileChanged
-from panpan.services.reminders.long_session import LongSession
-from panpan.services.reminders.reminders import Reminders
-from panpan.services.reminders.todo_changed import TodoChanged
-from panpan.services.reminders.todo_forgotten import TodoForgotten
-from panpan.services.repeated_calls import RepeatedCalls
-from panpan.services.reply_limits import ReplyLimits
-from panpan.services.result_size import MAX_TEXT_CHARS, ResultSize
-from panpan.services.round_limit import RoundLimit
-from panpan.services.sessions.context import SessionContext
-from panpan.services.sessions.models import SessionModels
-from panpan.services.sessions.opening import opening_mode
-from panpan.services.sessions.records import permission_mode_record
-from panpan.services.sessions.setup import Setup
-from panpan.services.sessions.tap import Askers, Tap
-from panpan.services.snapshots.journal import SnapshotJournal
-from panpan.services.snapshots.session_snapshots import Snapshots
-from panpan.services.snapshots.workspace import SnapshotPlaces
-from panpan.services.steering import Steering
-from panpan.services.subagents.child import ChildFacts, Parent
-from panpan.services.subagents.definitions.load import load_definitions
-from panpan.services.subagents.host import Place, SubagentHost
-from panpan.services.subagents.notices import GivenContext, PlanNotice, project_context
-from panpan.services.subagents.runner import SubagentRunner
-from panpan.services.subagents.snapshots_beside import SnapshotsBeside
-from panpan.services.todos.todos import Todos
+from panpan.permissions.askers import AskerOfMode, NobodyToAsk, YesToAll
+from panpan.permissions.new_places import NewPlaces
+from panpan.permissions.opening import gate_of, workspace_paths
+from panpan.permissions.sandbox_questions import SandboxQuestions
+from panpan.session.budget.budget_nearly_spent import BudgetNearlySpent
+from panpan.session.budget.opening import count_earlier, session_budget
+from panpan.session.context import SessionContext
+from panpan.session.models import SessionModels
+from panpan.session.opening import opening_mode
+from panpan.session.records import permission_mode_record
+from panpan.session.reminders.reminders import Reminders
+from panpan.session.setup import Setup
+from panpan.session.steering import Steering
+from panpan.session.tap import Askers, Tap
 from panpan.session_tools import SessionTools
-from panpan.system.home import user_home
+from panpan.system.files.home import user_home
 from panpan.system.web.network import WebNetwork
-from panpan.tools.agents.merge_worktree import MergeWorktreeTool
-from panpan.tools.planning.ask_user import AskUserQuestionTool
-from panpan.tools.planning.enter_plan_mode import EnterPlanModeTool
-from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
-from panpan.tools.search.engine import find_ripgrep
 from panpan.types.messages import AssistantMessage, Message
 from panpan.types.permission import Asker, PermissionMode
 from panpan.version import __version__
 
 if TYPE_CHECKING:
-    from panpan.services.subagents.worktrees.worktree_merges import WorktreeMerges
-    from panpan.services.subagents.worktrees.worktrees import Worktrees
+    from panpan.capabilities.subagents.worktrees.worktree_merges import WorktreeMerges
+    from panpan.capabilities.subagents.worktrees.worktrees import Worktrees
 
 
 class SessionServices:
@@ -243,7 +243,7 @@ class SessionServices:
         self._context.conversation.replies_beside.append(reply)
 
     def _worktrees(self) -> "Worktrees":
-        from panpan.services.subagents.worktrees.worktrees import Worktrees  # most sessions make none
+        from panpan.capabilities.subagents.worktrees.worktrees import Worktrees  # most sessions make none
 
         cwd, locations = self._context.setup.cwd, self._context.setup.locations
         worktrees = Worktrees(cwd, folder=locations.worktrees_folder, kept=snapshots_folder(locations.home, cwd))
@@ -252,7 +252,7 @@ class SessionServices:
 
     def worktree_merges(self) -> "WorktreeMerges":
         """Return what merges the worktrees of subagents."""
-        from panpan.services.subagents.worktrees.worktree_merges import WorktreeMerges
+        from panpan.capabilities.subagents.worktrees.worktree_merges import WorktreeMerges
 
         return WorktreeMerges(self.subagent_host.worktrees, self.subagent_host.running.__contains__)
 
@@ -275,7 +275,7 @@ class SessionServices:
             self._warn(line)
 
     async def _waiting_line(self, agent_ids: Sequence[str]) -> str:
-        from panpan.services.subagents.waiting_worktrees import waiting_line
+        from panpan.capabilities.subagents.worktrees.waiting_worktrees import waiting_line
 
         return await to_thread.run_sync(waiting_line, agent_ids, self.subagent_host.place) if agent_ids else ""
 

@@ -9,35 +9,35 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from panpan.capabilities.datasets.data_setup import data_setup_of
+from panpan.capabilities.guards.keys_in_results import without_provider_keys
+from panpan.capabilities.language_servers.code_queries import CodeQueries
+from panpan.capabilities.language_servers.edit_errors import EditErrors
+from panpan.capabilities.language_servers.language_servers import LanguageServers
+from panpan.capabilities.language_servers.lsp import LspTool
+from panpan.capabilities.packages.offered import tools_without_use
+from panpan.capabilities.packages.package_tool import PackageSetup
+from panpan.capabilities.web.browser.browser import Browser
+from panpan.capabilities.web.browser.opening import browser_of
+from panpan.capabilities.web.closed_hosts import without_closed_hosts
+from panpan.capabilities.web.domain_lists import DomainLists
+from panpan.capabilities.web.page_answers import PageAnswers
+from panpan.capabilities.web.search.choice import NoEngine, searcher_of
+from panpan.capabilities.web.web_pages import WebPages
+from panpan.capabilities.web.web_search import WebSearchTool
 from panpan.core.hooks import Hook
-from panpan.services.keys_in_results import without_provider_keys
-from panpan.services.language_servers.code_queries import CodeQueries
-from panpan.services.language_servers.edit_errors import EditErrors
-from panpan.services.language_servers.language_servers import LanguageServers
-from panpan.services.page_answers import PageAnswers
-from panpan.services.permissions.gate import PermissionGate
-from panpan.services.sessions.setup import Setup
-from panpan.system.canonical import canonical_path
+from panpan.core.tool import Tool
+from panpan.permissions.gate import PermissionGate
+from panpan.session.setup import Setup
+from panpan.shell_analysis.safe_path import without_workspace
 from panpan.system.environment import child_environment
-from panpan.system.paths import PathResolver
+from panpan.system.files.canonical import canonical_path
+from panpan.system.files.paths import PathResolver
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.system.web.network import WebNetwork
-from panpan.tools.code.lsp import LspTool
-from panpan.tools.data.data_setup import data_setup_of
-from panpan.tools.packages.offered import tools_without_use
-from panpan.tools.packages.package_tool import PackageSetup
-from panpan.tools.registry import all_tools
-from panpan.tools.shell.safe_path import without_workspace
-from panpan.tools.tool import Tool
-from panpan.tools.web.browser.browser import Browser
-from panpan.tools.web.browser.opening import browser_of
-from panpan.tools.web.closed_hosts import without_closed_hosts
-from panpan.tools.web.domain_lists import DomainLists
-from panpan.tools.web.search.choice import NoEngine, searcher_of
-from panpan.tools.web.web_pages import WebPages
-from panpan.tools.web.web_search import WebSearchTool
-from panpan.types.user_questions import UserAsker
+from panpan.tool_registry import all_tools
+from panpan.types.asking import UserAsker
 
 
 class SessionTools:

@@ -15,11 +15,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from panpan.capabilities.cassettes.cassette import CassetteProvider
+from panpan.capabilities.cassettes.cassette_file import read_tape
+from panpan.capabilities.cassettes.recording import Recording
 from panpan.cli.demo_command import CASSETTE, TAPE_PROMPT
 from panpan.cli.demo_scene import HOME, Scene, show
-from panpan.llm.cassette_file import read_tape
-from panpan.llm.providers.cassette import CassetteProvider
-from panpan.services.cassettes.recording import Recording
 from panpan.types.llm import Provider
 
 ROOT = Path(__file__).parents[1]

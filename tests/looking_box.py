@@ -18,9 +18,9 @@ from pathlib import Path
 
 import anyio
 
-from panpan.system.paths import PathResolver
-from panpan.tools.shell.analysis.facts import LineFacts
-from panpan.tools.shell.read_only_environment import read_only_environment
+from panpan.capabilities.shell.read_only_environment import read_only_environment
+from panpan.shell_analysis.facts import LineFacts
+from panpan.system.files.paths import PathResolver
 
 _HELPERS = (
     "core.fsmonitor", "core.pager", "core.editor", "core.sshCommand", "core.alternateRefsCommand", "diff.external",

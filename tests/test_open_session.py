@@ -14,11 +14,11 @@ import pytest
 
 from panpan.app import open_session
 from panpan.errors import BudgetError, ConfigError, UnfinishedCallError
-from panpan.services.sessions.session import Session
-from panpan.system.process_watch import end_what_multiplies
+from panpan.session.session import Session
+from panpan.system.processes.process_watch import end_what_multiplies
+from panpan.types.asking import UserAnswer, UserQuestion
 from panpan.types.events import Event, PermissionDecided
 from panpan.types.messages import AssistantMessage, ToolResultMessage
-from panpan.types.user_questions import UserAnswer, UserQuestion
 
 CALL = 'tool_use = [{ name = "Bash", input = { command = "touch made" } }]'
 QUESTION = {

@@ -12,33 +12,33 @@ import panpan
 PACKAGE = Path(panpan.__file__).parent
 
 STARTERS = {
-    "system/child.py": "the process runner",
-    "system/detached.py": "commands in the background, which hang on nothing of panpan's",
-    "system/watchdog.py": "the shell that ends what is left when panpan is killed",
-    "system/process_table.py": "ps, where there is no /proc; the process runner asks it what to end",
+    "system/processes/child.py": "the process runner",
+    "system/processes/detached.py": "commands in the background, which hang on nothing of panpan's",
+    "system/processes/watchdog.py": "the shell that ends what is left when panpan is killed",
+    "system/processes/process_table.py": "ps, where there is no /proc; the process runner asks it what to end",
     "system/sandbox/landlock_launcher.py": "becomes the command that the process runner has started",
     "system/sandbox/proxy_launcher.py": "becomes the command that the process runner has started",
-    "llm/embedded/server.py": "the server of the embedded model, which is told what to do through its input",
-    "ui/repl/foreground.py": "editors and pagers, which have the terminal",
-    "ui/repl/clipboard_paste.py": "programs that print the clipboard into a file",
+    "capabilities/local_model/server.py": "the server of the embedded model, told what to do through its input",
+    "faces/terminal/screen/foreground.py": "editors and pagers, which have the terminal",
+    "faces/terminal/input/clipboard_paste.py": "programs that print the clipboard into a file",
 }
 """Modules that may start programs, and why."""
 
 NAMES_GIT = {
-    "system/git.py": "the git runner",
-    "cli/doctor_command.py": "looks whether it is installed, and asks for its version in /",
-    "services/permissions/rules/command_parts.py": "knows it by its name in commands that somebody else wrote",
-    "services/permissions/reach/folder_walk.py": "knows the folder with its list of what is left out",
-    "services/permissions/rules/matching.py": "knows it by its name in commands that somebody else wrote",
-    "system/git_environment.py": "knows the folder with the user's settings",
-    "services/permissions/sandbox_bounds.py": "knows it by its name in commands that somebody else wrote",
-    "services/permissions/reach/takings.py": "knows it by its name in commands that somebody else wrote",
-    "system/protected.py": "knows the folder with its settings",
-    "tools/environment/project/poetry_versions.py": "knows it as a key of what somebody else wrote",
-    "tools/shell/sandbox_flags.py": "knows it by its name in commands that somebody else wrote",
-    "tools/shell/analysis/gathering.py": "knows it by its name in commands that somebody else wrote",
-    "tools/shell/analysis/judge.py": "knows it by its name in commands that somebody else wrote",
-    "tools/shell/analysis/listings.py": "knows it by its name in commands that somebody else wrote",
+    "system/git/git.py": "the git runner",
+    "cli/doctor/doctor_command.py": "looks whether it is installed, and asks for its version in /",
+    "permissions/rules/command_parts.py": "knows it by its name in commands that somebody else wrote",
+    "permissions/reach/folder_walk.py": "knows the folder with its list of what is left out",
+    "permissions/rules/matching.py": "knows it by its name in commands that somebody else wrote",
+    "system/git/git_environment.py": "knows the folder with the user's settings",
+    "permissions/sandbox_bounds.py": "knows it by its name in commands that somebody else wrote",
+    "permissions/reach/takings.py": "knows it by its name in commands that somebody else wrote",
+    "system/files/protected.py": "knows the folder with its settings",
+    "capabilities/environment/project/poetry_versions.py": "knows it as a key of what somebody else wrote",
+    "capabilities/shell/sandbox_flags.py": "knows it by its name in commands that somebody else wrote",
+    "shell_analysis/gathering.py": "knows it by its name in commands that somebody else wrote",
+    "shell_analysis/judge.py": "knows it by its name in commands that somebody else wrote",
+    "shell_analysis/listings.py": "knows it by its name in commands that somebody else wrote",
 }
 
 _WORDS_OF_STARTERS = re.compile(

@@ -13,15 +13,15 @@ from contextlib import aclosing
 from pathlib import Path
 
 from panpan.app import open_session
-from panpan.services.cassettes.recorded_session import read_session
-from panpan.services.cassettes.recording import Recording
-from panpan.services.cassettes.replay import Replay, at_once
-from panpan.services.cassettes.replaying import nothing, play, replay_session
+from panpan.capabilities.cassettes.recorded_session import read_session
+from panpan.capabilities.cassettes.recording import Recording
+from panpan.capabilities.cassettes.replay import Replay, at_once
+from panpan.capabilities.cassettes.replaying import nothing, play, replay_session
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from tests.capabilities.packages.conftest import make_environment, pip_files, write_wheel
 from tests.fakes.file_server import Files
 from tests.fakes.outside import PUBLIC, Network, serving
-from tests.tools.packages.conftest import make_environment, pip_files, write_wheel
 
 __all__ = ["pip_files"]  # a fixture
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import panpan
-from panpan.tools.registry import all_tools
+from panpan.tool_registry import all_tools
 
 PACKAGE = Path(panpan.__file__).parent
 SCOPES = {
@@ -147,7 +147,7 @@ def test_every_module_says_what_it_is_for() -> None:
 
 
 def test_faces_reach_no_log_through_the_parts_of_a_session() -> None:
-    faces = (PACKAGE / "ui").rglob("*.py")
+    faces = (PACKAGE / "faces").rglob("*.py")
 
     assert [path.name for path in faces if "parts.log" in path.read_text(encoding="utf-8")] == []
 
@@ -156,43 +156,44 @@ TOOL_FOLDERS = {tool.name: Path(*type(tool).__module__.split(".")[1:-1]).as_posi
 """The folder of each tool, by its name."""
 
 RULE_WORDS = ("Read", "Edit", "Bash", "WebFetch", "Agent", "Skill")
-"""Words that the user writes rules with; `services/permissions/rules/` reads them."""
+"""Words that the user writes rules with; `permissions/rules/` reads them."""
 
 PROGRAMS = ("pip", "uv", "conda", "pixi")
 """Names of programs and of kinds of environments, too; as such they may stand in `PROGRAM_PLACES`."""
 
 PROGRAM_PLACES = (
-    "llm/embedded/pip_download.py",
-    "services/permissions/rules/command_parts.py",
+    "capabilities/local_model/pip_download.py",
+    "permissions/rules/command_parts.py",
+    "shell_analysis",
     "system",
-    "tools/environment",
-    "tools/packages",
-    "tools/shell",
+    "capabilities/environment",
+    "capabilities/packages",
+    "capabilities/shell",
 )
 
 NAMED_ELSEWHERE: Mapping[str, str] = {
-    "llm/embedded/after_result.py": "Bash Edit Rename Write",
-    "llm/embedded/begun_calls.py": "Edit Read",
-    "llm/embedded/half_renames.py": "Rename",
-    "llm/embedded/lost_blanks.py": "Edit",
-    "llm/embedded/plain_sed.py": "Bash Edit",
-    "llm/embedded/said_direction.py": "Edit Rename",
-    "llm/embedded/unread_files.py": "Edit Read Write",
-    "services/compaction/computed_record.py": "Bash Read",
-    "services/compaction/stale_output.py": "Glob Grep LS Read",
-    "services/permissions/rules/rules.py": (
+    "capabilities/local_model/after_result.py": "Bash Edit Rename Write",
+    "capabilities/local_model/begun_calls.py": "Edit Read",
+    "capabilities/local_model/half_renames.py": "Rename",
+    "capabilities/local_model/lost_blanks.py": "Edit",
+    "capabilities/local_model/plain_sed.py": "Bash Edit",
+    "capabilities/local_model/said_direction.py": "Edit Rename",
+    "capabilities/local_model/unread_files.py": "Edit Read Write",
+    "capabilities/compaction/computed_record.py": "Bash Read",
+    "capabilities/compaction/stale_output.py": "Glob Grep LS Read",
+    "permissions/rules/rules.py": (
         "AskUserQuestion DatasetDownload EnterPlanMode EnvDoctor ExitPlanMode Glob Grep LS LSP MergeWorktree "
         "MultiEdit NotebookEdit Patch ReadHistory Rename Task TaskOutput TaskStop TodoWrite WebSearch Write "
         "conda pip pixi uv"
     ),
-    "services/subagents/definitions/gemini.py": (
+    "capabilities/subagents/definitions/gemini.py": (
         "Bash Edit Glob Grep LS MultiEdit Read TodoWrite WebFetch WebSearch Write"
     ),
-    "services/subagents/definitions/opencode.py": (
-        "Bash Edit Glob Grep LS LSP MultiEdit NotebookEdit Patch Read Rename Task TodoWrite WebFetch WebSearch Write"
+    "capabilities/subagents/definitions/opencode.py": (
+        "Bash Edit Glob Grep LS LSP MultiEdit NotebookEdit Patch Read Rename TodoWrite WebFetch WebSearch Write"
     ),
-    "services/subagents/definitions/tool_names.py": "Task TaskOutput TaskStop",
-    "ui/repl/rendering/todos.py": "TodoWrite",
+    "capabilities/subagents/definitions/tool_names.py": "TaskOutput TaskStop",
+    "faces/terminal/rendering/todos.py": "TodoWrite",
 }
 """Modules that name tools of other folders. The list may only get shorter.
 
@@ -209,7 +210,7 @@ def tools_named(path: str, text: str) -> set[str]:
         text: What is in it.
     """
     wanted = {name for name, folder in TOOL_FOLDERS.items() if not _lies_in(path, (folder,))}
-    if _lies_in(path, ("services/permissions/rules",)):
+    if _lies_in(path, ("permissions/rules",)):
         wanted -= set(RULE_WORDS)
     if _lies_in(path, PROGRAM_PLACES):
         wanted -= set(PROGRAMS)
@@ -247,11 +248,11 @@ def test_tools_are_named_in_their_folders_alone() -> None:
         ("core/x.py", "match name:\n case 'Read': ...", {"Read"}),
         ("core/x.py", "def f(tool: str = 'Bash') -> None: ...", {"Bash"}),
         ("core/x.py", "x = f'{name}Read', 'read', 'Read the file', Read", set()),
-        ("tools/files/edit.py", "names = {'Read', 'LS'}", {"LS"}),
-        ("services/permissions/rules/x.py", "names = {'Read', 'LS'}", {"LS"}),
-        ("services/permissions/gate.py", "if rule.tool == 'Read': ...", {"Read"}),
-        ("tools/shell/x.py", "run('pip', 'Read')", {"Read"}),
-        ("services/x.py", "run('pip')", {"pip"}),
+        ("capabilities/files/edit.py", "names = {'Read', 'LS'}", {"LS"}),
+        ("permissions/rules/x.py", "names = {'Read', 'LS'}", {"LS"}),
+        ("permissions/gate.py", "if rule.tool == 'Read': ...", {"Read"}),
+        ("capabilities/shell/x.py", "run('pip', 'Read')", {"Read"}),
+        ("session/x.py", "run('pip')", {"pip"}),
     ],
 )
 def test_tools_named_finds_whole_strings(path: str, text: str, names: set[str]) -> None:
@@ -274,7 +275,7 @@ def test_the_first_screen_waits_for_nothing_that_it_does_not_need() -> None:
     import sys
 
     code = "import panpan.cli.repl_command, sys; print(sorted(set(sys.modules) & set(sys.argv[1:])))"
-    of_sessions = ["panpan.app", "panpan.types.messages", "panpan.config.settings", "panpan.services.sessions.session"]
+    of_sessions = ["panpan.app", "panpan.types.messages", "panpan.config.settings", "panpan.session.session"]
     heavy = ["pydantic", "anthropic", "openai", "markdown_it", "pygments", "httpx2", *of_sessions]
     loaded = subprocess.run([sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True)
 

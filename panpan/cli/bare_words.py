@@ -59,7 +59,7 @@ def refuse_bare_word(ctx: click.Context, group: click.Group, given: Sequence[str
 
 def _command_lines(ctx: click.Context, group: click.Group, with_prompt: str) -> Mapping[str, Sequence[str]]:
     """Return by name the command lines that run a command, a command of a group, or a slash command of that name."""
-    from panpan.ui.repl.commands.registry import all_commands
+    from panpan.faces.terminal.commands.registry import all_commands
 
     lines: dict[str, list[str]] = {}
     for name in group.list_commands(ctx):

@@ -11,10 +11,10 @@ from typing import Any
 import click
 from pydantic import SecretStr
 
-from panpan.cli.chosen_folder import chosen_folder
-from panpan.cli.command_group import CommandGroup
 from panpan.cli.options import RUN_OPTIONS, overrides_of
-from panpan.cli.trust_text import summary
+from panpan.cli.trust.trust_text import summary
+from panpan.cli_kit.chosen_folder import chosen_folder
+from panpan.cli_kit.command_group import CommandGroup
 from panpan.config.keys import KeyPath, dotted, flatten, quoted, shown
 from panpan.config.locations import Locations
 from panpan.config.settings import MERGED_LISTS
@@ -53,7 +53,7 @@ def show(ctx: click.Context, show_origin: bool, cwd: Path | None) -> None:
 
 def chosen_model_line(loaded: Loaded, env: Mapping[str, str]) -> str:
     """Return a comment that says which model these settings lead to and why; nothing is sent to find out."""
-    from panpan.llm.factory import resolve_from
+    from panpan.models.factory import resolve_from
 
     try:
         return f"# panpan would ask {shown(resolve_from(loaded, env).reason)}"

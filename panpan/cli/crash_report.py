@@ -14,8 +14,8 @@ from pathlib import Path
 
 from panpan.config.keys import shown
 from panpan.config.locations import CRASH_FOLDER
-from panpan.system.private import make_private_folder, open_private_file
-from panpan.system.redact import Redactor
+from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.system.text.redact import Redactor
 from panpan.version import __version__
 
 _MAX_CHARS = 200_000

@@ -12,11 +12,11 @@ from typing import Any, BinaryIO, TypeAlias
 
 import click
 
-from panpan.cli.command_group import CommandGroup
-from panpan.cli.folder_gate import gate_of_folder, settings_of_folder
+from panpan.cli_kit.command_group import CommandGroup
 from panpan.errors import PanpanError, ToolError
-from panpan.services.permissions.opening import FolderGate
-from panpan.system.url_guard import PrivateHosts, guard_url
+from panpan.permissions.folder_gate import gate_of_folder, settings_of_folder
+from panpan.permissions.opening import FolderGate
+from panpan.system.web.url_guard import PrivateHosts, guard_url
 from panpan.types.permission import is_permission_mode
 
 MAX_ROW_BYTES = 1_000_000

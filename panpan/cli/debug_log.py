@@ -18,8 +18,8 @@ from typing import Any
 from panpan.config.known_secrets import secrets_of_run
 from panpan.config.locations import Locations
 from panpan.errors import ConfigError
-from panpan.system.private import make_private_folder, open_private_file
-from panpan.system.redact import Redactor
+from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.system.text.redact import Redactor
 
 _MAX_TEXT_CHARS = 20_000
 """Of one text in a record; what is longer is cut with a note."""

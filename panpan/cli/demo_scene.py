@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
+from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.environment import VARIABLES
 from panpan.types.dataclass import dataclass
-from panpan.ui.stdout import StdoutWriter
 
 if TYPE_CHECKING:
-    from panpan.services.sessions.tap import Tap
+    from panpan.session.tap import Tap
 
 HOME = "home"
 """The panpan home of a demo, in its own folder."""
@@ -82,7 +82,7 @@ def copy_project(scratch: Path, changes: Mapping[str, str]) -> Path:
 
 def check(project: Path, fault: Callable[[Path], str] = lambda _: "") -> int:
     """Look at the project without the model, run its tests once more, and say what came out."""
-    from panpan.system.process import capture
+    from panpan.system.processes.process import capture
 
     tests = anyio.run(partial(capture, [sys.executable, "-m", "unittest"], cwd=project, timeout_s=CHECK_TIMEOUT_S))
     verdict = tests.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no output"]
@@ -96,8 +96,8 @@ def check(project: Path, fault: Callable[[Path], str] = lambda _: "") -> int:
 async def _play(scene: Scene, project: Path, home: Path, out: StdoutWriter, tap: "Tap | None") -> bool:
     """Play the turns, and return whether the model ran the project's tests in one of them."""
     from panpan.app import open_session
+    from panpan.faces.plain.line_face import LineFace
     from panpan.types.events import ToolStarted
-    from panpan.ui.line_face import LineFace
 
     has_colour = out.is_terminal and "NO_COLOR" not in os.environ
     face = LineFace(out, has_colour=has_colour)

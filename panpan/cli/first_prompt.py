@@ -1,9 +1,9 @@
 """`panpan "fix the test"` on a terminal: the interactive loop, which finds that prompt typed already."""
 
-from panpan.system.terminal_text import clean_for_terminal
-from panpan.ui.line_reader import LineReader
-from panpan.ui.stdin import StdinReader
-from panpan.ui.stdout import StdoutWriter
+from panpan.cli_kit.stdout import StdoutWriter
+from panpan.faces.plain.line_reader import LineReader
+from panpan.faces.stdin import StdinReader
+from panpan.system.text.terminal_text import clean_for_terminal
 
 
 class FirstPrompt(LineReader):

@@ -6,14 +6,14 @@ from contextlib import suppress
 
 import click
 
-from panpan.cli.failures import say
 from panpan.cli.options import Options
 from panpan.cli.session_opening import session_of
+from panpan.cli_kit.failures import say
+from panpan.cli_kit.stdout import StdoutWriter
 from panpan.errors import PanpanError
-from panpan.services.sessions.session import Session
-from panpan.ui.headless.face import HeadlessFace
-from panpan.ui.stdin import StdinReader
-from panpan.ui.stdout import StdoutWriter
+from panpan.faces.headless.face import HeadlessFace
+from panpan.faces.stdin import StdinReader
+from panpan.session.session import Session
 
 
 async def run_headless_for(options: Options, out: StdoutWriter) -> int:
@@ -22,8 +22,8 @@ async def run_headless_for(options: Options, out: StdoutWriter) -> int:
     Raises:
         PanpanError: The session could not be opened, or the output not be written.
     """
-    from panpan.ui.headless.prompts import Prompt, prompt_of_text, prompts_of_json_lines
-    from panpan.ui.headless.run import run_headless
+    from panpan.faces.headless.prompts import Prompt, prompt_of_text, prompts_of_json_lines
+    from panpan.faces.headless.run import run_headless
 
     async def one_prompt() -> AsyncGenerator[Prompt, None]:
         has_pipe = not sys.stdin.isatty()
@@ -36,7 +36,7 @@ async def run_headless_for(options: Options, out: StdoutWriter) -> int:
 
     async def failed_start(error: PanpanError) -> None:
         if options["output_format"] != "text":
-            from panpan.ui.headless.json_faces import show_failed_start
+            from panpan.faces.headless.json_faces import show_failed_start
 
             await show_failed_start(out, error)
 
@@ -54,11 +54,11 @@ async def run_headless_for(options: Options, out: StdoutWriter) -> int:
 
 def _face(options: Options, session: Session, out: StdoutWriter) -> HeadlessFace:
     if options["output_format"] == "json":
-        from panpan.ui.headless.json_faces import JsonFace
+        from panpan.faces.headless.json_faces import JsonFace
 
         return JsonFace(out, session.info.id)
     if options["output_format"] == "stream-json":
-        from panpan.ui.headless.json_faces import StreamJsonFace
+        from panpan.faces.headless.json_faces import StreamJsonFace
 
         return StreamJsonFace(
             out,
@@ -66,7 +66,7 @@ def _face(options: Options, session: Session, out: StdoutWriter) -> HeadlessFace
             has_partial_messages=options["include_partial_messages"],
             commands=session.parts.commands.names,
         )
-    from panpan.ui.headless.text import TextFace
+    from panpan.faces.headless.text import TextFace
 
     shows_progress = options["verbose"] or (sys.stderr.isatty() and not options["quiet"])
     return TextFace(out, _note if shows_progress else None)

@@ -6,18 +6,18 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from panpan.cli.failures import say
 from panpan.cli.first_prompt import FirstPrompt
 from panpan.cli.options import Options
 from panpan.cli.session_opening import session_of
+from panpan.cli_kit.failures import say
+from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.locations import Locations
-from panpan.services.sessions.session import Session
-from panpan.ui.line_asker import LineAsker, YesOrNo
-from panpan.ui.line_loop import run_line_loop
-from panpan.ui.line_reader import LineReader
-from panpan.ui.session_change import SessionChange
-from panpan.ui.stdin import StdinReader
-from panpan.ui.stdout import StdoutWriter
+from panpan.faces.plain.line_asker import LineAsker, YesOrNo
+from panpan.faces.plain.line_loop import run_line_loop
+from panpan.faces.plain.line_reader import LineReader
+from panpan.faces.session_change import SessionChange
+from panpan.faces.stdin import StdinReader
+from panpan.session.session import Session
 
 
 async def run_line_loop_for(options: Options, out: StdoutWriter) -> int:

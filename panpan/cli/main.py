@@ -18,21 +18,24 @@ from panpan.cli.start import EXIT_INTERRUPTED, leave_at_interrupt
 from panpan.version import __version__
 
 COMMANDS = {
-    "agents": ("panpan.cli.agents_command", "List, show, make and check the kinds of subagents."),
+    "agents": (
+        "panpan.capabilities.subagents.cli_agents_command",
+        "List, show, make and check the kinds of subagents.",
+    ),
     "config": ("panpan.cli.config_command", "Show the settings and where they come from."),
     "debug": ("panpan.cli.debug_command", "Ask the gate and the URL guard what they would decide."),
     "demo": ("panpan.cli.demo_command", "See panpan fix a bug, with no key and no network."),
-    "doctor": ("panpan.cli.doctor_command", "Check what panpan finds on this machine."),
-    "env": ("panpan.cli.env_command", "Say in which layer a Python environment is broken."),
-    "fork": ("panpan.cli.fork_command", "Go on from a recorded conversation with another model."),
-    "local": ("panpan.cli.local_command", "Run a small model on this machine, with no key."),
-    "permissions": ("panpan.cli.permissions_command", "Show, explain and test the permission rules."),
-    "record": ("panpan.cli.record_command", "Record a session into a cassette."),
-    "replay": ("panpan.cli.replay_command", "Play a cassette again, and say what differs."),
+    "doctor": ("panpan.cli.doctor.doctor_command", "Check what panpan finds on this machine."),
+    "env": ("panpan.capabilities.environment.env_command", "Say in which layer a Python environment is broken."),
+    "fork": ("panpan.capabilities.cassettes.fork_command", "Go on from a recorded conversation with another model."),
+    "local": ("panpan.capabilities.local_model.local_command", "Run a small model on this machine, with no key."),
+    "permissions": ("panpan.permissions.permissions_command", "Show, explain and test the permission rules."),
+    "record": ("panpan.capabilities.cassettes.record_command", "Record a session into a cassette."),
+    "replay": ("panpan.capabilities.cassettes.replay_command", "Play a cassette again, and say what differs."),
     "sessions": ("panpan.cli.sessions_command", "List, search, show, export, import and mend sessions."),
-    "trust": ("panpan.cli.trust_command", "Say which projects' own settings are believed."),
-    "undo": ("panpan.cli.undo_command", "Take back what the last turn changed, or do it again."),
-    "web": ("panpan.cli.web_command", "Log in to web sites for the browser, and out again."),
+    "trust": ("panpan.cli.trust.trust_command", "Say which projects' own settings are believed."),
+    "undo": ("panpan.capabilities.snapshots.undo_command", "Take back what the last turn changed, or do it again."),
+    "web": ("panpan.capabilities.web.browser.web_command", "Log in to web sites for the browser, and out again."),
 }
 """Subcommands by name: the module that has `command`, and its line in the help."""
 
@@ -138,7 +141,7 @@ def main() -> NoReturn:
     try:
         code = _run()
     except Exception as error:
-        from panpan.cli.failures import report_failure
+        from panpan.cli_kit.failures import report_failure
 
         code = report_failure(error, had_terminal=had_terminal)
     leave_at_interrupt()  # nothing is left to be ended in good order

@@ -238,7 +238,7 @@ def overrides_of(options: Options) -> dict[str, Any]:
         click.UsageError: `--allow-network` names no host.
     """
     from panpan.config.sources import Names
-    from panpan.services.permissions.rules.rules import split_rules
+    from panpan.permissions.rules.rules import split_rules
 
     overrides = {key: options[name] for name, key in SETTING_BY_OPTION.items()}
     overrides["additional_directories"] = tuple(map(_from_here, overrides["additional_directories"]))

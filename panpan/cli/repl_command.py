@@ -7,8 +7,8 @@ import os
 
 from panpan.cli.options import PICKS_SESSION, Options
 from panpan.config.ui_look import UiLook
-from panpan.ui.repl.desk import Desk
-from panpan.ui.repl.run import ReplSetup, SessionsOnDesk, run_repl
+from panpan.faces.terminal.desk import Desk
+from panpan.faces.terminal.run import ReplSetup, SessionsOnDesk, run_repl
 
 
 async def run_repl_for(options: Options, look: UiLook) -> int:

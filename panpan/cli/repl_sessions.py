@@ -8,18 +8,18 @@ from typing import Any
 
 from panpan.cli.options import Options
 from panpan.cli.session_opening import session_of
+from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.known_secrets import secrets_of_run
 from panpan.config.locations import Locations
-from panpan.services.sessions.session import Session
-from panpan.system.redact import Redactor
-from panpan.ui.line_asker import YesOrNo
-from panpan.ui.line_reader import LineReader
-from panpan.ui.repl.asking import Asking
-from panpan.ui.repl.commands.registry import all_commands
-from panpan.ui.repl.desk import Desk
-from panpan.ui.repl.sessions import Sessions
-from panpan.ui.stdin import StdinReader
-from panpan.ui.stdout import StdoutWriter
+from panpan.faces.plain.line_asker import YesOrNo
+from panpan.faces.plain.line_reader import LineReader
+from panpan.faces.stdin import StdinReader
+from panpan.faces.terminal.commands.registry import all_commands
+from panpan.faces.terminal.desk import Desk
+from panpan.faces.terminal.dialogs.asking import Asking
+from panpan.faces.terminal.sessions import Sessions
+from panpan.session.session import Session
+from panpan.system.text.redact import Redactor
 
 
 def sessions_for(options: Options, desk: Desk) -> Sessions:

@@ -12,12 +12,12 @@ from pathlib import Path
 import anyio
 import click
 
-from panpan.cli.failures import say
 from panpan.cli.options import Options, check_options, given_look, overrides_of, require_session_id
 from panpan.cli.start import PARENT
+from panpan.cli_kit.failures import say
+from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.ui_look import UiLook, read_ui_look
 from panpan.errors import ConfigError
-from panpan.ui.stdout import StdoutWriter
 
 
 def run(options: Options) -> int:
@@ -29,7 +29,7 @@ def run(options: Options) -> int:
     """
     check_options(options)
     if options["end_with_parent"]:
-        from panpan.system.parent_watch import end_with_parent
+        from panpan.system.processes.parent_watch import end_with_parent
 
         end_with_parent(PARENT)
     out = StdoutWriter(sys.stdout)

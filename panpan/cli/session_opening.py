@@ -11,13 +11,13 @@ from panpan.app import open_session
 from panpan.cli.collection import begin_collection
 from panpan.cli.options import Options, overrides_of
 from panpan.config.locations import Locations, panpan_home
-from panpan.llm.model_choice import NoModelError
-from panpan.services.sessions.session import Session
-from panpan.services.sessions.tap import Tap
-from panpan.system.hidden_process import hide_process
+from panpan.models.model_choice import NoModelError
+from panpan.session.session import Session
+from panpan.session.tap import Tap
+from panpan.system.processes.hidden_process import hide_process
+from panpan.types.asking import UserAsker
 from panpan.types.permission import Asker
 from panpan.types.plan import PlanAsker
-from panpan.types.user_questions import UserAsker
 
 
 @asynccontextmanager
@@ -55,7 +55,7 @@ async def session_of(
     overrides = overrides_of(options)
     tap = partial(_recording, options["record"], warn)
     if ask_yes_or_no is not None and not options["trusts_project"]:
-        from panpan.cli.trust_question import ask_for_trust
+        from panpan.cli.trust.trust_question import ask_for_trust
 
         await ask_for_trust(_locations(options), os.environ, overrides, ask_yes_or_no, warn)
     try:
@@ -64,7 +64,7 @@ async def session_of(
             yield session
             return
     except NoModelError:
-        from panpan.cli.model_offer import has_embedded_model, offered_model
+        from panpan.capabilities.local_model.model_offer import has_embedded_model, offered_model
 
         has_embedded = has_embedded_model(os.environ)
         say = warn if ask is None else (lambda _: None)  # where there is a person, the session's greeting says it
@@ -83,7 +83,7 @@ def _agents(options: Options) -> Mapping[str, Any] | None:
     """
     if options["agents"] is None:
         return None
-    from panpan.services.subagents.definitions.given import parse_given
+    from panpan.capabilities.subagents.definitions.given import parse_given
 
     return parse_given(options["agents"])
 
@@ -92,7 +92,7 @@ def _recording(file: str | None, warn: Callable[[str], None]) -> Tap | None:
     """Return what records the session, where that is wanted."""
     if file is None:
         return None
-    from panpan.services.cassettes.recording import Recording
+    from panpan.capabilities.cassettes.recording import Recording
 
     return Recording(Path(file).expanduser().absolute(), warn=warn)
 

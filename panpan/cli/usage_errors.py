@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import click
 
-from panpan.cli.failures import say
+from panpan.cli_kit.failures import say
 from panpan.errors import ConfigError
 
 _FORMAT_FLAG = re.compile(r"-[cqvy]*f|--output-format")
@@ -61,7 +61,7 @@ def _line(error: click.ClickException) -> str:
 def _show_result(line: str) -> None:
     import anyio
 
-    from panpan.ui.headless.json_faces import show_failed_start
-    from panpan.ui.stdout import StdoutWriter
+    from panpan.cli_kit.stdout import StdoutWriter
+    from panpan.faces.headless.json_faces import show_failed_start
 
     anyio.run(show_failed_start, StdoutWriter(sys.stdout), ConfigError(line))

@@ -1,7 +1,7 @@
 """From the settings of limits to the limits of commands."""
 
 from panpan.config.settings import LimitSettings
-from panpan.system.limits import GB, Limits, default_processes
+from panpan.system.processes.limits import GB, Limits, default_processes
 
 
 def limits_of(settings: LimitSettings) -> Limits:

@@ -15,8 +15,8 @@ from itertools import islice
 from pathlib import Path
 
 from panpan.errors import ToolError
-from panpan.system.canonical import canonical_path, is_below
-from panpan.system.read_file import read_regular_file
+from panpan.system.files.canonical import canonical_path, is_below
+from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
 
 MAX_FILES = 2_000

@@ -66,7 +66,7 @@ def _one_line(value: str) -> str:
 
 def _host(value: str) -> str:
     from panpan.errors import ToolError
-    from panpan.system.url_guard import plain_authority
+    from panpan.system.web.url_guard import plain_authority
 
     try:
         authority = plain_authority(value.removeprefix("*."))
@@ -79,7 +79,7 @@ def _host(value: str) -> str:
 
 def _private_host(value: str) -> str:
     from panpan.errors import ToolError
-    from panpan.system.url_guard import PrivateHosts
+    from panpan.system.web.url_guard import PrivateHosts
 
     try:
         PrivateHosts.parse([value])

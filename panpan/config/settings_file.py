@@ -16,8 +16,8 @@ from panpan.config.bounded_toml import TooDeepError, parse_toml
 from panpan.config.keys import KeyPath, dotted, shown
 from panpan.config.settings import FORMAT_VERSION, Settings, rule_text
 from panpan.errors import ConfigError, ToolError
-from panpan.system.canonical import lost_link
-from panpan.system.read_file import read_regular_file
+from panpan.system.files.canonical import lost_link
+from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import Behaviour
 

@@ -13,9 +13,9 @@ from panpan.config.keys import shown
 from panpan.config.settings import FORMAT_VERSION, rule_text
 from panpan.config.settings_file import SourceKind, parse_settings, read_bytes
 from panpan.errors import ConfigError, ToolError
-from panpan.system.atomic_write import FileChangedError, write_atomic
-from panpan.system.file_lock import LockUnsupportedError, hold_lock
-from panpan.system.private import make_private_folder
+from panpan.system.files.atomic_write import FileChangedError, write_atomic
+from panpan.system.files.file_lock import LockUnsupportedError, hold_lock
+from panpan.system.files.private import make_private_folder
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument

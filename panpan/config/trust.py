@@ -19,11 +19,11 @@ from panpan.config.locations import PROJECTS_FOLDER, Locations, project_slug
 from panpan.config.project_files import ProjectFiles, canonical_or_same, read_project_files
 from panpan.config.trust_difference import FileChange, KnownFile, changes_since, known_files
 from panpan.errors import ConfigError, ToolError
-from panpan.system.atomic_write import write_atomic
-from panpan.system.canonical import is_below
-from panpan.system.home import user_home
-from panpan.system.private import make_private_folder
-from panpan.system.read_file import read_regular_file
+from panpan.system.files.atomic_write import write_atomic
+from panpan.system.files.canonical import is_below
+from panpan.system.files.home import user_home
+from panpan.system.files.private import make_private_folder
+from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
 
 TRUST_FILE = "trust.json"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from panpan.config.project_files import ProjectFiles, setting_of
-from panpan.system.terminal_text import spelled_out
+from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass
 
 _MAX_CHARS = 64_000

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from panpan.tools.tool import Tool
+from panpan.core.tool import Tool
 
 
 def enabled_tools(

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel
 
 from panpan.core.conversation import Conversation
+from panpan.core.effects import Effects
+from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ContextOverflowError
-from panpan.tools.effects import Effects
-from panpan.tools.tool import Tool, ToolContext
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Compacted, Waiting
 from panpan.types.llm import ModelClient

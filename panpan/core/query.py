@@ -1,6 +1,6 @@
 """The loop: ask the model, run the tools it asks for, ask again with the longer conversation, until it asks for none.
 
-The generators here only receive. Whoever drives them owns the tasks (see `services/sessions/session.py`), records each
+The generators here only receive. Whoever drives them owns the tasks (see `session/session.py`), records each
 message before it passes it on, and consumes them under `aclosing`.
 """
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from panpan.core.tool import Tool
 from panpan.errors import PanpanError
-from panpan.tools.tool import Tool
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 

@@ -29,10 +29,10 @@ from panpan.core.conversation import error_result
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.ledger import Ledger, NoLedger
 from panpan.core.permission import permission_for
-from panpan.core.single_exception import unwrap_single_exception
+from panpan.core.tool import Tool, ToolContext
 from panpan.core.tool_call import PreparedCall, batches, equal_calls, prepared, shortened
 from panpan.errors import PanpanError, ToolError
-from panpan.tools.tool import Tool, ToolContext
+from panpan.system.single_exception import unwrap_single_exception
 from panpan.types.content import AssistantContent, ToolResultBlock, ToolUseBlock
 from panpan.types.events import PermissionDecided, SubagentEvent, ToolEvent, ToolFinished, ToolProgress, ToolStarted
 from panpan.types.messages import AssistantMessage, ToolResultMessage

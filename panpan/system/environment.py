@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from panpan.system.passed_variables import passed_names
-from panpan.system.redact import holds_login, looks_like_key
+from panpan.system.text.redact import holds_login, looks_like_key
 
 _SECRET_NAME = re.compile(
     r"KEY|SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|_AUTH$|AUTH_CONFIG|(?:^|_)(?:PASS|PWD|PAT)$|COOKIE|JWT"

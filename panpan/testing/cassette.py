@@ -10,16 +10,16 @@ from pathlib import Path
 import anyio
 
 from panpan.app import open_session
+from panpan.capabilities.cassettes.canonical import transcript_hash
+from panpan.capabilities.cassettes.recorded_session import read_session
+from panpan.capabilities.cassettes.recorded_steps import RecordedTurn
+from panpan.capabilities.cassettes.recording import Recording
+from panpan.capabilities.cassettes.replay import Mode, Replay
+from panpan.capabilities.cassettes.replaying import Prompts, do_again, replay_session
 from panpan.config.environment import VARIABLES
 from panpan.errors import CassetteError, ConfigError
-from panpan.services.cassettes.canonical import transcript_hash
-from panpan.services.cassettes.recorded_session import read_session
-from panpan.services.cassettes.recorded_steps import RecordedTurn
-from panpan.services.cassettes.recording import Recording
-from panpan.services.cassettes.replay import Mode, Replay
-from panpan.services.cassettes.replaying import Prompts, do_again, replay_session
-from panpan.services.sessions.session import Session
-from panpan.system.terminal_text import clean_for_terminal
+from panpan.session.session import Session
+from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Message

@@ -1,6 +1,6 @@
 """The pattern of a rule for Bash that means one line and no other.
 
-The rule: `services/permissions/rules/command_pattern.py` reads what is written here.
+The rule: `permissions/rules/command_pattern.py` reads what is written here.
 """
 
 

@@ -77,7 +77,7 @@ class ModelOptions:
 
 
 class Provider(Protocol):
-    """One way to reach models. Each lies in its own file below `llm/providers/` and knows no tools and no faces."""
+    """One way to reach models. Each lies in its own file below `models/providers/` and knows no tools and no faces."""
 
     name: str
 

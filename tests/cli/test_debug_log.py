@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from panpan.cli.debug_log import debug_log
-from panpan.system.redact import Redactor
+from panpan.system.text.redact import Redactor
 
 SECRET = 'hunter2-"quoted"-\\-ünter'
 LOG = logging.getLogger("panpan.somewhere")

@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 
 from panpan.cli.sessions_command import command
 from panpan.config.locations import Locations
-from panpan.services.sessions.log import SessionLog
-from panpan.services.sessions.records import opened_record, record_of, title_record
+from panpan.session.log import SessionLog
+from panpan.session.records import opened_record, record_of, title_record
 from panpan.types.messages import UserMessage
 
 

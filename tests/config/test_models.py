@@ -105,7 +105,7 @@ def test_names_of_gpt_models_are_those_of_the_sdk() -> None:
 
 
 def test_only_older_models_of_claude_think_up_to_a_number_of_tokens() -> None:
-    from panpan.llm.providers.anthropic_request import takes_thinking_budget
+    from panpan.models.providers.anthropic_request import takes_thinking_budget
 
     older = {"claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5"}
     assert {name for name in known_models("anthropic") if takes_thinking_budget(name)} == older

@@ -9,13 +9,13 @@ import pytest
 from pydantic import BaseModel
 
 from panpan.core.call_digest import digest_of
+from panpan.core.effects import UNKNOWN
 from panpan.core.hooks import Hook, ToolCall
+from panpan.core.seen_files import SeenFiles
+from panpan.core.tool import Tool, ToolContext
 from panpan.core.tool_executor import ToolExecutor
-from panpan.system.output_store import OutputStore
-from panpan.system.paths import PathResolver
-from panpan.tools.effects import UNKNOWN
-from panpan.tools.seen_files import SeenFiles
-from panpan.tools.tool import Tool, ToolContext
+from panpan.system.files.output_store import OutputStore
+from panpan.system.files.paths import PathResolver
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import PermissionDecided
 from panpan.types.messages import ToolResultMessage

@@ -10,9 +10,9 @@ import anyio
 import pytest
 
 from panpan.core.hooks import Hook, ToolCall
+from panpan.core.tool import Tool
 from panpan.core.tool_executor import ToolExecutor
 from panpan.errors import SessionLogError, ToolError
-from panpan.tools.tool import Tool
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import PermissionDecided, ToolEvent, ToolFinished, ToolProgress, ToolStarted
 from panpan.types.messages import ToolResultMessage

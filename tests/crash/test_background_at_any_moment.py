@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from panpan.system.process_table import running_processes
+from panpan.system.processes.process_table import running_processes
 from tests.crash.test_faults_at_any_moment import IS_SOAK, panpan_in, run_with, sample
 from tests.e2e.conftest import Panpan
 from tests.model_server import RecordedRequest, Reply, call, say, serving

@@ -14,21 +14,21 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from panpan.capabilities.datasets.download_plan import PlannedFile, RemoteFile
+from panpan.capabilities.datasets.partial_file import PartialFile
+from panpan.capabilities.files.edit import EditTool
+from panpan.capabilities.files.patch import PatchTool
+from panpan.capabilities.files.read import ReadTool
+from panpan.capabilities.files.rename import RenameTool
+from panpan.capabilities.files.write import WriteTool
+from panpan.capabilities.search.ls import LsTool
+from panpan.capabilities.snapshots.writing import write_changes
+from panpan.core.tool import ToolContext
 from panpan.errors import PanpanError, SnapshotError
-from panpan.services.snapshots.writing import write_changes
-from panpan.tools.data.download_plan import PlannedFile, RemoteFile
-from panpan.tools.data.partial_file import PartialFile
-from panpan.tools.files.edit import EditTool
-from panpan.tools.files.patch import PatchTool
-from panpan.tools.files.read import ReadTool
-from panpan.tools.files.rename import RenameTool
-from panpan.tools.files.write import WriteTool
-from panpan.tools.search.ls import LsTool
-from panpan.tools.tool import ToolContext
 from panpan.types.tool import Output
+from tests.capabilities.snapshots.kept_workspace import KeptWorkspace
 from tests.crash import swapper
 from tests.fakes.context import context_in
-from tests.services.snapshots.kept_workspace import KeptWorkspace
 
 SWAPS = int(os.environ.get("PANPAN_SWAPS", "3000"))
 TOOLS = {tool.name: tool for tool in (ReadTool(), WriteTool(), EditTool(), RenameTool(), PatchTool(), LsTool())}

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from panpan.system.folder_tree import remove_tree
+from panpan.system.files.folder_tree import remove_tree
 from tests.e2e.conftest import Panpan
 from tests.model_server import ToolCall, call, calls, say, serving
-from tests.system.test_folder_tree import make_deep
+from tests.system.files.test_folder_tree import make_deep
 
 LEVELS = 1_450
 """With names of two letters: deeper than Python recurses, as far as a path can say, and some levels beyond that."""

@@ -3,11 +3,11 @@
 import json
 import os
 
-from panpan.services.sessions.log import SessionLog
-from panpan.system.lock_holder import lock_holder
+from panpan.session.log import SessionLog
+from panpan.system.files.lock_holder import lock_holder
 from tests.e2e.conftest import Panpan
 from tests.model_server import say, serving
-from tests.services.sessions.importing.claude_records import ClaudeTranscript, call, text
+from tests.session.importing.claude_records import ClaudeTranscript, call, text
 
 
 def test_a_session_goes_on_by_its_first_words_and_by_a_unique_part_of_them(panpan: Panpan) -> None:

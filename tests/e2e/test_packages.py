@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.capabilities.packages.conftest import make_environment, write_wheel
 from tests.e2e.conftest import Panpan
 from tests.model_server import ToolCall, calls, say, serving
-from tests.tools.packages.conftest import make_environment, write_wheel
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from threading import Thread
 import pytest
 
 from panpan.system.sandbox.choice import find_sandbox
+from tests.capabilities.packages.conftest import make_environment, write_wheel
 from tests.e2e.conftest import Panpan
 from tests.e2e.test_packages import unpacked_pip
 from tests.model_server import ToolCall, calls, say, serving
-from tests.tools.packages.conftest import make_environment, write_wheel
 
 README = Path(__file__).parent.parent.parent / "README.md"
 

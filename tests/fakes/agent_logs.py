@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from panpan.services.sessions.log import SessionLog
-from panpan.services.sessions.records import record_of
-from panpan.services.subagents.agent_log import AgentEnd, AgentRecord, agent_log_path, end_record
+from panpan.capabilities.subagents.agent_log import AgentEnd, AgentRecord, agent_log_path, end_record
+from panpan.session.log import SessionLog
+from panpan.session.records import record_of
 from panpan.types.messages import Message
 
 

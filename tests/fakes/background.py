@@ -7,8 +7,8 @@ from typing import Any
 
 import anyio
 
-from panpan.tools.tasks.background import TaskOutput
-from panpan.types.background import TaskInfo
+from panpan.capabilities.background.background import TaskInfo
+from panpan.capabilities.background.tasks_background import TaskOutput
 
 
 def task(id_: str = "3fa80001", title: str = "npm run build", **fields: Any) -> TaskInfo:

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from panpan.system.output_store import OutputStore
-from panpan.system.paths import PathResolver
-from panpan.tools.seen_files import SeenFiles
-from panpan.tools.tool import ToolContext
+from panpan.core.seen_files import SeenFiles
+from panpan.core.tool import ToolContext
+from panpan.system.files.output_store import OutputStore
+from panpan.system.files.paths import PathResolver
 
 
 def context_in(root: Path, *, tool_use_id: str = "", runs_alone: bool = True) -> ToolContext:

@@ -16,8 +16,8 @@ from anyio.abc import ByteStream, SocketStream
 from anyio.streams.tls import TLSStream
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import PlainUrl
 from panpan.system.web.network import WebNetwork
+from panpan.system.web.url_guard import PlainUrl
 from tests.needed_programs import need
 
 PUBLIC = "93.184.216.34"

@@ -5,8 +5,8 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 
-from panpan.system.process_table import RunningProcess
-from panpan.system.process_tree import ProcessTree
+from panpan.system.processes.process_table import RunningProcess
+from panpan.system.processes.process_tree import ProcessTree
 
 
 class UnreachableTree(ProcessTree):

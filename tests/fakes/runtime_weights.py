@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from panpan.llm.embedded.verification import Stamp
-from panpan.llm.embedded.weight_store import WeightStore
-from panpan.llm.embedded.weights import QWEN_CODER_1_5B
+from panpan.capabilities.local_model.verification import Stamp
+from panpan.capabilities.local_model.weight_store import WeightStore
+from panpan.capabilities.local_model.weights import QWEN_CODER_1_5B
 
 RUNTIME = Path(__file__).parent / "runtime"
 

@@ -6,22 +6,22 @@ from typing import Any
 
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
-from panpan.services.budgets.budget import Budget
-from panpan.services.budgets.recorded import spent_record
-from panpan.services.permissions.gate import PermissionGate
-from panpan.services.sessions.fold import FoldedSession, folded
-from panpan.services.sessions.log import SessionLog, read_records
-from panpan.services.sessions.parts import ModelParts, ModelSource, SessionParts
-from panpan.services.sessions.prefix import NO_PREFIX
-from panpan.services.sessions.recorder import Recorder
-from panpan.services.sessions.records import permission_mode_record
-from panpan.services.sessions.session import Session
-from panpan.services.sessions.unfinished import Outcome, UnfinishedCalls
-from panpan.services.steering import Steering
-from panpan.tools.tool import Tool
+from panpan.core.tool import Tool
+from panpan.permissions.gate import PermissionGate
+from panpan.session.budget.budget import Budget
+from panpan.session.budget.recorded import spent_record
+from panpan.session.fold import FoldedSession, folded
+from panpan.session.log import SessionLog, read_records
+from panpan.session.parts import ModelParts, ModelSource, SessionParts
+from panpan.session.prefix import NO_PREFIX
+from panpan.session.recorder import Recorder
+from panpan.session.records import permission_mode_record
+from panpan.session.session import Session
+from panpan.session.steering import Steering
+from panpan.session.unfinished import Outcome, UnfinishedCalls
+from panpan.types.asking import UserAsker
 from panpan.types.messages import Message
 from panpan.types.permission import Asker, PermissionMode
-from panpan.types.user_questions import UserAsker
 from tests.fakes.askers import yes
 from tests.fakes.context import context_in
 

@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator, Sequence
 
 from pydantic import BaseModel
 
-from panpan.services.budgets.budget import Budget
-from panpan.tools.effects import Agent, Effects
-from panpan.tools.tool import Tool, ToolContext
+from panpan.core.effects import Agent, Effects
+from panpan.core.tool import Tool, ToolContext
+from panpan.session.budget.budget import Budget
 from panpan.types.content import TextBlock, ToolUseBlock
 from panpan.types.display import SummaryDisplay
 from panpan.types.events import Event, PermissionDecided, SubagentEvent, ToolFinished, ToolStarted

@@ -5,9 +5,9 @@ from collections.abc import AsyncGenerator
 import anyio
 from pydantic import BaseModel
 
+from panpan.core.effects import UNKNOWN, Effects
+from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
-from panpan.tools.effects import UNKNOWN, Effects
-from panpan.tools.tool import Tool, ToolContext
 from panpan.types.llm import ToolDefinition
 from panpan.types.tool import Output, Progress, ToolYield
 

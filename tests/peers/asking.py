@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from panpan.config.vendors import Dialect
-from panpan.llm.client import LLMClient
-from panpan.llm.factory import AnswerWishes, create_client, resolve_model
-from panpan.llm.model_choice import NamedProvider, Wish
+from panpan.models.client import LLMClient
+from panpan.models.factory import AnswerWishes, create_client, resolve_model
+from panpan.models.model_choice import NamedProvider, Wish
 from panpan.types.events import RetryScheduled
 from panpan.types.llm import ModelRequest, ToolDefinition
 from panpan.types.messages import AssistantMessage, Message

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from panpan.system.environment import child_environment, user_environment
 from panpan.system.passed_variables import PASSED_VARIABLES, passed_names
-from panpan.system.withheld_note import withheld_note
+from panpan.system.text.withheld_note import withheld_note
 
 SECRETS = [
     "ANTHROPIC_API_KEY",

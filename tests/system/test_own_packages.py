@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from panpan.llm.embedded.machine import RUNTIME
+from panpan.capabilities.local_model.machine import RUNTIME
+from panpan.capabilities.web.browser.chromium import DRIVER
+from panpan.capabilities.web.browser.stealth import SCRIPTS
 from panpan.system.own_packages import how_to_install
-from panpan.tools.web.browser.chromium import DRIVER
-from panpan.tools.web.browser.stealth import SCRIPTS
 
 ROOT = Path(__file__).parents[2]
 

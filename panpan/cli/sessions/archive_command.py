@@ -6,10 +6,10 @@ import click
 
 from panpan.cli.sessions.common import CWD, locations_of
 from panpan.errors import SessionError
-from panpan.services.sessions.archiving import archive, restore
-from panpan.services.sessions.finding import find_session
-from panpan.services.sessions.store import archived_logs
-from panpan.system.terminal_text import printable
+from panpan.session.archiving import archive, restore
+from panpan.session.finding import find_session
+from panpan.session.store import archived_logs
+from panpan.system.text.terminal_text import printable
 
 
 @click.command("archive")

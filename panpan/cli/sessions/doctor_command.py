@@ -5,13 +5,13 @@ from pathlib import Path
 
 import click
 
-from panpan.cli.doctor_leavings import how_to_remove
+from panpan.cli.doctor.doctor_leavings import how_to_remove
 from panpan.cli.sessions.common import ALL, CWD, JSON, folders_of, locations_of, log_of, logs_of
 from panpan.errors import ConfigError, SessionLogError
-from panpan.services.sessions.examination import Finding, examined
-from panpan.services.sessions.mending import mended_copies, set_modes
-from panpan.services.sessions.whole_log import left_unfinished
-from panpan.system.terminal_text import printable
+from panpan.session.examination import Finding, examined
+from panpan.session.mending import mended_copies, set_modes
+from panpan.session.whole_log import left_unfinished
+from panpan.system.text.terminal_text import printable
 
 
 @click.command("doctor")

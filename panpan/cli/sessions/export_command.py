@@ -9,10 +9,10 @@ import click
 
 from panpan.cli.sessions.common import CWD, locations_of, log_of
 from panpan.config.known_secrets import secrets_of_run
-from panpan.services.sessions.export.of_log import transcript_of
-from panpan.services.sessions.export.write import SUFFIX_BY_FORMAT, export_session, exported_text
-from panpan.system.redact import Redactor
-from panpan.system.terminal_text import printable
+from panpan.session.export.of_log import transcript_of
+from panpan.session.export.write import SUFFIX_BY_FORMAT, export_session, exported_text
+from panpan.system.text.redact import Redactor
+from panpan.system.text.terminal_text import printable
 from panpan.version import __version__
 
 

@@ -7,10 +7,10 @@ import click
 
 from panpan.cli.sessions.common import CWD, locations_of
 from panpan.errors import SessionError
-from panpan.services.sessions.importing.conversion import converted
-from panpan.services.sessions.importing.transcript import read_transcript
-from panpan.services.sessions.importing.write import write_session
-from panpan.system.terminal_text import printable
+from panpan.session.importing.conversion import converted
+from panpan.session.importing.transcript import read_transcript
+from panpan.session.importing.write import write_session
+from panpan.system.text.terminal_text import printable
 
 
 @click.command("import")

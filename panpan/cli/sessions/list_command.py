@@ -11,8 +11,8 @@ import click
 
 from panpan.cli.sessions.common import ALL, ARCHIVED, CWD, JSON, cut, limit, locations_of, logs_of
 from panpan.config.locations import Locations
-from panpan.services.sessions.summary import SessionSummary, summary_of
-from panpan.system.terminal_text import printable
+from panpan.session.summary import SessionSummary, summary_of
+from panpan.system.text.terminal_text import printable
 
 SHORT_ID_CHARS = 13
 """The part of an id that tells the millisecond: `panpan -r` finds the session by it."""

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from panpan.cli.failures import say
 from panpan.cli.sessions.common import ALL, ARCHIVED, CWD, JSON, cut, limit, locations_of, logs_of
 from panpan.cli.sessions.list_command import as_json_object
-from panpan.services.sessions.search.excerpt import excerpt_of
-from panpan.services.sessions.search.index import Found
-from panpan.services.sessions.search.search import search_sessions
-from panpan.services.sessions.summary import SessionSummary, summary_of
-from panpan.system.terminal_text import printable
+from panpan.cli_kit.failures import say
+from panpan.session.search.excerpt import excerpt_of
+from panpan.session.search.index import Found
+from panpan.session.search.search import search_sessions
+from panpan.session.summary import SessionSummary, summary_of
+from panpan.system.text.terminal_text import printable
 
 _MOST_WANTED_CHARS = 200
 

@@ -8,18 +8,18 @@ import anyio
 import click
 
 from panpan.cli.sessions.common import CWD, JSON, locations_of, log_of
+from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.known_secrets import secrets_of_run
-from panpan.services.sessions.export.of_log import transcript_of
-from panpan.services.sessions.export.told import compaction_told, facts_of, title_of
-from panpan.services.sessions.export.transcript import Transcript, without_secrets
-from panpan.services.sessions.export.write import SUFFIX_BY_FORMAT, exported_text
-from panpan.system.redact import Redactor
-from panpan.system.terminal_text import clean_for_terminal
+from panpan.faces.plain.line_face import LineFace
+from panpan.session.export.of_log import transcript_of
+from panpan.session.export.told import compaction_told, facts_of, title_of
+from panpan.session.export.transcript import Transcript, without_secrets
+from panpan.session.export.write import SUFFIX_BY_FORMAT, exported_text
+from panpan.system.text.redact import Redactor
+from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.compaction import Compaction
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, Message
-from panpan.ui.line_face import LineFace
-from panpan.ui.stdout import StdoutWriter
 from panpan.version import __version__
 
 

@@ -16,7 +16,7 @@ import anyio
 from anyio import to_thread
 
 from panpan.errors import ToolError
-from panpan.system.canonical import is_below
+from panpan.system.files.canonical import is_below
 from panpan.system.sandbox import proxy_launcher
 from panpan.system.sandbox.inherited import inherited
 from panpan.system.sandbox.mounts import laid_over

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
-from panpan.system.process import capture
+from panpan.system.processes.process import capture
 from panpan.system.sandbox.bubblewrap import Bubblewrap
 from panpan.system.sandbox.landlock import Landlock, landlock_version
 from panpan.system.sandbox.profile import read_only

@@ -18,9 +18,9 @@ import anyio
 from anyio import CancelScope, to_thread
 
 from panpan.errors import ConfigError, ToolError
-from panpan.system.canonical import canonical_path
-from panpan.system.folder_tree import remove_tree
-from panpan.system.private import make_private_folder
+from panpan.system.files.canonical import canonical_path
+from panpan.system.files.folder_tree import remove_tree
+from panpan.system.files.private import make_private_folder
 from panpan.system.sandbox.place_claims import PlaceClaims, vacant
 from panpan.types.allowing_flags import network_flag
 from panpan.types.dataclass import dataclass

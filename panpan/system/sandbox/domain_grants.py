@@ -10,8 +10,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Self
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import Authority, Resolve, plain_authority, public_addresses
 from panpan.system.web.proxy_connection import NotReachableError, Route
+from panpan.system.web.url_guard import Authority, Resolve, plain_authority, public_addresses
 from panpan.types.allowing_flags import network_flag
 from panpan.types.dataclass import dataclass
 

@@ -16,9 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from panpan.system.canonical import canonical_path, is_below
-from panpan.system.home import user_home
-from panpan.system.protected import protections
+from panpan.system.files.canonical import canonical_path, is_below
+from panpan.system.files.home import user_home
+from panpan.system.files.protected import protections
 from panpan.system.sandbox.protected_places import protected_places
 from panpan.system.sandbox.proxy_endpoint import ProxyEndpoint
 from panpan.types.dataclass import dataclass

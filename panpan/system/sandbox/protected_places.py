@@ -1,9 +1,9 @@
 """Which places inside a writable folder stay as they are.
 
 The rule: folders directly in the root from which git, panpan, editors and other agents run things are protected
-whether they exist or not. Of the other protected names (`system/protected.py`) those that exist are: all in the root
-itself, then nearest first, as far as the look goes. Names that are closed only as they are named are left to programs,
-which have to install them.
+whether they exist or not. Of the other protected names (`system/files/protected.py`) those that exist are:
+all in the root itself, then nearest first, as far as the look goes. Names that are closed only as they are named are
+left to programs, which have to install them.
 """
 
 import os
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from panpan.system.protected import may_be_protected, plain_names, protections
+from panpan.system.files.protected import may_be_protected, plain_names, protections
 from panpan.types.dataclass import dataclass
 
 ALWAYS = (

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from panpan.system.canonical import is_below
+from panpan.system.files.canonical import is_below
 from panpan.system.sandbox.profile import Profile
 from panpan.types.dataclass import dataclass
 

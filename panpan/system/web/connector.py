@@ -13,8 +13,8 @@ from anyio import BrokenResourceError, ClosedResourceError, EndOfStream, to_thre
 from anyio.abc import ByteStream
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import PlainUrl, dialled_addresses
 from panpan.system.web.network import WebNetwork
+from panpan.system.web.url_guard import PlainUrl, dialled_addresses
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import anyio
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import NO_PRIVATE_HOSTS, Origin, PlainUrl, plain_url, read_url
 from panpan.system.web.connector import Connector
 from panpan.system.web.network import WebNetwork
+from panpan.system.web.url_guard import NO_PRIVATE_HOSTS, Origin, PlainUrl, plain_url, read_url
 
 if TYPE_CHECKING:
     from panpan.system.web.guarded_response import GuardedResponse

@@ -13,8 +13,8 @@ import anyio
 from anyio.abc import ByteStream
 
 from panpan.errors import ToolError
-from panpan.system.name_resolver import resolve
-from panpan.system.url_guard import (
+from panpan.system.web.name_resolver import resolve
+from panpan.system.web.url_guard import (
     NO_PRIVATE_HOSTS,
     PlainUrl,
     PrivateHosts,

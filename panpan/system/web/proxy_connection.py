@@ -15,10 +15,10 @@ from anyio import CancelScope
 from anyio.abc import ByteStream
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import Authority
 from panpan.system.web.http_side import GONE, HttpSide
 from panpan.system.web.network import Dial
 from panpan.system.web.proxy_request import HTTP_PORT, BadRequestError, asked_for, passed_on
+from panpan.system.web.url_guard import Authority
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import re
 import h11
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import Authority, plain_authority
+from panpan.system.web.url_guard import Authority, plain_authority
 from panpan.types.dataclass import dataclass
 
 HTTP_PORT = 80

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import urljoin
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import PlainUrl
+from panpan.system.web.url_guard import PlainUrl
 from panpan.system.web.web_headers import WebHeaders
 from panpan.types.dataclass import dataclass
 

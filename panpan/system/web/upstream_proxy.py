@@ -17,8 +17,8 @@ from anyio.abc import ByteStream
 from anyio.streams.tls import TLSStream
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import plain_authority
 from panpan.system.web.http_side import GONE, HttpSide
+from panpan.system.web.url_guard import plain_authority
 from panpan.types.dataclass import dataclass
 
 Kind = Literal["http", "https", "socks5"]

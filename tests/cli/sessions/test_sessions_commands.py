@@ -16,14 +16,14 @@ from click.testing import CliRunner, Result
 from panpan.cli.main import cli
 from panpan.config.locations import Locations
 from panpan.errors import ConfigError, SessionError
-from panpan.services.sessions.compaction_record import compaction_record
-from panpan.services.sessions.log import SessionLog, read_records
-from panpan.services.sessions.records import record_of, title_record
-from panpan.services.sessions.whole_log import write_whole_log
+from panpan.session.compaction_record import compaction_record
+from panpan.session.log import SessionLog, read_records
+from panpan.session.records import record_of, title_record
+from panpan.session.whole_log import write_whole_log
 from panpan.types.compaction import Compaction
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, UserMessage
-from tests.services.sessions.importing.claude_records import ClaudeTranscript, text
+from tests.session.importing.claude_records import ClaudeTranscript, text
 
 KEY = "sk-ant-api03-" + "a1B2" * 20
 
@@ -293,7 +293,7 @@ def test_damage_is_told_and_repaired_in_a_copy(place: Place) -> None:
 KILLED_AT_WORK = """
 import os, signal, sys
 from pathlib import Path
-from panpan.services.sessions.whole_log import write_whole_log
+from panpan.session.whole_log import write_whole_log
 
 def records():
     yield {"type": "system", "subtype": "title", "title": "half", "uuid": "1"}

@@ -9,7 +9,10 @@ from tests.e2e.repl.conftest import Start
 from tests.e2e.repl.driver import Repl
 from tests.model_server import Hold, ToolCall, call, calls, say, serving
 
-CALLS_SOON = "from panpan.ui.repl import notify; notify.LONG_TURN_S = 1.0; from panpan.cli.start import main; main()"
+CALLS_SOON = (
+    "from panpan.faces.terminal.screen import notify; notify.LONG_TURN_S = 1.0; "
+    "from panpan.cli.start import main; main()"
+)
 """panpan, but that a turn is long after a second."""
 QUESTION = {"question": "Which?", "header": "Choice", "options": [{"label": "a"}, {"label": "b"}]}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from tests.e2e.conftest import Panpan
+from tests.e2e.conftest import Panpan, wait_until
 from tests.e2e.repl.conftest import Start
 from tests.e2e.repl.driver import INTERRUPTED, Repl
 from tests.model_server import Hold, ModelServer, Reply, Text, ToolCall, calls, say, serving
@@ -179,6 +179,7 @@ def test_a_resumed_session_is_in_plan_mode_and_knows_its_plan(panpan: Panpan, st
         again.send("y")
         again.wait_for("approved; mode default")
         again.wait_for_prompt()
+        wait_until(lambda: len(server.requests) == 4)
 
     assert plans(panpan) == [f"{PLAN}\n"]
     assert "the mode is default" in told(server, 3)

@@ -10,7 +10,7 @@ import pytest
 
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
-from panpan.system.process import Captured, Leaving, ProcessEnded, capture, run_process
+from panpan.system.processes.process import Captured, Leaving, ProcessEnded, capture, run_process
 from panpan.system.sandbox.bubblewrap import Bubblewrap
 from panpan.system.sandbox.choice import find_sandbox
 from panpan.system.sandbox.landlock import Landlock, landlock_version

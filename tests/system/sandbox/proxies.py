@@ -7,8 +7,8 @@ from anyio.abc import ByteStream
 
 from panpan.errors import ToolError
 from panpan.system.sandbox.domain_grants import DomainGrants
-from panpan.system.url_guard import Authority
 from panpan.system.web.proxy_connection import ProxyConnection, Route, Waits
+from panpan.system.web.url_guard import Authority
 from tests.fakes.outside import Network, serving
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from panpan.errors import PanpanError
 from panpan.system.environment import child_environment
-from panpan.system.process import Captured, capture
+from panpan.system.processes.process import Captured, capture
 from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
 from panpan.system.sandbox.profile import folder_to_open

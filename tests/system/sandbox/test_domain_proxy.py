@@ -17,7 +17,7 @@ from anyio.abc import SocketStream
 from anyio.streams.tls import TLSStream
 
 from panpan.errors import ConfigError, ToolError
-from panpan.system.process import ProcessEnded, capture, run_process
+from panpan.system.processes.process import ProcessEnded, capture, run_process
 from panpan.system.sandbox.bubblewrap import Bubblewrap
 from panpan.system.sandbox.choice import PLACES
 from panpan.system.sandbox.domain_proxy import MAX_COMMANDS, MAX_CONNECTIONS, MAX_LOOKUPS, CommandProxy, DomainAccess

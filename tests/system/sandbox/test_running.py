@@ -11,9 +11,9 @@ from subprocess import DEVNULL
 import anyio
 import pytest
 
-from panpan.system.child import Child
-from panpan.system.process import ProcessEnded, capture, run_child
-from panpan.system.process_tree import ProcessTree
+from panpan.system.processes.child import Child
+from panpan.system.processes.process import ProcessEnded, capture, run_child
+from panpan.system.processes.process_tree import ProcessTree
 from panpan.system.sandbox.profile import read_only
 from panpan.system.sandbox.sandbox import with_loader_inside
 from tests.needed_programs import need

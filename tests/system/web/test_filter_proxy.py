@@ -15,8 +15,8 @@ from anyio.abc import ByteStream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.system.url_guard import is_public
 from panpan.system.web.filter_proxy import MAX_CONNECTIONS, FilterProxy
+from panpan.system.web.url_guard import is_public
 from tests.fakes.outside import PUBLIC, Network, Server, rest_of, said_to, serving
 from tests.needed_programs import need
 from tests.system.backends import on_both_backends, run_on, until

@@ -10,12 +10,12 @@ from pathlib import Path
 import anyio
 import pytest
 
+from panpan.capabilities.web.closed_hosts import without_closed_hosts
 from panpan.errors import ToolError
 from panpan.system.web.filter_proxy import FilterProxy
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.system.web.network import WebNetwork
 from panpan.system.web.upstream_proxy import UpstreamProxy
-from panpan.tools.web.closed_hosts import without_closed_hosts
 from tests.fakes.outside import Network, Server, made_certificate, rest_of, said_to, serving
 from tests.fakes.upstream import Upstream
 from tests.system.backends import on_both_backends, run_on

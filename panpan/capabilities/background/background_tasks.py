@@ -1,0 +1,329 @@
+"""The background tasks of one session: what runs beside the conversation, and what becomes of it.
+
+The rule: a task belongs to one session and to nobody else; it ends with that session unless the user wants it kept, and
+the model hears of its end exactly once.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+import anyio
+from anyio import create_task_group
+from anyio.abc import TaskGroup
+
+from panpan.capabilities.background.background import TaskInfo, TaskKind
+from panpan.capabilities.background.commands import STOP_GRACE_S, end_what_it_left, follow_command, follow_moved
+from panpan.capabilities.background.commands_begun import started, taken
+from panpan.capabilities.background.ending import end_all, end_what_is_left, let_go
+from panpan.capabilities.background.foreground import Foreground
+from panpan.capabilities.background.found_again import found_again, named
+from panpan.capabilities.background.jobs import run_job
+from panpan.capabilities.background.news import News
+from panpan.capabilities.background.output_window import Ripgrep
+from panpan.capabilities.background.registry import Registry
+from panpan.capabilities.background.task import Task
+from panpan.capabilities.background.task_outputs import TaskOutputs
+from panpan.capabilities.background.task_set import TaskSet
+from panpan.capabilities.background.tasks_background import BackgroundCommand, Job, MovedCommand, TaskOutput
+from panpan.config.settings import BackgroundSettings
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Addition, Hook, Round, ToolCall
+from panpan.errors import ToolError
+from panpan.system.files.output_store import OutputStore
+from panpan.system.processes.process_table import RunningProcess
+from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.text.known_keys import KnownKeys
+from panpan.types.messages import Message
+from panpan.types.tool import Output
+
+log = logging.getLogger(__name__)
+
+_STOP_LIMIT_S = 10.0
+"""How long the end of a task is waited for that was told to end."""
+
+
+class BackgroundTasks(Hook):
+    """The background tasks of a session; implements `Background`.
+
+    The tasks of an earlier run are found again, and the user is told what became of those that ran.
+
+    Args:
+        settings: The table `[background]`.
+        keys: What no output may show.
+        warn: Told what the user should know, one sentence each.
+        folder: Where what is known of them is kept; None: nowhere, as for an agent that has none.
+        store: Where what they print goes.
+        messages: What was said in the session so far.
+        ripgrep: Finds the program that searches outputs.
+        is_held: Whether plan mode holds what runs.
+    """
+
+    def __init__(
+        self,
+        settings: BackgroundSettings | None = None,
+        keys: KnownKeys | None = None,
+        warn: Callable[[str], None] = lambda _: None,
+        *,
+        folder: Path | None = None,
+        store: OutputStore | None = None,
+        messages: Sequence[Message] = (),
+        ripgrep: Ripgrep = lambda: None,
+        is_held: bool = False,
+    ) -> None:
+        self._settings = settings or BackgroundSettings()
+        self._warn = warn
+        self.keeps = self._settings.at_exit == "keep"
+        """Whether commands are left to go on when the session is closed; a face may change it until then."""
+        self._store = store or OutputStore(Path())
+        self._keys = keys or KnownKeys()
+        self._outputs = TaskOutputs(self._keys, ripgrep)
+        self._tasks = TaskSet(Registry(folder or Path()), warn)
+        if folder is not None:
+            self._tasks.load()
+        marks = [task.record.session_mark for task in self._tasks if task.record.session_mark]
+        self.tree = ProcessTree(marks[-1]) if marks else ProcessTree()
+        """What all commands in the background belong to, but for those that were moved here: these belong to the
+        session's own tree. What tasks of an earlier run left running ends with this session, too."""
+        self._news = News()
+        self._news.read(messages if any(self._tasks) else ())  # which costs time where much was said
+        self.leavings: Sequence[Path] = self.needed
+        """What the sandbox of an earlier run has left behind for commands that ran on."""
+        self._found = found_again(self._tasks.running, self._tasks.registry, warn, is_held=is_held)
+        """Commands of an earlier run of panpan that still run, until they are followed."""
+        self._news.found_running = {task.id for task, _ in self._found}
+        self._foreground = Foreground()
+        self._group: TaskGroup | None = None
+        self._running_at_end: Sequence[Task] = ()
+        """Those that ran when `serve` was cancelled, which ends the jobs among them."""
+
+    # what there is
+
+    @property
+    def tasks(self) -> Sequence[TaskInfo]:
+        """All of them as they are now, oldest first."""
+        return [task.info for task in self._tasks]
+
+    @property
+    def running(self) -> Sequence[TaskInfo]:
+        """Those that have not ended, oldest first."""
+        return [task.info for task in self._tasks.running]
+
+    @property
+    def keepable(self) -> Sequence[TaskInfo]:
+        """Those of them that can go on without panpan: commands, but for those that were moved here."""
+        return [task.info for task in self._tasks.running if task.can_be_kept]
+
+    @property
+    def needed(self) -> Sequence[Path]:
+        """What those that run need of what the sandbox leaves behind."""
+        return [path for task in self._tasks.running for path in task.record.leavings]
+
+    @property
+    def has_news(self) -> bool:
+        """Whether one has ended and the model was not told."""
+        return self._news.is_there(self._tasks)
+
+    @property
+    def goes_on_at_timeout(self) -> bool:
+        return self._settings.at_timeout == "go_on" and self._group is not None and self._has_room
+
+    async def wait_changed(self) -> None:
+        """Return when the next one begins or ends."""
+        await self._tasks.wait_changed()
+
+    async def drain(self) -> None:
+        """Return when none runs."""
+        while self._tasks.running:
+            await self.wait_changed()
+
+    # beginning
+
+    async def serve(self) -> None:
+        """Follow the tasks until it is cancelled; runs alongside the session."""
+        try:
+            async with create_task_group() as self._group:
+                for task, process in self._found:
+                    self._follow(task, process, AsyncExitStack())
+                self._found = ()
+                try:
+                    await anyio.sleep_forever()
+                finally:
+                    self._running_at_end = self._tasks.running
+        finally:
+            self._group = None
+
+    async def start_command(self, command: BackgroundCommand, resources: AsyncExitStack) -> TaskInfo:
+        self._require_room()
+        task, process = started(command, self._tasks, self.tree, self._new_output)
+        self._follow(task, process, resources.pop_all())
+        return task.info
+
+    def take_command(self, command: MovedCommand, resources: AsyncExitStack) -> TaskInfo:
+        if self._group is None:  # the user wanted it a moment before he closed the session
+            raise ToolError("the session ends, so that nothing goes on in the background; the command was ended")
+        task = taken(command, self._tasks)
+        follow = partial(
+            follow_moved,
+            task,
+            command,
+            resources.pop_all(),
+            max_output_bytes=self._max_output_bytes,
+            take_pipe=partial(self._store.keep_reading, f"task-{task.id}-background"),
+        )
+        self._run(task, follow)
+        return task.info
+
+    def start_job(self, *, kind: TaskKind, title: str, tool_use_id: str, agent_id: str, job: Job) -> TaskInfo:
+        self._require_room()
+        task = self._tasks.new(kind, title=title, output=self._new_output, tool_use_id=tool_use_id, agent_id=agent_id)
+        task.update()
+        self._tasks.add(task)
+        self._run(task, partial(run_job, task, job, self._keys, max_output_bytes=self._max_output_bytes))
+        return task.info
+
+    # moving
+
+    def foreground(self, tool_use_id: str) -> AbstractContextManager[anyio.Event]:
+        return self._foreground.entered(tool_use_id)
+
+    @property
+    def movable(self) -> Sequence[str]:
+        """Ids of the calls in the foreground that can be moved."""
+        return self._foreground.movable
+
+    def move(self, tool_use_id: str | None = None) -> Sequence[str]:
+        """Ask a call in the foreground, or all, to go on in the background, and return the ids of those asked."""
+        return self._foreground.move(tool_use_id) if self._group is not None else ()
+
+    # one of them
+
+    async def wait(self, task_id: str, timeout_s: float) -> TaskInfo:
+        task = self._tasks.known(task_id)
+        with anyio.move_on_after(timeout_s):
+            await task.ended.wait()
+        return task.info
+
+    async def stop(self, task_id: str) -> TaskInfo:
+        task = self._tasks.known(task_id)
+        if not task.is_running:
+            await end_what_it_left(task)
+        else:
+            task.is_stopping = True
+            if task.scope is not None:
+                task.scope.cancel("it was told to stop")
+            if task.tree is not None:
+                await task.tree.end(STOP_GRACE_S)
+            with anyio.move_on_after(_STOP_LIMIT_S):
+                await task.ended.wait()
+            if task.is_running:
+                raise ToolError(f"the background task {task.named} was told to end, and still runs")
+        return task.info
+
+    async def read(self, task_id: str, *, pattern: str | None, max_bytes: int) -> TaskOutput:
+        task = self._tasks.known(task_id)
+        if pattern is None:
+            return await self._outputs.new(task, max_bytes=max_bytes)
+        return await self._outputs.all(task, pattern=pattern, max_bytes=max_bytes)
+
+    async def output(self, task_id: str, *, pattern: str | None, max_bytes: int) -> TaskOutput:
+        """Return what a task printed, or its lines that match a pattern; the end of that, where it is longer.
+
+        Args:
+            task_id: The task.
+            pattern: A regular expression; None for all lines.
+            max_bytes: How much is returned at most.
+
+        Raises:
+            ToolError: There is no such task, its output cannot be read, or the pattern is no regular expression.
+        """
+        return await self._outputs.all(self._tasks.known(task_id), pattern=pattern, max_bytes=max_bytes)
+
+    async def close(self, *, keep: bool, is_held: bool = False) -> Sequence[TaskInfo]:
+        """Stop what runs, or leave it to go on, and say so; return what goes on, or could not be ended.
+
+        Args:
+            keep: Whether commands go on. What was moved here from the foreground, and subagents, end in any case.
+            is_held: Whether plan mode holds what runs.
+        """
+        running = self._tasks.running
+        to_name = {task.id: task for task in (*self._running_at_end, *running)}.values()
+        if keep:
+            await end_what_is_left(self.tree, self._tasks)
+            let_go(running)
+        else:
+            await end_all(self.tree, running)
+        left = self._tasks.running
+        if stopped := [task for task in to_name if not task.is_running]:
+            self._warn(f"stopped in the background with the session: {named(stopped)}")
+        if left:
+            stands = ", where it stands still as in plan mode," if is_held else ","
+            how = f"left in the background{stands} to be found again with the session" if keep else "could not be ended"
+            self._warn(f"{how}: {named(left)}")
+        return [task.info for task in left]
+
+    # Hook
+
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        self._outputs.has_arrived()
+        return self._news.take(self._tasks)
+
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        self._news.told_in_result(call.tool.name, output.text)
+        return output
+
+    async def interrupted(self, conversation: Conversation) -> None:
+        self._outputs.may_not_have_arrived()
+
+    async def turn_ended(self, conversation: Conversation) -> None:
+        self._news.settle(conversation.messages)
+
+    async def history_replaced(self, conversation: Conversation) -> None:
+        self._outputs.forget_what_was_read()
+        self._news.read(conversation.messages)
+
+    # inside
+
+    @property
+    def _max_output_bytes(self) -> int:
+        return self._settings.max_output_mb * 10**6
+
+    @property
+    def _has_room(self) -> bool:
+        return len(self._tasks.running) < self._settings.max_tasks
+
+    def _new_output(self, task_id: str) -> Path:
+        return self._store.directory / f"task-{task_id}.txt"
+
+    def _require_room(self) -> None:
+        """Refuse what would be one too many.
+
+        Raises:
+            ToolError: As many run as may.
+            RuntimeError: Nothing follows tasks, as where the session is over.
+        """
+        if self._group is None:
+            raise RuntimeError("the background tasks are not served")
+        if not self._has_room:
+            raise ToolError(
+                f"{len(self._tasks.running):,} tasks run in the background, as many as may (setting "
+                "background.max_tasks); wait for one with TaskOutput, or end one with TaskStop"
+            )
+
+    def _follow(self, task: Task, process: RunningProcess, resources: AsyncExitStack) -> None:
+        self._run(task, partial(follow_command, task, process, resources, max_output_bytes=self._max_output_bytes))
+
+    def _run(self, task: Task, follow: Callable[[], Awaitable[None]]) -> None:
+        """Run what follows a task in the task group; a failure of it costs that task, not the session."""
+        assert self._group is not None, "looked at before anything was started"
+
+        async def guarded() -> None:
+            try:
+                await follow()
+            except Exception as error:
+                log.exception("the background task %s could not be followed", task.id)
+                task.end("lost", note=f"it could not be followed: {type(error).__name__}: {error}")
+
+        self._group.start_soon(guarded)

@@ -1,0 +1,196 @@
+"""Following commands in the background to their end.
+
+The rule: one that panpan started for the background hangs on nothing of panpan's, and is only looked at; one that was
+moved there prints into a pipe of panpan's, and ends with whoever follows it.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, aclosing
+from pathlib import Path
+
+import anyio
+
+from panpan.capabilities.background.task import Task
+from panpan.capabilities.background.tasks_background import MovedCommand
+from panpan.errors import ConfigError, ToolError
+from panpan.system.files.output_store import LeftOutput
+from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.system.processes.detached import exit_code_in
+from panpan.system.processes.process import ProcessEnded, run_child
+from panpan.system.processes.process_exit import reaped, wait_for_exit
+from panpan.system.processes.process_table import RunningProcess
+from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.text.terminal_text import printable
+
+STOP_GRACE_S = 5.0
+"""Seconds between asking a task to end and killing it."""
+
+_LOOK_S = 0.5
+"""How often the size of an output is looked at."""
+_MOMENT_S = 0.2
+"""What ends together with its command, such as the rest of a pipe, is gone by then."""
+_MAX_NAMES = 3
+
+
+async def follow_command(
+    task: Task, process: RunningProcess, resources: AsyncExitStack, *, max_output_bytes: int
+) -> None:
+    """Wait for the end of a command that hangs on nothing of panpan's, and say how it ended.
+
+    Args:
+        task: The task that it is.
+        process: The shell around it.
+        resources: What it needs as long as it runs; closed then, and when it is not followed any more.
+        max_output_bytes: How large its output may become before it is ended.
+    """
+    async with resources:
+        has_ended = False
+        while not has_ended:
+            with anyio.move_on_after(_LOOK_S):
+                await wait_for_exit(process)
+                has_ended = True
+            if not has_ended and _size(task.record.output) > max_output_bytes:
+                await end_for_output(task, max_output_bytes)
+    note = "" if task.is_stopping else await _left_running(task.tree)  # what is told to stop ends a moment later
+    task.end_command(exit_code_of(task, process.pid), note)
+    if note:
+        await _bound_what_is_left(task, max_output_bytes)
+
+
+def exit_code_of(task: Task, pid: int) -> int | None:
+    """Return the exit code of a command that has ended; None where nobody knows it."""
+    if task.record.exit_file is None:
+        return None  # it was moved here, and whoever followed it knows
+    own = reaped(pid)
+    left = exit_code_in(task.record.exit_file)
+    return own if left is None else left
+
+
+async def end_for_output(task: Task, max_output_bytes: int) -> None:
+    """End a task whose output is too large."""
+    task.is_stopping = True
+    task.stop_note = (
+        f"stopped because it printed more than {max_output_bytes // 10**6:,} MB (setting background.max_output_mb)"
+    )
+    if task.tree is not None:
+        await task.tree.end(STOP_GRACE_S)
+
+
+async def follow_moved(
+    task: Task,
+    command: MovedCommand,
+    resources: AsyncExitStack,
+    *,
+    max_output_bytes: int,
+    take_pipe: Callable[[int], object],
+) -> None:
+    """Go on with a command that was moved from the foreground; it is ended where this is cancelled.
+
+    Args:
+        task: The task that it is.
+        command: The command.
+        resources: What it needs as long as it runs.
+        max_output_bytes: How large its output may become before it is ended.
+        take_pipe: Given the pipe at the end where something it left behind still prints to it.
+    """
+    async with resources:
+        file = _OutputFile(command.output, max_output_bytes)
+        ended: ProcessEnded | None = None
+        following = run_child(command.child, timeout_s=None, kill_grace_s=STOP_GRACE_S, take_pipe=take_pipe)
+        async with aclosing(following) as items:
+            with file:
+                async for item in items:
+                    if isinstance(item, ProcessEnded):
+                        ended = item
+                    elif isinstance(item, bytes) and not file.add(item) and not task.is_stopping:
+                        await end_for_output(task, max_output_bytes)
+    task.end_command(None if ended is None else ended.exit_code, file.failure)
+
+
+class _OutputFile:
+    """The file that the rest of an output goes to; a context manager. The command does not suffer from a full disk."""
+
+    def __init__(self, output: LeftOutput, max_bytes: int) -> None:
+        self.failure = ""
+        """Why the rest is not in it; empty where it is."""
+        self._keys = output.keys
+        self._room = max_bytes
+        self._fd = -1
+        try:
+            make_private_folder(output.path.parent)
+            self._fd = open_private_file(output.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            self._room -= os.fstat(self._fd).st_size
+        except (OSError, ConfigError) as error:
+            self._fail(error)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._write(self._keys.finish())
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def add(self, data: bytes) -> bool:
+        """Write what was printed; return whether there is room for more."""
+        self._write(self._keys.feed(data))
+        return self._room > 0
+
+    def _write(self, data: bytes) -> None:
+        data = data[: max(0, self._room)]
+        self._room -= len(data)
+        try:
+            while data and self._fd >= 0 and not self.failure:
+                data = data[os.write(self._fd, data) :]
+        except OSError as error:
+            self._fail(error)
+
+    def _fail(self, error: OSError | ConfigError) -> None:
+        """Write no more, so that what is there has no gap."""
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        self.failure = f"not all of its output could be kept: {why}"
+
+
+async def end_what_it_left(task: Task) -> None:
+    """End what a command left running that has ended; known by its mark alone, as its number may be another's by now.
+
+    Raises:
+        ToolError: It cannot be ended.
+    """
+    if not task.record.mark:
+        return
+    tree = ProcessTree(task.record.mark)
+    if await tree.look():
+        if await tree.end(STOP_GRACE_S):
+            raise ToolError(f"what the background task {task.named} left running was told to end, and still runs")
+        task.update(note="what it had left running was ended")
+
+
+async def _bound_what_is_left(task: Task, max_output_bytes: int) -> None:
+    """Watch the output that what is left goes on to print to, until it is too large; does not end by itself."""
+    while _size(task.record.output) <= max_output_bytes:  # noqa: ASYNC110 - nobody tells when a file grows
+        await anyio.sleep(_LOOK_S)
+    await ProcessTree(task.record.mark).end(STOP_GRACE_S)
+    limit = f"more than {max_output_bytes // 10**6:,} MB (setting background.max_output_mb)"
+    task.update(note=f"what it had left running was stopped because it printed {limit}")
+
+
+async def _left_running(tree: ProcessTree | None) -> str:
+    """Return a note about what a command that has ended left running; empty where that is nothing."""
+    if tree is None or not await tree.look():
+        return ""
+    await anyio.sleep(_MOMENT_S)
+    left: Sequence[RunningProcess] = await tree.look()
+    if not left:
+        return ""
+    names = ", ".join(f"{printable(process.name)} ({process.pid})" for process in left[:_MAX_NAMES])
+    return f"still running of it: {names}{' and more' if len(left) > _MAX_NAMES else ''}"
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

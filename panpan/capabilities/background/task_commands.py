@@ -1,0 +1,87 @@
+"""/tasks: what runs in the background, what came of it, what it printed; and its end."""
+
+import time
+from collections.abc import Sequence
+
+from panpan.capabilities.background.background import TaskInfo
+from panpan.capabilities.background.task_text import ended_line, task_detail
+from panpan.core.command import Command, Option, Terminal, numbered
+from panpan.errors import ConfigError
+from panpan.faces.terminal.screen.canvas import say
+from panpan.session.session import Session
+from panpan.system.text.terminal_text import clean_line
+
+MAX_BYTES = 1_000_000
+"""Of an output that is shown, its end; all of it is in its file."""
+
+_ID_CHARS = 8
+_SHOW, _STOP = numbered([Option("Show its output"), Option("Stop it")])
+
+
+async def _tasks(terminal: Terminal, wanted: str) -> None:
+    tasks = terminal.session.background.tasks
+    if not tasks:
+        say(terminal, "nothing runs in the background, and nothing has in this session")
+        return
+    task = _task_of(wanted, tasks) if wanted else await _chosen(terminal, tasks)
+    if task is None:
+        return
+    if not task.is_running:
+        await _show(terminal, task)
+        return
+    match await terminal.choose(f"{clean_line(task.title)} ({task.id})", [_SHOW, _STOP]):
+        case 0:
+            await _show(terminal, task)
+        case 1:
+            say(terminal, ended_line(await terminal.session.background.stop(task.id)))
+        case _:
+            pass
+
+
+async def _chosen(terminal: Terminal, tasks: Sequence[TaskInfo]) -> TaskInfo | None:
+    """Return the task that the user picks; they stand in the order of their start, so that numbers stay theirs."""
+    now = time.time()
+    options = [Option(clean_line(task.title), task_detail(task, now)) for task in tasks]
+    picked = await terminal.choose("Background tasks", options)
+    return None if picked is None else tasks[picked]
+
+
+def _task_of(wanted: str, tasks: Sequence[TaskInfo]) -> TaskInfo:
+    """Return the task of an id, of a number in the list, or of the beginning of an id."""
+    shown = clean_line(wanted)[:40]
+    found = [task for task in tasks if task.id == wanted]
+    if not found and wanted.isascii() and wanted.isdecimal() and len(wanted) < _ID_CHARS:
+        found = [task for number, task in enumerate(tasks, 1) if number == int(wanted)]
+    found = found or [task for task in tasks if task.id.startswith(wanted.lower())]
+    if not found:
+        raise ConfigError(f"there is no background task {shown}; /tasks lists them")
+    if len(found) > 1:
+        raise ConfigError(f"several background tasks begin with {shown}; /tasks lists them")
+    return found[0]
+
+
+async def _show(terminal: Terminal, task: TaskInfo) -> None:
+    output = await terminal.session.background.output(task.id, pattern=None, max_bytes=MAX_BYTES)
+    heading = f"{clean_line(task.title)}: {task_detail(task, time.time())}"
+    if not output.text.strip():
+        say(terminal, f"{heading}; it has printed nothing")
+        return
+    where = f"… the end of {output.path}" if output.is_cut else str(output.path)
+    await terminal.read([heading, where, "", *output.text.splitlines()])
+
+
+def _ids(session: Session) -> Sequence[str]:
+    return [task.id for task in session.background.tasks]
+
+
+TASK_COMMANDS: Sequence[Command] = (
+    Command(
+        "tasks",
+        "Show what runs in the background, and stop it",
+        _tasks,
+        arguments="[number or id]",
+        is_immediate=True,
+        offers=_ids,
+        offers_choice=True,
+    ),
+)

@@ -1,0 +1,79 @@
+"""TaskOutput: how a background task is doing, and what it printed since the model last looked.
+
+The rule: it changes nothing, and the first line of its result is that of the task (`task_text.py`).
+"""
+
+from collections.abc import AsyncGenerator
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.capabilities.background.tasks_background import Background
+from panpan.capabilities.background.tasks_task_text import state_line
+from panpan.core.effects import Effects
+from panpan.core.tool import Tool, ToolContext
+from panpan.errors import ToolError
+from panpan.types.display import SummaryDisplay
+from panpan.types.tool import Output, ToolYield
+
+MAX_RESULT_BYTES = 32 * 1024
+MAX_TIMEOUT_MS = 600_000
+MAX_PATTERN_CHARS = 1000
+_WAITING_MS = 1000
+"""A call that waits for less may be one of a model that runs in circles."""
+
+NO_TASKS = "there are no background tasks here: a subagent has none, and run_in_background is not for it"
+
+
+class TaskOutputInput(BaseModel):
+    """What the model may ask of TaskOutput."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    task_id: str = Field(min_length=1, max_length=64)
+    block: bool = Field(default=True, description="Wait for its end")
+    timeout: int = Field(default=30_000, ge=0, le=MAX_TIMEOUT_MS, description="Milliseconds to wait")
+    filter: str | None = Field(
+        default=None, min_length=1, max_length=MAX_PATTERN_CHARS, description="Regex: all lines that match, numbered"
+    )
+
+
+class TaskOutputTool(Tool[TaskOutputInput]):
+    """Look at a background task.
+
+    Args:
+        background: Those of the session; None where there are none.
+    """
+
+    name = "TaskOutput"
+    input_model = TaskOutputInput
+    only_reads: ClassVar[bool] = True
+    is_for_subagents: ClassVar[bool] = False
+    timeout_s: ClassVar[float | None] = None
+
+    def __init__(self, background: Background | None = None) -> None:
+        self._background = background
+
+    def may_be_repeated(self, args: TaskOutputInput) -> bool:
+        return args.block and args.timeout >= _WAITING_MS
+
+    def title(self, args: TaskOutputInput) -> str:
+        return args.task_id
+
+    def time_limit_s(self, args: TaskOutputInput) -> float | None:
+        return args.timeout / 1000 if args.block else None
+
+    async def effects(self, args: TaskOutputInput, ctx: ToolContext) -> Effects:
+        return Effects()
+
+    async def run(self, args: TaskOutputInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        if self._background is None:
+            raise ToolError(NO_TASKS)
+        info = await self._background.wait(args.task_id, args.timeout / 1000 if args.block else 0)
+        output = await self._background.read(info.id, pattern=args.filter, max_bytes=MAX_RESULT_BYTES)
+        what = "matching" if args.filter else "new"
+        text = output.text.rstrip("\n") or f"(nothing {what})"
+        head = [state_line(info), f"[all of its output: {output.path}]"]
+        if output.is_cut:
+            head.append(f"[only the end of what is {what}]")
+        yield Output("\n".join([*head, text]), SummaryDisplay(text=state_line(info)))

@@ -1,0 +1,122 @@
+"""The tasks of one session, by id."""
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import anyio
+
+from panpan.capabilities.background.background import TaskKind
+from panpan.capabilities.background.registry import MAX_ENDED, Registry, TaskRecord
+from panpan.capabilities.background.task import Task
+from panpan.errors import ToolError
+from panpan.system.text.terminal_text import clean_line
+
+MAX_TITLE_CHARS = 200
+_MAX_NAMED = 20
+
+
+class TaskSet:
+    """All tasks that are known, and when one of them changed.
+
+    Args:
+        registry: Where they are kept.
+        warn: Told what the user should know, one sentence each.
+    """
+
+    def __init__(self, registry: Registry, warn: Callable[[str], None]) -> None:
+        self.registry = registry
+        self._warn = warn
+        self._by_id: dict[str, Task] = {}
+        self._changed = anyio.Event()
+
+    def load(self) -> None:
+        """Read what is kept, forget what is too much, and name what cannot be read."""
+        records, damaged = self.registry.load()
+        for path in damaged[:_MAX_NAMED]:
+            self._warn(f"what {path} says of a background task cannot be read, so it is left out")
+        if len(damaged) > _MAX_NAMED:
+            self._warn(f"nor can {len(damaged) - _MAX_NAMED:,} more beside it, which are left out, too")
+        for record in [record for record in records if record.state != "running"][:-MAX_ENDED]:
+            self.registry.remove(record.id)
+            records.remove(record)
+        self._by_id = {record.id: self._task(record) for record in records}
+
+    def __iter__(self) -> Iterator[Task]:
+        """Go through them, the oldest first."""
+        return iter(self._by_id.values())
+
+    @property
+    def running(self) -> Sequence[Task]:
+        """Those that have not ended, oldest first."""
+        return [task for task in self if task.is_running]
+
+    def known(self, task_id: str) -> Task:
+        """Return a task.
+
+        Raises:
+            ToolError: There is none with this id.
+        """
+        task = self._by_id.get(task_id.strip())
+        if task is None:
+            ids = ", ".join(task.id for task in self.running[:_MAX_NAMED])
+            raise ToolError(f"there is no background task {task_id!r}; running are: {ids or 'none'}")
+        return task
+
+    def new(
+        self,
+        kind: TaskKind,
+        *,
+        title: str,
+        output: Callable[[str], Path],
+        tool_use_id: str,
+        command: str = "",
+        agent_id: str = "",
+        started_at: float | None = None,
+    ) -> Task:
+        """Return a task that is not among them yet, nor kept.
+
+        Args:
+            kind: What it is.
+            title: What it does.
+            output: Says by its id where its output goes.
+            tool_use_id: The call that starts it.
+            command: As the model wrote it.
+            agent_id: The subagent that it is.
+            started_at: Seconds since 1970; None: now.
+        """
+        task_id = secrets.token_hex(4)
+        while task_id in self._by_id:
+            task_id = secrets.token_hex(4)
+        return self._task(
+            TaskRecord(
+                id=task_id,
+                kind=kind,
+                title=clean_line(title)[:MAX_TITLE_CHARS],
+                command=command,
+                started_at=time.time() if started_at is None else started_at,
+                output=output(task_id),
+                tool_use_id=tool_use_id,
+                agent_id=agent_id,
+            )
+        )
+
+    def add(self, task: Task) -> None:
+        """Let a new one be among them."""
+        self._by_id[task.id] = task
+        for ended in [one for one in self if not one.is_running][:-MAX_ENDED]:
+            self.registry.remove(ended.id)
+            del self._by_id[ended.id]
+        self._tell_change()
+
+    async def wait_changed(self) -> None:
+        """Return when one was added, or has ended."""
+        await self._changed.wait()
+
+    def _task(self, record: TaskRecord) -> Task:
+        return Task(record, self.registry, self._tell_change, self._warn)
+
+    def _tell_change(self) -> None:
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()

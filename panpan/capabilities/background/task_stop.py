@@ -1,0 +1,52 @@
+"""TaskStop: end a background task with all that it started."""
+
+from collections.abc import AsyncGenerator
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.capabilities.background.task_output import NO_TASKS
+from panpan.capabilities.background.tasks_background import Background
+from panpan.capabilities.background.tasks_task_text import state_line
+from panpan.core.effects import Effects
+from panpan.core.tool import Tool, ToolContext
+from panpan.errors import ToolError
+from panpan.types.display import SummaryDisplay
+from panpan.types.tool import Output, ToolYield
+
+
+class TaskStopInput(BaseModel):
+    """What the model may ask of TaskStop."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    task_id: str = Field(min_length=1, max_length=64)
+
+
+class TaskStopTool(Tool[TaskStopInput]):
+    """End a background task. It changes no file, and several may be ended at the same time.
+
+    Args:
+        background: Those of the session; None where there are none.
+    """
+
+    name = "TaskStop"
+    input_model = TaskStopInput
+    only_reads: ClassVar[bool] = True
+    is_for_subagents: ClassVar[bool] = False
+    timeout_s: ClassVar[float | None] = None
+
+    def __init__(self, background: Background | None = None) -> None:
+        self._background = background
+
+    def title(self, args: TaskStopInput) -> str:
+        return args.task_id
+
+    async def effects(self, args: TaskStopInput, ctx: ToolContext) -> Effects:
+        return Effects()
+
+    async def run(self, args: TaskStopInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        if self._background is None:
+            raise ToolError(NO_TASKS)
+        line = state_line(await self._background.stop(args.task_id))
+        yield Output(line, SummaryDisplay(text=line))

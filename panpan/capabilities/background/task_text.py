@@ -1,0 +1,57 @@
+"""Background tasks in words for people, for every face."""
+
+from collections.abc import Sequence
+
+from panpan.capabilities.background.background import TaskInfo, TaskState
+from panpan.faces.terminal.rendering.duration import spoken_s
+from panpan.system.text.terminal_text import clean_line
+
+_ENDS: dict[TaskState, str] = {
+    "running": "runs",
+    "finished": "ended",
+    "failed": "failed",
+    "stopped": "was stopped",
+    "lost": "was lost",
+}
+_MOST_NAMED = 5
+
+
+def ended_line(task: TaskInfo) -> str:
+    """Return the sentence that a task has ended, with its id, its title and how it ended."""
+    facts = [fact for fact in (_exit_code(task), clean_line(task.note)) if fact]
+    more = f" ({'; '.join(facts)})" if facts else ""
+    return f"Background task {task.id} {_ENDS[task.state]}: {clean_line(task.title)}{more}"
+
+
+def task_detail(task: TaskInfo, now: float) -> str:
+    """Return the state of a task in a list: how long it has run, or how it ended, and its id.
+
+    Args:
+        task: The task.
+        now: Seconds since 1970.
+    """
+    end = now if task.is_running else task.ended_at
+    time = "" if end is None else spoken_s(max(end - task.started_at, 0.0))
+    facts = ["running" if task.is_running else task.state, _exit_code(task), time, clean_line(task.note), task.id]
+    return ", ".join(fact for fact in facts if fact)
+
+
+def counted(tasks: Sequence[TaskInfo]) -> str:
+    """Return how many tasks run, such as "2 background tasks run"."""
+    return f"{len(tasks)} background task{'s run' if len(tasks) != 1 else ' runs'}"
+
+
+def cannot_be_kept(tasks: Sequence[TaskInfo]) -> str:
+    """Return that tasks end with panpan, such as "cannot be kept running: explore: the loss"."""
+    return f"cannot be kept running: {titles(tasks)}"
+
+
+def titles(tasks: Sequence[TaskInfo]) -> str:
+    """Return what tasks do, the first of them by their titles."""
+    names = [clean_line(task.title) for task in tasks[:_MOST_NAMED]]
+    more = [f"and {len(tasks) - _MOST_NAMED:,} more"] if len(tasks) > _MOST_NAMED else []
+    return ", ".join([*names, *more])
+
+
+def _exit_code(task: TaskInfo) -> str:
+    return "" if task.exit_code is None else f"exit code {task.exit_code}"

@@ -1,0 +1,70 @@
+"""A fork of a recorded conversation: the same up to a round, and from there on another model's."""
+
+from collections.abc import Sequence
+from itertools import takewhile
+from pathlib import Path
+
+from panpan.capabilities.cassettes.recorded_session import RecordedSession
+from panpan.capabilities.cassettes.relocation import relocation
+from panpan.capabilities.cassettes.session_copy import write_session
+from panpan.errors import ConfigError
+from panpan.types.dataclass import dataclass
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+
+GO_ON = "Go on."
+"""What is said to the new model where the old one was in the middle of its work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """A session that begins with a recorded conversation."""
+
+    session_id: str | None
+    """None where nothing was said before."""
+    prompt: str | None
+    """What the user said next in the recording; None where nothing more is recorded."""
+    rounds: int
+    """How many of the recorded rounds it holds."""
+
+
+def fork_recorded(recorded: RecordedSession, at: int, folder: Path, cwd: Path) -> Fork:
+    """Write a session that holds the first `at` rounds.
+
+    Args:
+        recorded: The conversation.
+        at: How many rounds: replies of the model, with what its calls answered.
+        folder: Where sessions of the project lie.
+        cwd: Where the session works; paths of the recorded workspace become its own.
+
+    Raises:
+        ConfigError: There are not so many rounds, or the session cannot be written.
+    """
+    rounds = sum(isinstance(message, AssistantMessage) for message in recorded.messages)
+    if at > rounds:
+        raise ConfigError(f"{recorded.path} has {rounds} rounds; --at takes a number from 0 to {rounds}")
+    kept, rest = _split(recorded.messages, at)
+    change = relocation(recorded.header.workspace, str(cwd))
+    session_id = write_session(folder, kept, cwd, change=change) if kept else None
+    return Fork(session_id, _prompt(kept, rest), at)
+
+
+def _split(messages: Sequence[Message], at: int) -> tuple[Sequence[Message], Sequence[Message]]:
+    """Return the messages up to the end of a round, and those behind it."""
+    end = seen = 0
+    for index, message in enumerate(messages):
+        if isinstance(message, AssistantMessage):
+            if seen == at:
+                break
+            seen += 1
+            end = index + 1
+        elif isinstance(message, ToolResultMessage):
+            end = index + 1
+    return messages[:end], messages[end:]
+
+
+def _prompt(kept: Sequence[Message], rest: Sequence[Message]) -> str | None:
+    """Return what the user said next; he may have said it while the model worked."""
+    if not kept or not isinstance(kept[-1], ToolResultMessage):
+        return next((message.text for message in rest if isinstance(message, UserMessage)), None)
+    meanwhile = takewhile(lambda message: not isinstance(message, AssistantMessage), rest)
+    return next((message.text for message in meanwhile if isinstance(message, UserMessage)), GO_ON)

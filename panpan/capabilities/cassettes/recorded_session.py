@@ -1,0 +1,216 @@
+"""A recorded cassette as a conversation: its turns, and in each what the model was sent, said and was answered."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from panpan.capabilities.cassettes.header import Header, header_of
+from panpan.capabilities.cassettes.recorded_answers import is_answer
+from panpan.capabilities.cassettes.recorded_file import RecordedFile, read_recorded
+from panpan.capabilities.cassettes.recorded_reply import RecordedReply, recorded_reply
+from panpan.capabilities.cassettes.recorded_requests import RequestReader
+from panpan.capabilities.cassettes.recorded_steps import (
+    AnswersChosen,
+    ModelChanged,
+    RecordedCompaction,
+    RecordedRequest,
+    RecordedStep,
+    RecordedTurn,
+    Rewound,
+    Said,
+)
+from panpan.errors import ConfigError, RetryableError
+from panpan.session.compaction_record import compaction_of
+from panpan.session.records import message_of
+from panpan.types.compaction import Compaction
+from panpan.types.dataclass import dataclass
+from panpan.types.llm import Effort
+from panpan.types.messages import Message, SystemReminder, ToolResultMessage, UserMessage
+
+
+@dataclass(slots=True)
+class RecordedSession:
+    """All that a recorded cassette says."""
+
+    path: Path
+    header: Header
+    history: list[Message] = field(default_factory=list)
+    """What was said before the recording began."""
+    compactions: list[Compaction] = field(default_factory=list)
+    """What was made shorter of it before the recording began."""
+    steps: list[RecordedStep] = field(default_factory=list)
+    made_shorter: list[Compaction] = field(default_factory=list)
+    """What was made shorter since."""
+    messages: list[Message] = field(default_factory=list)
+    """The conversation as it was in the end."""
+    results: dict[str, ToolResultMessage] = field(default_factory=dict)
+    """By the ids of the calls."""
+    begun: set[str] = field(default_factory=set)
+    """Ids of the calls that began to change something."""
+    answers: list[Mapping[str, Any]] = field(default_factory=list)
+    """What somebody was asked and said, in order."""
+    end: str = ""
+    """Why the recording ended early; empty where it did not."""
+
+    @property
+    def turns(self) -> Sequence[RecordedTurn]:
+        """The steps that are turns."""
+        return [step for step in self.steps if isinstance(step, RecordedTurn)]
+
+
+def read_session(path: Path) -> RecordedSession:
+    """Return what a recorded cassette says.
+
+    Raises:
+        ConfigError: It is not there, or damaged.
+    """
+    return _Reader(read_recorded(path)).session
+
+
+class _Reader:
+    """Goes through the lines once."""
+
+    def __init__(self, file: RecordedFile) -> None:
+        self.session = RecordedSession(file.path, header_of(file))
+        self._requests = RequestReader()
+        self._turn: RecordedTurn | None = None  # that which runs
+        self._waiting: list[UserMessage | SystemReminder] = []
+        self._path: list[tuple[str, Message | None]] = []  # from the root to the newest record
+        self._beside: list[RecordedRequest] = []  # requests of no turn, such as those for a summary
+        self._chosen: AnswersChosen | None = None  # whose first request is still to come
+        self._compactions: list[Compaction] = []
+        for number, line in file.lines:
+            try:
+                self._take(line, f"{file.path}:{number}")
+            except (KeyError, TypeError, ValueError) as exc:
+                raise ConfigError(f"cassette {file.path}:{number} is damaged: {exc}") from exc
+            except RecursionError as exc:
+                raise ConfigError(f"cassette {file.path}:{number} is nested too deeply") from exc
+        if self._turn is None:
+            self._say_what_waits()
+        self.session.messages = [message for _, message in self._path if message is not None]
+        self.session.made_shorter = self._compactions
+
+    def _take(self, line: Mapping[str, Any], place: str) -> None:
+        match line.get("type"):
+            case "cassette_opened":
+                self.session.history = [message for _, message in self._path if message is not None]
+                self.session.compactions, self._compactions = self._compactions, []
+                self._waiting.clear()
+                self.session.steps.clear()
+            case "cassette_turn":
+                self._begin_turn(is_woken=line.get("isWoken") is True)
+            case "cassette_model":
+                self._take_model(line)
+            case "cassette_turn_end" if self._turn is not None:
+                self._turn.is_whole, self._turn.is_interrupted = True, line.get("isInterrupted") is True
+                self._turn = None
+                self._waiting.clear()
+            case "cassette_request":
+                self._take_request(line)
+            case "cassette_reply":
+                self._take_reply(recorded_reply(line, place), _number(line))
+            case "cassette_count" if self._turn is not None:
+                tokens = line.get("tokens")
+                self._turn.counts.append(tokens if isinstance(tokens, int) else None)
+            case "cassette_answer":
+                if not is_answer(line):
+                    raise ValueError("it says neither who was asked nor what he answered")
+                self.session.answers.append(line)
+            case "cassette_end":
+                self.session.end = str(line.get("reason", ""))
+            case _ if isinstance(line.get("uuid"), str):
+                self._take_record(line)
+
+    def _begin_turn(self, *, is_woken: bool) -> None:
+        said = [message for message in self._waiting if isinstance(message, UserMessage)]
+        if not said and not is_woken:
+            raise ValueError("a turn begins without a message of the user")
+        prompt = None if is_woken else said.pop()
+        self.session.steps += map(Said, said)
+        self._turn = RecordedTurn(prompt)
+        self.session.steps.append(self._turn)
+        self._waiting.clear()
+        self._beside = []
+
+    def _say_what_waits(self) -> None:
+        """Take what was said outside of turns for a step of its own, since something else comes behind it."""
+        said = [message for message in self._waiting if isinstance(message, UserMessage)]
+        self.session.steps += map(Said, said)
+        self._waiting.clear()
+
+    def _take_model(self, line: Mapping[str, Any]) -> None:
+        match line:
+            case {"profile": str(profile), "window": int() | None as window}:
+                self._say_what_waits()
+                self.session.steps.append(ModelChanged(profile, window))
+            case _:
+                raise ValueError("it does not say what the other model was given")
+
+    def _take_request(self, line: Mapping[str, Any]) -> None:
+        canonical = self._requests.request(line)
+        options = line["options"] if isinstance(line.get("options"), dict) else {}
+        if self._chosen is not None:
+            self._chosen.thinks, self._chosen = options.get("thinking_budget_tokens") is not None, None
+        requests = self._beside
+        additions: tuple[UserMessage | SystemReminder, ...] = ()
+        if self._turn is not None:
+            requests, additions = self._turn.requests, tuple(self._waiting)
+            self._waiting.clear()
+        if requests and isinstance(requests[-1].reply.failure, RetryableError):  # it was sent again
+            additions = (*requests.pop().additions, *additions)
+        requests.append(RecordedRequest(_number(line), canonical, additions, options))
+
+    def _take_reply(self, reply: RecordedReply, number: int) -> None:
+        requests = self._turn.requests if self._turn is not None else self._beside
+        if requests and requests[-1].number == number:
+            requests[-1] = replace(requests[-1], reply=reply)
+
+    def _take_record(self, record: Mapping[str, Any]) -> None:
+        """Take what the session's log says."""
+        match record:
+            case {"type": "system", "subtype": "rewind"}:
+                self._rewind(record.get("parentUuid"))
+            case {"type": "system", "subtype": "call_started", "toolUseId": str(id_)}:
+                self.session.begun.add(id_)
+            case {"type": "system", "subtype": "model", "effort": effort}:
+                self._say_what_waits()
+                self._chosen = AnswersChosen(effort if effort in get_args(Effort) else None)
+                self.session.steps.append(self._chosen)
+            case {"type": "system", "subtype": "compact_boundary"}:
+                self._take_compaction(record)
+            case _:
+                pass
+        message = message_of(record)
+        self._path.append((record["uuid"], message))
+        if message is None:
+            return
+        self._requests.note(message)
+        if isinstance(message, UserMessage | SystemReminder):
+            self._waiting.append(message)
+        elif isinstance(message, ToolResultMessage):
+            self.session.results[message.tool_use_id] = message
+
+    def _take_compaction(self, record: Mapping[str, Any]) -> None:
+        if (compaction := compaction_of(record)) is None:
+            raise ValueError("it does not say how the conversation was made shorter")
+        self._compactions.append(compaction)
+        if self._turn is None:
+            self._say_what_waits()
+            is_undo = compaction.trigger == "undo"
+            self.session.steps.append(RecordedCompaction(is_undo, compaction.hint, self._beside))
+            self._beside = []
+
+    def _rewind(self, parent: Any) -> None:
+        uuids = [uuid for uuid, _ in self._path]
+        del self._path[uuids.index(parent) + 1 if parent in uuids else 0 :]
+        self._say_what_waits()
+        self.session.steps.append(Rewound(sum(message is not None for _, message in self._path)))
+
+
+def _number(line: Mapping[str, Any]) -> int:
+    """Return the number of the request that a line is, or answers."""
+    if type(number := line.get("number")) is not int:
+        raise ValueError("the number of its request is no whole number")
+    return number

@@ -1,0 +1,193 @@
+"""Records a session: the tap that writes a cassette of all that crosses the session's borders.
+
+What the log keeps is written as the log has it; between that stand the requests, the streams of the replies with their
+times, and what somebody was asked and said. Nothing of it goes into the file before secrets are taken out.
+"""
+
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+from panpan.capabilities.cassettes.cassette_writer import CassetteWriter
+from panpan.capabilities.cassettes.changed_text import changed_json, changed_reply
+from panpan.capabilities.cassettes.header import header_line
+from panpan.capabilities.cassettes.recorded_answers import recording_askers
+from panpan.capabilities.cassettes.recorded_reply import RecordedReply
+from panpan.capabilities.cassettes.recorded_requests import RequestWriter
+from panpan.config.known_secrets import known_secrets
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Addition, Hook
+from panpan.errors import ProviderError
+from panpan.session.compaction_record import compaction_record
+from panpan.session.records import message_of, record_of
+from panpan.session.setup import Setup
+from panpan.session.tap import Askers, Opening, Tap
+from panpan.system.text.redact import Redactor
+from panpan.types.events import StreamEvent
+from panpan.types.llm import ModelOptions, ModelRequest, Provider
+from panpan.types.messages import AssistantMessage, Message, UserMessage
+
+_NOT_PLAYED = ("session_start", "prefix", "opened")
+"""Records that the requests make needless, or that say nothing of what happens in the session."""
+
+
+class Recording(Tap):
+    """Records one session into a file.
+
+    Args:
+        path: The file; must not exist.
+        warn: Told why the recording ended early, in one sentence.
+        clock: Returns seconds that only ever grow.
+
+    Raises:
+        ConfigError: The file cannot be made.
+    """
+
+    def __init__(
+        self, path: Path, *, warn: Callable[[str], None] = lambda _: None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._writer = CassetteWriter(path, warn)
+        self._clock = clock
+        self._began_s = clock()
+        self._askers = Askers()
+        self._redact = Redactor().redact
+        self._requests = RequestWriter(self._redacted)
+        self._number = 0
+        self._is_open = False
+
+    def askers(self, askers: Askers) -> Askers:
+        self._askers = askers
+        return recording_askers(askers, self._answered)
+
+    def setup(self, setup: Setup) -> Setup:
+        if self._is_open:  # the user has chosen another model
+            self.mark(
+                "cassette_model", model=setup.model.model, profile=setup.profile.name, window=setup.context_window
+            )
+        return setup
+
+    def provider(self, provider: Provider) -> Provider:
+        return _RecordedProvider(provider, self)
+
+    def hooks(self, hooks: Sequence[Hook]) -> Sequence[Hook]:
+        return (_TurnMarks(self), *hooks)  # first, so that the prompt is the newest record then
+
+    def opened(self, opening: Opening) -> None:
+        setup = opening.setup
+        self._redact = Redactor(known_secrets(setup.env, setup.settings)).redact
+        header = header_line(opening, self._askers)
+        self._writer.write(changed_json(header, self._redact))
+        for message in opening.messages:
+            self._note_record(record_of(message))
+        for compaction in opening.compactions:
+            self._note_record(compaction_record(compaction))
+        self.mark("cassette_opened")
+        self._is_open = True
+        opening.log.listener = self._note_record
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def request(self, request: ModelRequest, options: ModelOptions) -> int:
+        """Write a request down and return its number."""
+        self._number += 1
+        self._write("cassette_request", {"number": self._number, **self._requests.line(request, options)})
+        return self._number
+
+    def reply(self, number: int, reply: RecordedReply) -> None:
+        """Write down what came of a request."""
+        said = changed_reply(reply, self._redact).as_json()
+        said["failure"] = changed_json(said["failure"], self._redact)
+        self._write("cassette_reply", {"number": number, **said})
+
+    def mark(self, type_: str, **said: Any) -> None:
+        """Write down what happened between the requests, such as that a turn began."""
+        self._write(type_, said)
+
+    def seconds(self) -> float:
+        """Return the time of the recording."""
+        return self._clock() - self._began_s
+
+    def _answered(self, answer: Mapping[str, Any]) -> None:
+        self._write("cassette_answer", changed_json(answer, self._redact))
+
+    def _redacted(self, text: str) -> str:
+        return self._redact(text)
+
+    def _note_record(self, record: Mapping[str, Any]) -> None:
+        if record.get("subtype") in _NOT_PLAYED:
+            return
+        if (message := message_of(record)) is not None:
+            self._requests.note(message)
+        self._writer.write(changed_json(record, self._redact))
+
+    def _write(self, type_: str, said: Mapping[str, Any]) -> None:
+        """Write a line whose texts hold no secrets any more."""
+        self._writer.write({"type": type_, "at": round(self.seconds(), 3), **said})
+
+
+class _RecordedProvider:
+    """Implements `Provider` by another one, and writes down what that yields."""
+
+    def __init__(self, inner: Provider, recording: Recording) -> None:
+        self.name = inner.name
+        self._inner = inner
+        self._recording = recording
+
+    async def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[StreamEvent, None]:
+        number = self._recording.request(request, options)
+        began_s = self._recording.seconds()
+        events: list[tuple[float, StreamEvent]] = []
+        failure: ProviderError | None = None
+        is_written = False
+        try:
+            async with aclosing(self._inner.stream(request, options)) as stream:
+                async for event in stream:
+                    events.append((self._recording.seconds() - began_s, event))
+                    if isinstance(event, AssistantMessage):  # written before anybody sees it
+                        is_written = True
+                        self._recording.reply(number, RecordedReply(tuple(events)))
+                    yield event
+        except ProviderError as error:
+            failure = error
+            raise
+        finally:
+            if not is_written:
+                self._recording.reply(number, RecordedReply(tuple(events), failure))
+
+    async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
+        tokens = await self._inner.count_tokens(request, options)
+        self._recording.mark("cassette_count", tokens=tokens)
+        return tokens
+
+    async def prepare(self) -> None:
+        await self._inner.prepare()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _TurnMarks(Hook):
+    """Writes down where turns begin and end."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._is_interrupted = False
+        self._newest: Message | None = None
+        """What stood last when a turn ended: a prompt, where it failed."""
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        self._is_interrupted = False
+        newest = conversation.messages[-1] if conversation.messages else None
+        has_prompt = isinstance(newest, UserMessage) and newest is not self._newest
+        self._recording.mark("cassette_turn", **({} if has_prompt else {"isWoken": True}))
+        return ()
+
+    async def interrupted(self, conversation: Conversation) -> None:
+        self._is_interrupted = True
+
+    async def turn_ended(self, conversation: Conversation) -> None:
+        self._newest = conversation.messages[-1] if conversation.messages else None
+        self._recording.mark("cassette_turn_end", isInterrupted=self._is_interrupted)

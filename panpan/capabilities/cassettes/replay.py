@@ -1,0 +1,269 @@
+"""Plays a recorded cassette: the tap that stands in for the model, and where nothing shall be run for the tools, too.
+
+The rule: a request that does not fit what was recorded gets no reply. Which of the two differ first, and where, is the
+result of the replay then.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import anyio
+
+from panpan.capabilities.cassettes.canonical import canonical_request, outline, plain
+from panpan.capabilities.cassettes.changed_text import Change, changed_json, changed_reply
+from panpan.capabilities.cassettes.compared_model import ComparedModel
+from panpan.capabilities.cassettes.difference import Difference, Divergence, first_difference
+from panpan.capabilities.cassettes.recorded import final
+from panpan.capabilities.cassettes.recorded_model import like, with_profile
+from panpan.capabilities.cassettes.recorded_session import RecordedSession
+from panpan.capabilities.cassettes.recorded_steps import ModelChanged, RecordedCompaction, RecordedRequest, RecordedTurn
+from panpan.capabilities.cassettes.relocation import relocation
+from panpan.capabilities.cassettes.replayed_hooks import LiveHook, TapedHook
+from panpan.capabilities.cassettes.tape_askers import tape_askers
+from panpan.capabilities.cassettes.taped_context import with_rules_of_now
+from panpan.capabilities.cassettes.taped_model import TapedModel
+from panpan.capabilities.cassettes.taped_pins import taped_pins
+from panpan.capabilities.cassettes.taped_tool import taped
+from panpan.capabilities.compaction.compactor import Pin
+from panpan.capabilities.subagents.task import TaskTool
+from panpan.core.hooks import Hook
+from panpan.core.tool import Tool
+from panpan.errors import CassetteError
+from panpan.session.setup import Setup
+from panpan.session.tap import Askers, Opening, Tap
+from panpan.system.text.redact import Redactor
+from panpan.types.events import StreamEvent
+from panpan.types.llm import ModelOptions, ModelRequest, Provider
+from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
+
+if TYPE_CHECKING:
+    from panpan.models.factory import ResolvedModel
+
+Mode: TypeAlias = Literal["strict", "semantic", "live-tools"]
+"""What must be as it was: every byte of the requests; the calls and whether they failed; the same, with real tools."""
+
+
+_COMPARED_OPTIONS = ("thinking_budget_tokens", "effort", "temperature", "top_p", "top_k")
+"""What the user chose of how the model answers; the longest reply follows the table of models."""
+
+
+async def at_once() -> None:
+    """Wait for nothing."""
+
+
+class Replay(Tap):
+    """Plays one recorded session.
+
+    Args:
+        recorded: What is played.
+        mode: What must be as it was.
+        has_rules_of_now: Whether the rules files of the workspace count as they are now, and not as they were.
+        asked: Who is asked, in the mode semantic, and has to make the recorded calls; None: the cassette answers.
+        wait: Awaited before each answer of a tool that comes from the cassette.
+    """
+
+    def __init__(
+        self,
+        recorded: RecordedSession,
+        mode: Mode,
+        *,
+        has_rules_of_now: bool = False,
+        asked: "ResolvedModel | None" = None,
+        wait: Callable[[], Awaitable[None]] = at_once,
+    ) -> None:
+        self.recorded = recorded
+        self.mode = mode
+        self.divergence: Divergence | None = None
+        self.other_texts: list[Divergence] = []
+        """With real tools: results that say something else than they did."""
+        self.interrupt: Callable[[], object] = lambda: None
+        """Ends the turn; set by whoever drives the session."""
+        self.played = 0
+        """How many requests were answered."""
+        self._has_rules_of_now = has_rules_of_now
+        self._asked = asked
+        self._model: ModelChanged | None = None
+        self._results = dict(recorded.results)
+        self._wait = wait
+        self._turn: RecordedTurn | RecordedCompaction | None = None
+        self._next = 0  # of the requests of the turn
+        self._counts: Iterator[int | None] = iter(())
+        self._given: set[int] = set()
+        self._to_here: Change = lambda text: text
+        self._as_recorded: Change = lambda text: text
+
+    # the tap
+
+    def askers(self, askers: Askers) -> Askers:
+        return tape_askers(self.recorded)
+
+    def without_use(self, names: Sequence[str]) -> Sequence[str]:
+        recorded = self.recorded.header.without_use
+        return names if recorded is None else recorded
+
+    def setup(self, setup: Setup) -> Setup:
+        if self._asked is not None:
+            return replace(setup, model=self._asked)
+        return with_profile(setup, self.recorded.header.profile) if self._model is None else like(setup, self._model)
+
+    def provider(self, provider: Provider) -> Provider:
+        return ComparedModel(provider, self) if self._asked is not None else TapedModel(self)
+
+    def tools(self, tools: Mapping[str, Tool[Any]]) -> Mapping[str, Tool[Any]]:
+        is_live = self.mode == "live-tools"  # but no subagent, whose model is not in the cassette
+        return {
+            name: tool if is_live and not isinstance(tool, TaskTool) else taped(tool, self._results, self._wait)
+            for name, tool in tools.items()
+        }
+
+    def hooks(self, hooks: Sequence[Hook]) -> Sequence[Hook]:
+        if self.mode == "live-tools":
+            return (*hooks, LiveHook(self))
+        live: list[SystemReminder] = []
+        return [TapedHook(hook, self, live, is_last=hook is hooks[-1]) for hook in hooks]
+
+    def pins(self, pins: Sequence[Pin]) -> Sequence[Pin]:
+        return pins if self.mode == "live-tools" else taped_pins(self.recorded.made_shorter)
+
+    def opened(self, opening: Opening) -> None:
+        workspace, here = self.recorded.header.workspace, str(opening.setup.cwd)
+        to_recorded = relocation(here, workspace)
+        redact = Redactor().redact
+        if self.mode == "live-tools":  # else nothing is run, and the paths stay those of the recording
+            self._to_here = relocation(workspace, here)
+        self._as_recorded = lambda text: to_recorded(redact(text))
+
+    # what is next
+
+    def begin(self, turn: RecordedTurn) -> UserMessage | None:
+        """Let the next turn be `turn`, and return its prompt; None: the model is woken."""
+        self.expect(turn)
+        return None if turn.prompt is None else self.here(turn.prompt)
+
+    def expect(self, step: RecordedTurn | RecordedCompaction) -> None:
+        """Let the next requests be those of a step."""
+        self._turn, self._next, self._counts = step, 0, iter(step.counts)
+
+    def change_model(self, step: ModelChanged) -> bool:
+        """Let the next model be another one, and return whether there is one to change to."""
+        self._model = step
+        return self._asked is None
+
+    def here(self, message: UserMessage) -> UserMessage:
+        """Return a message of the user's with the paths of this folder."""
+        said = changed_json(message.model_dump(mode="json"), self._to_here)
+        return UserMessage.model_validate(said)
+
+    def was_ended_in(self, tool_use_id: str) -> bool:
+        """Return whether the user interrupted the turn before this call had done its work."""
+        result = self.recorded.results.get(tool_use_id)
+        is_last = self._turn is not None and self._turn.is_interrupted and self.is_turn_over
+        return is_last and (result is None or result.is_error)
+
+    @property
+    def is_turn_over(self) -> bool:
+        """Whether no more requests of the turn are recorded."""
+        return self._turn is None or self._next >= len(self._turn.requests)
+
+    def additions(self, live: Sequence[SystemReminder] = ()) -> Sequence[UserMessage | SystemReminder]:
+        """Return what was put into the conversation before the next request, once."""
+        if self._turn is None or self.is_turn_over:
+            return ()
+        request = self._turn.requests[self._next]
+        if request.number in self._given:
+            return ()
+        self._given.add(request.number)
+        if not self._has_rules_of_now:
+            return request.additions
+        return with_rules_of_now(request.additions, live, self.recorded.header.workspace, self._as_recorded)
+
+    # the model
+
+    def answer(self, request: ModelRequest, options: ModelOptions) -> RecordedRequest:
+        """Return the recorded request that this is, if it is as it was.
+
+        Raises:
+            CassetteError: It differs, or no more was recorded.
+        """
+        turn = self._turn
+        if turn is None or self._next >= len(turn.requests):
+            why = self.recorded.end or ("" if turn is None or turn.is_whole else "the recording was cut off there")
+            raise CassetteError(f"no more requests of this turn are recorded{why and f': {why}'}", provider="cassette")
+        recorded = turn.requests[self._next]
+        now = changed_json(plain(canonical_request(request)), self._as_recorded)
+        if difference := self._difference(recorded, now, options):
+            self.divergence = Divergence(recorded.number, difference)
+            raise CassetteError(f"{self.divergence.sentence}\n{difference.diff}", provider="cassette")
+        if self.mode == "live-tools":
+            self._note_other_texts(recorded, now)
+        self._next += 1
+        self.played += 1
+        return recorded
+
+    async def events(self, recorded: RecordedRequest) -> AsyncGenerator[StreamEvent, None]:
+        """Yield what the model said.
+
+        Raises:
+            ProviderError: The request failed when it was recorded.
+        """
+        reply = changed_reply(recorded.reply, self._to_here)
+        for _, event in reply.events:
+            yield event
+        if reply.failure is not None:
+            raise final(reply.failure)
+        if reply.is_cut_off:
+            if self._turn is not None and not self._turn.is_whole:
+                raise CassetteError("the recording was cut off in this reply", provider="cassette")
+            self.interrupt()  # as the user did
+            await anyio.sleep_forever()
+
+    def count(self) -> int | None:
+        """Return how many tokens the provider said that a request has, each time that it was asked."""
+        return next(self._counts, None)
+
+    def check_reply(self, recorded: RecordedRequest, reply: AssistantMessage) -> None:
+        """Let a reply of another model stand in the place of the recorded one, if it makes the same calls.
+
+        Raises:
+            CassetteError: It makes others, or the recorded one is not whole.
+        """
+        expected = recorded.reply.message
+        if expected is None:
+            raise CassetteError("the recorded reply is not whole, so that nothing can be compared", provider="cassette")
+        if difference := first_difference({"calls": _calls(expected)}, {"calls": _calls(reply)}):
+            self.divergence = Divergence(recorded.number, difference, f"the reply to request {recorded.number}")
+            raise CassetteError(f"{self.divergence.sentence}\n{difference.diff}", provider="cassette")
+        for before, now in zip(expected.tool_uses, reply.tool_uses, strict=True):
+            if before.id in self.recorded.results:
+                self._results[now.id] = self.recorded.results[before.id]
+
+    def _difference(
+        self, recorded: RecordedRequest, now: Mapping[str, Any], options: ModelOptions
+    ) -> Difference | None:
+        before = recorded.canonical
+        if self.mode != "strict":
+            return first_difference({"steps": outline(before["messages"])}, {"steps": outline(now["messages"])})
+        names = [name for name in _COMPARED_OPTIONS if name in recorded.options]
+        return first_difference(
+            {**before, "options": {name: recorded.options[name] for name in names}},
+            {**now, "options": {name: getattr(options, name) for name in names}},
+        )
+
+    def _note_other_texts(self, recorded: RecordedRequest, now: Mapping[str, Any]) -> None:
+        before = {
+            message["tool_use_id"]: message
+            for message in recorded.canonical["messages"]
+            if message["role"] == "tool_result"
+        }
+        seen = {other.what for other in self.other_texts}
+        for message in now["messages"]:
+            if message["role"] != "tool_result" or (id_ := message["tool_use_id"]) not in before:
+                continue
+            what = f"the result of the call {id_}"
+            if what not in seen and (difference := first_difference(before[id_]["content"], message["content"])):
+                self.other_texts.append(Divergence(recorded.number, difference, what))
+
+
+def _calls(reply: AssistantMessage) -> list[dict[str, Any]]:
+    return [{"name": use.name, "input": plain(use.input)} for use in reply.tool_uses]

@@ -1,0 +1,148 @@
+"""`panpan replay FILE`: plays a cassette again, and says whether all was as it was recorded."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from panpan.cli_kit.chosen_folder import chosen_folder
+from panpan.cli_kit.failures import say
+from panpan.system.files.folder_tree import temporary_folder
+from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+
+if TYPE_CHECKING:
+    from panpan.capabilities.cassettes.difference import Divergence
+    from panpan.capabilities.cassettes.replay import Mode, Replay
+    from panpan.capabilities.cassettes.replay_report import ReplayReport
+    from panpan.capabilities.cassettes.replaying import Show
+
+EXIT_DIFFERENT = 1
+
+
+@click.command("replay")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--mode",
+    type=click.Choice(["strict", "semantic", "live-tools"]),
+    default="strict",
+    show_default=True,
+    help="What must be as it was: each request; the calls and whether they failed; the same, with real tools.",
+)
+@click.option(
+    "--rules",
+    "has_rules_of_now",
+    is_flag=True,
+    help="Let the rules files of the folder count as they are now, and not as they were recorded.",
+)
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="With semantic: ask this model, whose calls have to be the recorded ones.",
+)
+@click.option("--in-place", is_flag=True, help="With live-tools: work in the folder itself, and not in a copy.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only what came out.")
+@click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder for live-tools and --rules.")
+@click.pass_context
+def command(
+    ctx: click.Context, file: Path, mode: "Mode", has_rules_of_now: bool, model: str | None, in_place: bool,
+    as_json: bool, quiet: bool, cwd: Path | None,
+) -> int:  # fmt: skip
+    """Play the cassette FILE again, without a model, and say which request differs first, and where.
+
+    Modes strict and semantic run nothing: what the tools answer comes from the cassette. With live-tools the tools
+    work, in a copy of the folder; what needs permission runs if it ran in the recording, but never outside the folder
+    or the sandbox. The exit code is 0 where all was as recorded, 1 where it was not, 2 where FILE cannot be played.
+    """
+    from panpan.capabilities.cassettes.recorded_session import read_session
+    from panpan.capabilities.cassettes.replay import Replay
+    from panpan.capabilities.cassettes.replaying import model_of_user
+
+    if model is not None and mode != "semantic":
+        raise click.UsageError("--model goes with --mode semantic")
+    if in_place and mode != "live-tools":
+        raise click.UsageError("--in-place goes with --mode live-tools")
+    folder = chosen_folder(ctx, cwd).expanduser().resolve()
+    asked = None if model is None else model_of_user(model, folder, os.environ)
+    replay = Replay(read_session(file), mode, has_rules_of_now=has_rules_of_now, asked=asked)
+    with _workspace(folder, mode, is_copied=not in_place, is_read=has_rules_of_now) as workspace:
+        report = anyio.run(partial(_played, replay, workspace, folder, is_quiet=quiet or as_json))
+    if as_json:
+        click.echo(json.dumps(report.as_json(), indent=2))
+    else:
+        for line in _lines(report):
+            click.echo(line)
+    return 0 if report.is_same else EXIT_DIFFERENT
+
+
+async def _played(replay: "Replay", workspace: Path | None, folder: Path, *, is_quiet: bool) -> "ReplayReport":
+    from panpan.app import open_session
+    from panpan.capabilities.cassettes.replaying import nothing, play, replay_session, rules_of_user
+
+    overrides = rules_of_user(folder, os.environ) if replay.mode == "live-tools" else {}
+    warn = (lambda _: None) if is_quiet else say
+    opening = replay_session(replay, open_session, workspace, env=os.environ, overrides=overrides, warn=warn)
+    return await play(replay, opening, nothing if is_quiet else _shown())
+
+
+@contextmanager
+def _workspace(folder: Path, mode: "Mode", *, is_copied: bool, is_read: bool) -> Iterator[Path | None]:
+    """Say where to work: in a copy of the folder, in it, or nowhere."""
+    from panpan.capabilities.cassettes.scratch_workspace import copy_of
+
+    if mode != "live-tools" or not is_copied:
+        yield folder if mode == "live-tools" or is_read else None
+        return
+    with temporary_folder("panpan-replay-") as scratch:
+        yield copy_of(folder, scratch.resolve())
+
+
+def _shown() -> "Show":
+    """Return what prints prompts and events as they come."""
+    from panpan.cli_kit.stdout import StdoutWriter
+    from panpan.faces.plain.line_face import LineFace
+    from panpan.types.events import Event
+    from panpan.types.messages import UserMessage
+
+    out = StdoutWriter(sys.stdout)
+    face = LineFace(out, has_colour=out.is_terminal and "NO_COLOR" not in os.environ)
+
+    async def show(event: Event) -> None:
+        if isinstance(event, UserMessage):
+            await out.write(f"❯ {clean_for_terminal(event.text)}\n")
+        else:
+            await face.show(event)
+
+    return show
+
+
+def _lines(report: "ReplayReport") -> Iterator[str]:
+    """Yield what came out."""
+    counts = f"{_counted(report.turns, 'turn')}, {_counted(report.requests, 'request')}, "
+    counts += _counted(report.tool_calls, "call")
+    for other in report.other_texts:
+        yield f"{clean_line(other.what)} says something else:"
+        yield from _diff(other)
+    if report.divergence is not None:
+        yield f"different ({report.mode}): {clean_line(report.divergence.sentence)}"
+        yield from _diff(report.divergence)
+    elif report.error:
+        yield f"not whole ({report.mode}): {clean_for_terminal(report.error)}"
+    else:
+        yield f"same as recorded ({report.mode}): {counts}"
+    yield f"transcript sha256 {report.transcript}"
+
+
+def _diff(divergence: "Divergence") -> Iterator[str]:
+    return (f"  {clean_line(line)}" for line in divergence.difference.diff.splitlines())
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,248 @@
+"""A replay from its beginning to its report: opens a session on the cassette, says what the user said, and compares."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+from panpan.capabilities.cassettes.canonical import canonical_message, transcript_hash
+from panpan.capabilities.cassettes.difference import Divergence, first_difference
+from panpan.capabilities.cassettes.recorded_session import RecordedSession
+from panpan.capabilities.cassettes.recorded_steps import (
+    AnswersChosen,
+    ModelChanged,
+    RecordedCompaction,
+    RecordedStep,
+    RecordedTurn,
+    Rewound,
+    Said,
+)
+from panpan.capabilities.cassettes.replay import Replay
+from panpan.capabilities.cassettes.replay_report import ReplayReport
+from panpan.capabilities.cassettes.session_copy import write_session
+from panpan.config.environment import VARIABLES
+from panpan.config.locations import Locations
+from panpan.config.sources import load_settings
+from panpan.errors import CassetteError, PanpanError
+from panpan.models.factory import ResolvedModel, resolve_from
+from panpan.session.session import Session
+from panpan.system.files.folder_tree import temporary_folder
+from panpan.types.dataclass import dataclass
+from panpan.types.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """What the user wants of the system prompt."""
+
+    system_prompt: str | None = None
+    append_system_prompt: str | None = None
+
+
+Opener: TypeAlias = Callable[..., AbstractAsyncContextManager[Session]]
+"""`panpan.open_session`, or what stands in for it."""
+
+
+Show: TypeAlias = Callable[[Event], Awaitable[None]]
+"""Shows an event."""
+
+
+async def nothing(event: Event) -> None:
+    """Show nothing."""
+
+
+@asynccontextmanager
+async def replay_session(
+    replay: Replay,
+    opener: Opener,
+    cwd: Path | None,
+    *,
+    env: Mapping[str, str],
+    overrides: Mapping[str, object] | None = None,
+    prompts: Prompts | None = None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> AsyncGenerator[Session, None]:
+    """Open a session that the cassette answers; nothing of the user's settings counts in it, and its log is not kept.
+
+    Args:
+        replay: What is played.
+        opener: Opens sessions.
+        cwd: Where to work; None: in an empty folder, for what runs nothing.
+        env: The environment.
+        overrides: Settings beside those of the recording.
+        prompts: What is wanted of the system prompt; None: what was wanted in the recording.
+        warn: Told what the user should know.
+
+    Raises:
+        ConfigError: The session cannot be opened.
+    """
+    recorded = replay.recorded
+    header = recorded.header
+    prompts = prompts or Prompts(header.system_prompt, header.append_system_prompt)
+    with temporary_folder("panpan-replay-") as scratch:
+        workspace = cwd or scratch / "workspace"
+        workspace.mkdir(exist_ok=True)
+        home = scratch / "home"
+        own = {name: value for name, value in env.items() if name not in VARIABLES} | {"PANPAN_HOME": str(home)}
+        resume = None
+        if recorded.history:
+            folder = Locations.find(workspace, own).sessions_folder
+            resume = write_session(folder, recorded.history, workspace, compactions=recorded.compactions)
+        async with opener(
+            workspace,
+            overrides=_joined(_settings(replay), overrides or {}),
+            resume=resume,
+            system_prompt=prompts.system_prompt,
+            append_system_prompt=prompts.append_system_prompt,
+            is_attended=header.is_attended,
+            env=own,
+            tap=replay,
+            warn=warn,
+        ) as session:
+            replay.interrupt = session.interrupt
+            yield session
+
+
+def _joined(recorded: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
+    """Return settings of both; tools that either takes away are away."""
+    denied = [rule for settings in (recorded, own) for rule in _rules(settings.get("permission.deny", ()))]
+    return {**recorded, **own, "permission.deny": tuple(denied)}
+
+
+def _rules(value: object) -> list[str]:
+    return [str(rule) for rule in value] if isinstance(value, list | tuple) else []
+
+
+def _settings(replay: Replay) -> dict[str, object]:
+    settings = dict(replay.recorded.header.settings)
+    if replay.mode == "live-tools":  # what may run is what ran: the cassette answers, and grants nothing besides
+        settings.pop("permission.doom_loop", None)
+        if settings.get("permission.mode") in ("bypassPermissions", "acceptEdits"):
+            del settings["permission.mode"]
+    return {**settings, "model": _model_of(replay), "snapshots.enabled": False}
+
+
+def _model_of(replay: Replay) -> str:
+    """Return the name by which the session knows its model, whoever answers for it."""
+    return f"cassette:{replay.recorded.path.absolute()}"
+
+
+async def play(
+    replay: Replay,
+    opening: AbstractAsyncContextManager[Session],
+    show: Show = nothing,
+) -> ReplayReport:
+    """Say all that the user said in the recording, and report what came of it.
+
+    Args:
+        replay: What is played.
+        opening: The session, as `replay_session` opens it.
+        show: Told each prompt and each event.
+    """
+    report = ReplayReport(replay.mode)
+    async with opening as session:
+        for step in replay.recorded.steps:
+            report.error = await _play_step(replay, session, step, show)
+            if replay.divergence is not None or report.error:
+                break
+            report.turns += isinstance(step, RecordedTurn)
+        messages = session.conversation.messages
+    if replay.divergence is not None:
+        report.error = ""
+    report.divergence, report.other_texts = replay.divergence, replay.other_texts
+    report.requests = replay.played
+    report.tool_calls = sum(message.type == "tool_result" for message in messages) - sum(
+        message.type == "tool_result" for message in replay.recorded.history
+    )
+    report.transcript = transcript_hash(messages)
+    if replay.mode == "strict" and report.is_same:
+        report.divergence = _other_transcript(replay.recorded, session)
+    return report
+
+
+async def _play_step(replay: Replay, session: Session, step: RecordedStep, show: Show) -> str:
+    """Do one step again, and return why the replay cannot go on; empty where it can."""
+    if isinstance(step, RecordedTurn):
+        return await _play_turn(replay, session, step, show)
+    try:
+        await do_again(replay, session, step)
+    except PanpanError as error:
+        return str(error)
+    return ""
+
+
+async def do_again(replay: Replay, session: Session, step: RecordedStep) -> None:
+    """Do again what the user did between the turns.
+
+    Raises:
+        PanpanError: It cannot be done.
+    """
+    match step:
+        case Said(message=message):
+            session.add_message(replay.here(message))
+        case Rewound(kept=kept) if kept < len(session.conversation.messages):
+            await session.rewind(session.conversation.messages[kept].uuid)
+        case RecordedCompaction(is_undo=True):
+            session.undo_compaction()
+        case RecordedCompaction(hint=hint):
+            replay.expect(step)
+            await session.compact(hint)
+        case ModelChanged() if replay.change_model(step):
+            await session.use_model(_model_of(replay))
+        case AnswersChosen(effort=effort, thinks=thinks):
+            await session.use_effort(effort)
+            if thinks is not None and thinks != session.thinks:
+                session.use_thinking(is_on=thinks)
+        case _:
+            pass
+
+
+async def _play_turn(replay: Replay, session: Session, turn: RecordedTurn, show: Show) -> str:
+    """Play one turn, and return why the replay cannot go on; empty where it can."""
+    prompt = replay.begin(turn)
+    if prompt is not None:
+        await show(prompt)
+    elif replay.mode == "live-tools":
+        await _news(session)
+    try:
+        async with aclosing(session.wake() if prompt is None else session.send(prompt)) as events:
+            async for event in events:
+                await show(event)
+    except CassetteError as error:
+        return str(error)
+    except PanpanError as error:
+        if not replay.is_turn_over:
+            return str(error)  # else it failed in the recording, too, if the transcript is the same
+    return "" if replay.is_turn_over else _too_few(replay, turn)
+
+
+async def _news(session: Session) -> None:
+    """Wait for what the model was woken for, as long as something runs that may bring it."""
+    while not session.may_be_woken and session.background.running:
+        await session.background.wait_changed()
+
+
+def _too_few(replay: Replay, turn: RecordedTurn) -> str:
+    return f"the turn ended after fewer requests than the {len(turn.requests)} that are recorded"
+
+
+def _other_transcript(recorded: RecordedSession, session: Session) -> Divergence | None:
+    before = [canonical_message(message) for message in recorded.messages]
+    now = [canonical_message(message) for message in session.conversation.messages]
+    difference = first_difference({"messages": before}, {"messages": now})
+    return None if difference is None else Divergence(0, difference, "the conversation in the end")
+
+
+def rules_of_user(folder: Path, env: Mapping[str, str]) -> dict[str, object]:
+    """Return the rules with which the user's own settings withhold something, for a replay with real tools."""
+    permission = load_settings(folder, env, {}, Locations.find(folder, env)).settings.permission
+    return {"permission.deny": permission.deny, "permission.ask": permission.ask}
+
+
+def model_of_user(name: str, folder: Path, env: Mapping[str, str]) -> ResolvedModel:
+    """Return the model that `panpan --model NAME` would ask in a folder, with its key.
+
+    Raises:
+        ConfigError: The name leads to no model, or there is no key.
+    """
+    return resolve_from(load_settings(folder, env, {"model": name}, Locations.find(folder, env)), env)

@@ -1,0 +1,153 @@
+"""Makes the conversation shorter before it overflows the context window, and once where the provider refuses it.
+
+The rule: a request that was refused as too long is never sent again as it was.
+"""
+
+from collections.abc import AsyncGenerator, Callable
+
+from panpan.capabilities.compaction.compactor import Compactor
+from panpan.capabilities.compaction.limits import Limits, limits_after_refusal, limits_of
+from panpan.config.settings import CompactionSettings
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Hook, Round
+from panpan.errors import ContextOverflowError, ProviderError
+from panpan.session.context_usage import uncounted_tokens, used_tokens
+from panpan.types.compaction import CompactionTrigger
+from panpan.types.events import Compacted, Waiting
+from panpan.types.llm import ModelClient
+
+WAITING = "making room in the context window"
+_WARN_AT = 0.85
+"""What of the limit is filled when the user is warned."""
+_GROWTH = 0.05
+"""Share of the limit that has to come before it is made shorter again."""
+_UNSURE = 0.1
+"""Share of the limit that may be estimated before the provider is asked for the exact count."""
+
+
+class MakeRoom(Hook):
+    """Watches the context window of one model.
+
+    Args:
+        compactor: Makes conversations shorter.
+        settings: The user's.
+        window_tokens: Of the model's window, as far as it may be filled; None where its size is not known.
+        warn: Told what the user should know, one sentence each.
+        subagent: Whose window it is, for people; empty: the session's own, which the user can make room in himself.
+    """
+
+    def __init__(
+        self,
+        compactor: Compactor,
+        settings: CompactionSettings,
+        window_tokens: int | None,
+        warn: Callable[[str], None],
+        *,
+        subagent: str = "",
+    ) -> None:
+        self._compactor = compactor
+        self._settings = settings
+        self._window_tokens = window_tokens
+        self._warn = warn
+        self._subagent = subagent
+        self._has_warned = False
+        self._has_said_too_large = False
+        self._made = ""
+        """Id of the newest compaction that came from here."""
+        self._failed_at = 0
+        """How many messages there were when nothing could be made shorter."""
+
+    async def make_room(
+        self, round_: Round, llm: ModelClient, refusal: ContextOverflowError | None
+    ) -> AsyncGenerator[Waiting | Compacted, None]:
+        """Yield a compaction where the window is nearly full or the provider has refused the request.
+
+        Raises:
+            ContextOverflowError: It was refused, and what cannot leave it is too much by itself; says what that is.
+            ProviderError: The provider cannot be reached.
+        """
+        conversation = round_.conversation
+        limits = self._limits(conversation, refusal)
+        if limits is None and refusal is not None:
+            raise _as_refused(f"{refusal}; /compact makes it shorter ([compaction] enabled is off)", refusal)
+        if limits is None or not await self._is_too_long(conversation, llm, limits, is_refused=refusal is not None):
+            return
+        yield Waiting(WAITING)
+        trigger: CompactionTrigger = "auto" if refusal is None else "overflow"
+        compaction = await self._compactor.compaction(conversation, llm, limits, trigger)
+        if compaction is None:
+            self._failed_at = len(conversation.messages)
+        else:
+            self._has_warned, self._made = False, compaction.uuid
+            yield Compacted(compaction)
+        self._say_if_too_large(conversation, limits, refusal, is_shorter=compaction is not None)
+
+    def _say_if_too_large(
+        self, conversation: Conversation, limits: Limits, refusal: ContextOverflowError | None, *, is_shorter: bool
+    ) -> None:
+        """Tell the user where what is left is still too much.
+
+        Raises:
+            ContextOverflowError: The provider has refused it, and would again.
+        """
+        from panpan.capabilities.compaction.too_large import too_large
+
+        used, window = used_tokens(conversation), self._window_tokens
+        if refusal is not None and (not is_shorter or (window is not None and used > window)):
+            raise _as_refused(too_large(conversation, window, is_refused=True), refusal) from refusal
+        if refusal is None and used > limits.request_tokens and not self._has_said_too_large:
+            self._has_said_too_large = True
+            whose = f"{self._subagent}: " if self._subagent else ""
+            self._warn(f"{whose}{too_large(conversation, window, is_refused=False)}; it is sent as it is")
+
+    def _limits(self, conversation: Conversation, refusal: ContextOverflowError | None) -> Limits | None:
+        """Return what the request may have; None where nobody knows, or the user wants nothing done about it."""
+        settings, window, used = self._settings, self._window_tokens, used_tokens(conversation)
+        if refusal is not None:
+            return limits_after_refusal(settings, window, used) if settings.enabled else None
+        if window is None:
+            return None
+        limits = limits_of(settings, window)
+        self._warn_if_nearly_full(used, limits.request_tokens, window)
+        return limits if settings.enabled else None
+
+    async def _is_too_long(
+        self, conversation: Conversation, llm: ModelClient, limits: Limits, *, is_refused: bool
+    ) -> bool:
+        """Return whether the request has to become shorter; the provider is asked where the estimate is not sure."""
+        if is_refused:
+            return True
+        used, limit = used_tokens(conversation), limits.request_tokens
+        has_grown = used - self._known_tokens(conversation) >= _GROWTH * limit
+        if used <= limit or not has_grown or len(conversation.messages) == self._failed_at:
+            return False
+        if uncounted_tokens(conversation) <= _UNSURE * limit:
+            return True
+        try:
+            exact = await llm.count_tokens(conversation.request())
+        except ProviderError:
+            return True
+        return exact is None or exact > limit
+
+    def _known_tokens(self, conversation: Conversation) -> int:
+        """Return the size at which it is no use, or not wanted, to make the conversation shorter again."""
+        newest = conversation.compactions[-1] if conversation.compactions else None
+        if newest is None or not (newest.trigger == "undo" or newest.uuid == self._made):
+            return 0
+        return conversation.measured_tokens
+
+    def _warn_if_nearly_full(self, used: int, limit: int, window: int) -> None:
+        if self._subagent or self._has_warned or not _WARN_AT * limit <= used <= limit:
+            return
+        self._has_warned = True
+        then = (
+            f"at about {limit:,} it is made shorter by itself; /compact does it now"
+            if self._settings.enabled
+            else "nothing makes it shorter by itself ([compaction] enabled is off); /compact does"
+        )
+        self._warn(f"the conversation fills about {used:,} of the {window:,} tokens of the context window; {then}")
+
+
+def _as_refused(text: str, refusal: ContextOverflowError) -> ContextOverflowError:
+    """Return the refusal in words that help."""
+    return ContextOverflowError(text, provider=refusal.provider, status=refusal.status, request_id=refusal.request_id)

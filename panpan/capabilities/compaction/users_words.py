@@ -1,0 +1,95 @@
+"""What the user said, in his own words: no model puts them differently.
+
+The rule: what he said to remember is always quoted; of a long text, the paragraphs that say so. Of the rest the newest
+is, as far as there is room.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
+from panpan.capabilities.project_context.our_tags import untagged
+from panpan.capabilities.questions.ask_user import AskUserQuestionTool
+from panpan.capabilities.shell.user_commands import command_told_in
+from panpan.types.dataclass import dataclass
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+
+_NOTE = re.compile(r"\s*#(?![#!]|include\b)\s*\S")
+"""How what goes into their memory begins for other agents; a comment in pasted code is none."""
+_TO_REMEMBER = re.compile(
+    r"\b(?:remember|keep in mind|bear in mind|don'?t forget|do not forget|note that|from now on|always|never"
+    r"|merk dir|denk daran|vergiss nicht|ab jetzt|immer|niemals"
+    r"|souviens-toi|n'oublie pas|recuerda|no olvides|ricorda|lembre-se|запомни|не забудь)\b"
+    r"|记住|記住|牢记|别忘|覚えて|忘れないで|기억해",
+    re.IGNORECASE,
+)
+"""How people say that something shall be remembered. What it misses is quoted while there is room."""
+_LONG_CHARS = 4_000
+"""A text that is longer is mostly pasted, and what shall be remembered of it stands in some of its paragraphs."""
+_MOST_PARAGRAPHS = 10
+ANSWERED = (AskUserQuestionTool.name, ExitPlanModeTool.name)
+"""Tools whose results are the user's answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One thing that the user said."""
+
+    number: int
+    """Of the message in the conversation, from 1."""
+    text: str
+    is_to_be_remembered: bool
+
+
+def said_by_user(messages: Sequence[Message]) -> Iterator[Said]:
+    """Yield what the user said, without the files that went along with it; answers to questions are among it."""
+    names: dict[str, str] = {}
+    for number, message in enumerate(messages, 1):
+        match message:
+            case UserMessage() if text := _words(message):
+                yield from _said(number, text)
+            case AssistantMessage():
+                names.update((use.id, use.name) for use in message.tool_uses)
+            case ToolResultMessage() if names.get(message.tool_use_id) in ANSWERED and not message.is_error:
+                yield Said(number, f"(asked) {message.text.strip()}", is_to_be_remembered=True)
+            case _:
+                pass
+
+
+def _words(message: UserMessage) -> str:
+    """Return what the user typed: the first text, behind which stand the files that he mentioned."""
+    if (command := command_told_in(message)) is not None:
+        return f"! {command.command}"
+    return message.typed.strip()
+
+
+def _said(number: int, text: str) -> Iterator[Said]:
+    is_note = _NOTE.match(text) is not None
+    is_to_be_remembered = is_note or _TO_REMEMBER.search(text) is not None
+    if len(text) <= _LONG_CHARS or not is_to_be_remembered:
+        yield Said(number, text, is_to_be_remembered)
+        return
+    first, *others = text.split("\n\n")
+    paragraphs = [first.strip()] if is_note or _TO_REMEMBER.search(first) else []
+    paragraphs += [part.strip() for part in others if _TO_REMEMBER.search(part)]
+    yield Said(number, "\n\n".join(part[:_LONG_CHARS] for part in paragraphs[:_MOST_PARAGRAPHS]), True)
+
+
+def quoted(said: Sequence[Said], most_chars: int) -> list[Said]:
+    """Return what is quoted, oldest first: what is to be remembered, and of the rest the newest, within `most_chars`.
+
+    The first thing that he said comes before the others, since it says what it is all about.
+    """
+    chosen = {one.number: one for one in said if one.is_to_be_remembered}
+    left = most_chars - sum(len(one.text) for one in chosen.values())
+    for one in (*said[:1], *reversed(said[1:])):
+        if one.number not in chosen and len(one.text) <= left:
+            chosen[one.number] = one
+            left -= len(one.text)
+    return [chosen[number] for number in sorted(chosen)]
+
+
+def words_text(said: Sequence[Said], left_out: int) -> str:
+    """Return the quotation for a model."""
+    more = f"\n({left_out} more, too long to be quoted here)" if left_out else ""
+    return "\n".join(f"[{one.number}] {untagged(one.text)}" for one in said) + more

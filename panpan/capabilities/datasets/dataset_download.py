@@ -1,0 +1,233 @@
+"""DatasetDownload: first what a download would bring, then, once the user has said yes to exactly that, the download.
+
+The rule: what is downloaded is a plan that was prepared in this session. The question names all of it, and where a
+server has something else by then, nothing of that is taken.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from anyio import current_time, to_thread
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.capabilities.background.tasks_background import Background, JobEnd
+from panpan.capabilities.datasets.data_setup import DataSetup
+from panpan.capabilities.datasets.download_plan import DownloadPlan
+from panpan.core.effects import Effects
+from panpan.core.tool import Tool, ToolContext
+from panpan.errors import ToolError
+from panpan.system.web.url_guard import Authority, PlainUrl
+from panpan.types.display import SummaryDisplay
+from panpan.types.tool import Output, Progress, ToolYield
+
+if TYPE_CHECKING:
+    from panpan.capabilities.datasets.carrying_out import CarryingOut
+
+TIMEOUT_S = 4 * 3600.0
+"""Of a download in the foreground."""
+MAX_PLANS = 50
+"""That are remembered."""
+_MOST_PATHS = 200
+"""Files of a plan that are looked at at once; the permission gate looks at the others in a thread."""
+
+
+class DatasetDownloadInput(BaseModel):
+    """What the model may ask of DatasetDownload."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    action: Literal["prepare", "download"]
+    source: str = Field(default="", max_length=2000, description="Address, or hf://datasets/owner/name@revision")
+    folder: str = Field(default="data", description="Where it goes")
+    files: tuple[str, ...] = Field(default=(), max_length=100, description="Of hf://: patterns; else all")
+    sha256: str = Field(default="", pattern=r"^([0-9a-fA-F]{64})?$", description="If known")
+    unpack: bool = False
+    plan: str = Field(default="", max_length=20, description="To download; else the newest")
+    run_in_background: bool = False
+
+
+class DatasetDownloadTool(Tool[DatasetDownloadInput]):
+    """Bring data sets.
+
+    Args:
+        setup: How the outside is asked; None: there is no session.
+        background: The background tasks of the session; None: there are none.
+        pause: Returns the seconds before another try, by how many have brought nothing; None: the usual ones.
+    """
+
+    name = "DatasetDownload"
+    input_model = DatasetDownloadInput
+    timeout_s: ClassVar[float | None] = TIMEOUT_S
+
+    def __init__(
+        self,
+        setup: DataSetup | None = None,
+        background: Background | None = None,
+        *,
+        pause: Callable[[int], float] | None = None,
+        clock: Callable[[], float] = current_time,
+    ) -> None:
+        self._setup = setup
+        self._background = background
+        self._pause = pause
+        self._clock = clock
+        self._plans: dict[str, DownloadPlan] = {}
+        self._asked: dict[str, str] = {}
+        """Ids of the plans that the user was asked about, by call."""
+
+    def runs_beside_others(self, args: DatasetDownloadInput) -> bool:
+        return args.action == "prepare"
+
+    def title(self, args: DatasetDownloadInput) -> str:
+        if args.action == "prepare":
+            return f"look at {args.source}"
+        plan = self._found(args)
+        where = " (in the background)" if args.run_in_background else ""
+        return f"download {plan.source if plan is not None else args.plan}{where}"
+
+    async def effects(self, args: DatasetDownloadInput, ctx: ToolContext) -> Effects:
+        if args.action == "prepare":
+            return Effects(urls=(self._first_address(args),))
+        plan = self._planned(args)
+        places = [plan.folder, *plan.unpacked, *(one.target for one in plan.wanted)]
+        # The user consents to one download, as the question describes it.
+        return Effects(writes=list(map(str, places)), urls=plan.hosts, asks_web=True, is_for_once=True)
+
+    async def explained(self, args: DatasetDownloadInput, ctx: ToolContext) -> str:
+        if args.action == "prepare":
+            _require_source(args)
+            plain = self._present.client.plain(self._first_address(args))
+            return f"it asks {Authority(plain.host, plain.address, plain.port)} what it is, and downloads nothing"
+        plan = self._planned(args)
+        self._asked[ctx.tool_use_id] = plan.id
+        return plan.line()
+
+    async def run(self, args: DatasetDownloadInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        if args.action == "prepare":
+            yield await self._prepare(args, ctx)
+            return
+        from panpan.capabilities.datasets.preparation import require_space, still_free  # few sessions download anything
+
+        plan = self._planned(args)
+        if self._asked.pop(ctx.tool_use_id, plan.id) != plan.id:
+            raise ToolError("another download was prepared since the user agreed to one; call download with its id")
+        plan = await to_thread.run_sync(still_free, plan)
+        require_space(plan)
+        for place in (*plan.unpacked, *(one.target for one in plan.wanted)):
+            if ctx.paths.resolve(str(place), access="write") != place:  # a link may have come into being since
+                raise ToolError(f"{ctx.paths.shown(place)} leads elsewhere now; prepare the download again")
+        if args.run_in_background:
+            yield self._start(plan, ctx)
+            return
+        work = self._carrying_out(plan)
+        async with aclosing(work.steps()) as lines:
+            async for line in lines:
+                yield Progress(f"{line}\n")
+        came = work.report if len(plan.files) == 1 else f"{len(plan.files)} files in {plan.shown_folder}"
+        yield Output(work.report, SummaryDisplay(text=came))
+
+    async def _prepare(self, args: DatasetDownloadInput, ctx: ToolContext) -> Output:
+        _require_source(args)
+        from panpan.capabilities.datasets.preparation import prepared
+
+        plan = await prepared(
+            self._present,
+            ctx,
+            partial(self._allow, (self._first_address(args),)),
+            source=args.source,
+            folder=args.folder,
+            patterns=args.files,
+            sha256=args.sha256.lower(),
+            unpack=args.unpack,
+        )
+        self._plans.pop(plan.id, None)
+        self._plans[plan.id] = plan
+        while len(self._plans) > MAX_PLANS:
+            del self._plans[next(iter(self._plans))]
+        if not plan.wanted and not plan.unpacked:
+            return Output(f"nothing to download: all of it is in {plan.shown_folder}, with the right checksums")
+        text = (
+            f"plan {plan.id}: {plan.text()}\nthe user could run himself: {plan.command()}\n"
+            f"nothing was downloaded yet; the user is asked when you call download with plan {plan.id}"
+        )
+        return Output(text, SummaryDisplay(text=plan.line()))
+
+    def _start(self, plan: DownloadPlan, ctx: ToolContext) -> Output:
+        if self._background is None:
+            raise ToolError("there are no background tasks here; download it in the foreground")
+
+        async def job(write: Callable[[str], None]) -> JobEnd:
+            work = self._carrying_out(plan)
+            async with aclosing(work.steps()) as lines:
+                async for line in lines:
+                    write(f"{line}\n")
+            write(f"{work.report}\n")
+            return JobEnd(f"Downloaded into {plan.shown_folder}:\n{work.report}", is_error=False)
+
+        title = f"download {plan.source}"
+        task = self._background.start_job(
+            kind="download", title=title, tool_use_id=ctx.tool_use_id, agent_id="", job=job
+        )
+        text = (
+            f"the download runs in the background as task {task.id}; you are told when it ends, and TaskOutput shows "
+            "how far it is"
+        )
+        return Output(text, SummaryDisplay(text=f"in the background as task {task.id}"))
+
+    def _carrying_out(self, plan: DownloadPlan) -> "CarryingOut":
+        from panpan.capabilities.datasets.carrying_out import CarryingOut
+        from panpan.capabilities.datasets.transfer import Transfer, usual_pause
+
+        setup = self._present
+        transfer = Transfer(
+            setup.client,
+            partial(self._allow, plan.hosts),
+            token=setup.token,
+            max_bytes=setup.max_bytes,
+            pause=self._pause or usual_pause,
+            clock=self._clock,
+        )
+        return CarryingOut(plan, transfer, replace(setup.unpack_limits))
+
+    def _planned(self, args: DatasetDownloadInput) -> DownloadPlan:
+        plan = self._found(args)
+        if plan is None:
+            named = f" {args.plan!r}" if args.plan else ""
+            raise ToolError(
+                f"there is no plan{named}; call prepare first, which also finds what an earlier download left"
+            )
+        return plan
+
+    def _first_address(self, args: DatasetDownloadInput) -> str:
+        """Return the address that is asked first when a download is prepared."""
+        from panpan.capabilities.datasets.hub_source import is_hub_source  # few sessions download anything
+
+        return self._present.hub if is_hub_source(args.source) else args.source
+
+    def _found(self, args: DatasetDownloadInput) -> DownloadPlan | None:
+        """Return the plan that a call speaks of; by the question the user knows which it is."""
+        return self._plans.get(args.plan) if args.plan else next(reversed(self._plans.values()), None)
+
+    def _allow(self, agreed: Sequence[str], plain: PlainUrl) -> None:
+        """Refuse an address that the settings close, or of which a rule speaks that holds for none agreed to."""
+        if refusal := self._present.domains.refusal(plain.host):
+            raise ToolError(f"{plain.url} is not asked for: {refusal} by the settings")
+        rules = [self._present.new_restriction(address, plain.url) for address in agreed]
+        if all(rules):
+            raise ToolError(
+                f"it is sent on to {plain.host}, of which a rule speaks: {rules[0]}; to go on, prepare {plain.url}"
+            )
+
+    @property
+    def _present(self) -> DataSetup:
+        if self._setup is None:
+            raise ToolError("there is no session that could download anything")
+        return self._setup
+
+
+def _require_source(args: DatasetDownloadInput) -> None:
+    if not args.source:
+        raise ToolError("prepare needs source: an address, or hf://datasets/owner/name")

@@ -1,0 +1,72 @@
+"""`panpan env doctor`: in which layer a Python environment is broken, on this machine, and what to do.
+
+Nothing of the environment is run. It ends with 1 where a layer is broken.
+"""
+
+import os
+from pathlib import Path
+
+import click
+
+from panpan.capabilities.environment.examine import examine
+from panpan.capabilities.environment.find_environment import find_environment, project_of
+from panpan.capabilities.environment.layers import EnvReport
+from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.capabilities.environment.table import constraint_rows, heading, layer_rows, unread_lines, verdict_lines
+from panpan.cli_kit.command_group import CommandGroup
+from panpan.errors import ConfigError
+
+_COLOURS = {"holds": "green", "risk": "yellow", "unknown": None, "broken": "red"}
+
+
+@click.group("env", cls=CommandGroup)
+def command() -> None:
+    """Look at Python environments."""
+
+
+@command.command("doctor")
+@click.argument("path", type=click.Path(path_type=Path), required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with all that was found.")
+def doctor(path: Path | None, as_json: bool) -> int:
+    """Show in which layer an environment is broken, and what to do: packages, binaries, CUDA, driver, hardware.
+
+    PATH is an environment or the folder of a project; without it, the one of this folder, or else the one that is
+    active. It is held against what the project asks for, too. All is read from files, and nothing is run. Ends with 1
+    where a layer is broken.
+    """
+    report = _report(path)
+    if as_json:
+        click.echo(report.model_dump_json(indent=2))
+    else:
+        _print(report)
+    return 0 if report.first_broken is None else 1
+
+
+def _report(path: Path | None) -> EnvReport:
+    place = (path or Path()).resolve()
+    if not place.is_dir():
+        raise ConfigError(f"{path} is no folder; name an environment or the folder of a project")
+    root = MachineRoot()
+    named_by = {} if path else os.environ
+    environment = find_environment(root, str(place), named_by)
+    return examine(root, environment, os.environ, project_of(str(place), environment, _here()))
+
+
+def _here() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:  # deleted meanwhile
+        return ""
+
+
+def _print(report: EnvReport) -> None:
+    click.echo(heading(report))
+    for rows in (layer_rows(report), constraint_rows(report)):
+        click.echo()
+        for row in rows:
+            click.echo(f"{click.style(f'{row.state:8}', fg=_COLOURS[row.state])} {row.text}")
+    for line in unread_lines(report):
+        click.echo(line)
+    click.echo()
+    for number, line in enumerate(verdict_lines(report)):
+        click.secho(line, bold=number == 0)

@@ -1,0 +1,86 @@
+"""Looks at an environment and judges it: the way from a folder to a report."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import chain
+
+from panpan.capabilities.environment.advice import judged
+from panpan.capabilities.environment.binary_rules import binary_constraints
+from panpan.capabilities.environment.driver_layer import driver_findings, look_at_driver
+from panpan.capabilities.environment.facts import look
+from panpan.capabilities.environment.filling import lacking, making
+from panpan.capabilities.environment.find_environment import Environment
+from panpan.capabilities.environment.gpu_rules import gpu_constraints
+from panpan.capabilities.environment.hardware_layer import hardware_findings, look_at_hardware
+from panpan.capabilities.environment.layers import Constraint, EnvReport, State, in_order
+from panpan.capabilities.environment.library_search import LibrarySearch
+from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.capabilities.environment.project.project_wishes import ProjectWishes, project_wishes
+from panpan.capabilities.environment.project_rules import project_constraints, project_findings
+from panpan.capabilities.environment.python_rules import interpreter_constraints, python_constraints
+
+MAX_UNREAD = 20
+MAX_OF_A_KIND = 20
+
+
+def examine(
+    root: MachineRoot, environment: Environment | None, variables: Mapping[str, str], project: str = ""
+) -> EnvReport:
+    """Return what is known of an environment on a machine; nothing of either is run.
+
+    Args:
+        root: The machine.
+        environment: As `find_environment` finds it; None: there is none, and the report is about the machine.
+        variables: Environment variables; LD_LIBRARY_PATH counts.
+        project: The folder whose manifests say what the environment is for; empty: that is not looked at.
+    """
+    wishes = project_wishes(root, project) if project else ProjectWishes("")
+    if environment is None:
+        return _without_environment(root, wishes)
+    facts = look(root, environment, variables)
+    constraints = chain(
+        interpreter_constraints(facts),
+        project_constraints(facts, wishes),
+        python_constraints(facts),
+        binary_constraints(facts),
+        gpu_constraints(facts),
+    )
+    return EnvReport(
+        environment=environment.path,
+        project=project if wishes.says_something else "",
+        chosen=environment.why,
+        findings=(*project_findings(wishes), *facts.findings()),
+        constraints=in_order(_first_of_each_kind(constraints)),
+        unread=_unread(root),
+    )
+
+
+def _first_of_each_kind(constraints: Iterable[Constraint]) -> list[Constraint]:
+    """Return what fits into a report: the first of each kind, and how many more there are of it."""
+    counts: Counter[tuple[str, State]] = Counter()
+    kept = []
+    for one in constraints:
+        counts[one.rule, one.state] += 1
+        if counts[one.rule, one.state] <= MAX_OF_A_KIND:
+            kept.append(one)
+    more = ((kind, count - MAX_OF_A_KIND) for kind, count in counts.items() if count > MAX_OF_A_KIND)
+    return [*kept, *(judged(rule, state, f"{count:,} more of this kind", "likewise") for (rule, state), count in more)]
+
+
+def _without_environment(root: MachineRoot, wishes: ProjectWishes) -> EnvReport:
+    driver, hardware = look_at_driver(root, LibrarySearch(root, {})), look_at_hardware(root)
+    needs, has = "an environment to look at", f"there is none in {wishes.folder or 'this folder'}"
+    command = making(root, wishes)
+    none = judged("environment", "broken", needs, has, command=command, first=lacking(root, command))
+    return EnvReport(
+        environment="",
+        project=wishes.folder,
+        chosen="",
+        findings=(*project_findings(wishes), *driver_findings(driver), *hardware_findings(hardware)),
+        constraints=(none,),
+        unread=_unread(root),
+    )
+
+
+def _unread(root: MachineRoot) -> tuple[str, ...]:
+    return tuple(f"{path}: {reason}" for path, reason in list(root.unread.items())[:MAX_UNREAD])

@@ -1,0 +1,95 @@
+"""The manifests of a project, as texts.
+
+The rule: they are files of strangers. Nothing outside of the project's folder is read, nothing large, nothing twice.
+What is there and cannot be read is kept as unclear, so that nobody takes it for a file that asks for nothing.
+"""
+
+import codecs
+from collections.abc import Sequence
+from posixpath import join
+
+from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.capabilities.environment.project.wish import Unclear
+
+MAX_BYTES = 1_000_000
+MAX_FILES = 100
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32-le",  # before that of UTF-16, which it begins with
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",  # as PowerShell writes `pip freeze > requirements.txt`
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+
+
+class ProjectFiles:
+    """Reads files below the folder of a project.
+
+    Args:
+        root: The machine.
+        folder: Absolute.
+    """
+
+    def __init__(self, root: MachineRoot, folder: str) -> None:
+        self._root = root
+        self._folder = folder
+        self._own = root.resolve(folder)
+        self._seen: set[str] = set()
+        self.unread: list[Unclear] = []
+        """What was asked for and could not be read."""
+
+    def has(self, name: str) -> bool:
+        """Return whether there is anything of that name, of whatever kind."""
+        return self._root.exists(join(self._folder, name))
+
+    def names(self, folder: str) -> Sequence[str]:
+        """Return the names in a folder below that of the project, empty for itself; none of one that leads outside."""
+        place = self._root.resolve(join(self._folder, folder))
+        if place is None or self._own is None or not f"{place}/".startswith(f"{self._own}/"):
+            return ()
+        return self._root.names(place)
+
+    def was_read(self, name: str) -> bool:
+        """Return whether the text of a file was asked for before."""
+        return self._root.resolve(join(self._folder, name)) in self._seen
+
+    def text(self, name: str, *, is_named: bool = False) -> str | None:
+        """Return the text of a file; None where there is none, it was read before, or it cannot be read.
+
+        Args:
+            name: Below the folder.
+            is_named: Whether another file says that it is there.
+        """
+        if not (is_named or self.has(name)):
+            return None
+        place = self._root.resolve(join(self._folder, name))
+        if place in self._seen:
+            return None
+        if place is None or self._own is None or not place.startswith(f"{self._own}/"):
+            self.unread.append(Unclear(name, "it lies outside of the project and is not read"))
+            return None
+        self._seen.add(place)
+        data = self._data(place) if len(self._seen) <= MAX_FILES else None
+        if len(self._seen) > MAX_FILES:
+            self.unread.append(Unclear(name, f"more than {MAX_FILES} files are asked for"))
+        elif data is None:
+            self.unread.append(Unclear(name, "it cannot be read" if self.has(name) else "there is no such file"))
+        elif len(data) > MAX_BYTES:
+            self.unread.append(Unclear(name, f"it has more than {MAX_BYTES:,} bytes and is not read"))
+        else:
+            return _decoded(data)
+        return None
+
+    def _data(self, place: str) -> bytes | None:
+        with self._root.opened(place) as stream:
+            try:
+                return stream.read(MAX_BYTES + 1) if stream is not None else None
+            except OSError:
+                return None
+
+
+def _decoded(data: bytes) -> str:
+    for mark, coding in _MARKS.items():
+        if data.startswith(mark):
+            return data[len(mark) :].decode(coding, errors="replace")
+    return data.decode(errors="replace")

@@ -1,0 +1,1 @@
+"""Notebooks, PDFs and pictures, as the model reads and edits them."""

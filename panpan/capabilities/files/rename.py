@@ -1,0 +1,78 @@
+"""Rename: give a name another one in several files, all or none."""
+
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.capabilities.files.edited import Plan, carry_out
+from panpan.capabilities.files.planned_tool import PlannedTool
+from panpan.capabilities.files.rename_plan import plan_rename
+from panpan.capabilities.search.grep import NO_MATCHES, GrepInput, GrepTool
+from panpan.core.effects import Effects
+from panpan.core.tool import ToolContext
+from panpan.errors import ToolError
+from panpan.types.display import SummaryDisplay
+from panpan.types.tool import Output
+
+_MAX_FILES = 200
+_MAX_TITLE_PATHS = 3
+_MAX_LEFT = 10
+
+
+class RenameInput(BaseModel):
+    """What the model may ask of Rename."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    old_name: str = Field(pattern=r"^\w+$")
+    new_name: str = Field(pattern=r"^\w+$")
+    file_paths: list[str] = Field(min_length=1, max_length=_MAX_FILES)
+
+
+class RenameTool(PlannedTool[RenameInput]):
+    """Replace a name by another wherever it stands as a whole word.
+
+    Args:
+        withholds: As in `GrepTool`, for the search for what is left of the old name.
+    """
+
+    name = "Rename"
+    input_model = RenameInput
+    only_renames = True
+
+    def __init__(self, withholds: Callable[[Path, Path], bool] = lambda *_: False) -> None:
+        self._grep = GrepTool(withholds=withholds)
+
+    def title(self, args: RenameInput) -> str:
+        more = len(args.file_paths) - _MAX_TITLE_PATHS
+        paths = ", ".join(args.file_paths[:_MAX_TITLE_PATHS]) + (f" and {more} more" if more > 0 else "")
+        return f"{paths} ({args.old_name} to {args.new_name})"
+
+    async def effects(self, args: RenameInput, ctx: ToolContext) -> Effects:
+        return Effects(reads=args.file_paths, writes=args.file_paths)
+
+    def plan(self, args: RenameInput, ctx: ToolContext) -> Plan:
+        return plan_rename(args.old_name, args.new_name, args.file_paths, ctx)
+
+    async def make(self, plan: Plan, args: RenameInput, ctx: ToolContext) -> Output:
+        unread = [change.target.path for change in plan.changes if ctx.seen_files.digest(change.target.path) is None]
+        output = await carry_out(plan, ctx)
+        for path in unread:  # the model was shown the changed lines, not the file
+            ctx.seen_files.forget(path)
+        left = await self._left(args.old_name, ctx)
+        return Output(f"{output.text}\n{left}", output.display) if left else output
+
+    async def _left(self, old_name: str, ctx: ToolContext) -> str:
+        """Return where in the working directory the old name is left, which is what is forgotten most; "" for nowhere.
+
+        It looks with Grep, so that what Grep may not show is not shown here either.
+        """
+        look = GrepInput(pattern=rf"\b{old_name}\b", output_mode="content", head_limit=_MAX_LEFT)
+        with suppress(ToolError):  # the rename is done, whatever becomes of this
+            async with aclosing(self._grep.run(look, ctx)) as outputs:
+                async for found in outputs:
+                    if isinstance(found, Output) and found.display != SummaryDisplay(text=NO_MATCHES):
+                        return f"{old_name} is still in these lines, in files that were not named:\n{found.text}"
+        return ""

@@ -1,0 +1,71 @@
+"""Write: make a text the whole content of a file."""
+
+from pydantic import BaseModel, ConfigDict
+
+from panpan.capabilities.files.commit import FileChange
+from panpan.capabilities.files.edited import Plan, Told
+from panpan.capabilities.files.file_text import UTF_8, FileText, decode_file
+from panpan.capabilities.files.known_file import Target, find_target, read_known
+from panpan.capabilities.files.line_breaks import LineBreakView
+from panpan.capabilities.files.planned_tool import PlannedTool
+from panpan.core.effects import Effects
+from panpan.core.tool import ToolContext
+from panpan.types.tool import Output
+
+
+class WriteInput(BaseModel):
+    """What the model may ask of Write."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    file_path: str
+    content: str
+
+
+class WriteTool(PlannedTool[WriteInput]):
+    """Create a file, or replace the whole content of one."""
+
+    name = "Write"
+    input_model = WriteInput
+
+    def title(self, args: WriteInput) -> str:
+        return args.file_path
+
+    async def effects(self, args: WriteInput, ctx: ToolContext) -> Effects:
+        return Effects(writes=(args.file_path,))
+
+    def plan(self, args: WriteInput, ctx: ToolContext) -> Plan | Output:
+        return _plan(args, ctx)
+
+
+def _plan(args: WriteInput, ctx: ToolContext) -> Plan | Output:
+    """Return the change, or what is said where the file is already so."""
+    target = find_target(args.file_path, ctx)
+    if not target.exists:
+        UTF_8.check(args.content, target.shown)
+        after = UTF_8.encode(args.content)
+        told = Told(f"created {target.shown}", target.shown, None, args.content)
+        return Plan([FileChange(target, None, after)], [told])
+    before = read_known(target, ctx)
+    old = decode_file(before)
+    new = _rewritten(old, args.content, target)
+    after = new.encoding.encode(new.text)
+    if after == before:
+        return Output(f"{target.shown} has exactly this content already; nothing was written")
+    told = Told(f"replaced {target.shown}", target.shown, old.readable if old else "", new.readable)
+    return Plan([FileChange(target, before, after)], [told])
+
+
+def _rewritten(old: FileText | None, content: str, target: Target) -> FileText:
+    """Return `content` with the encoding and, where they are all alike, the line breaks of the file it replaces."""
+    if old is None or old.encoding.is_damaged:
+        UTF_8.check(content, target.shown)
+        return FileText(content, UTF_8)
+    old.encoding.check(content, target.shown)
+    if old.encoding.bom:
+        content = content.removeprefix("\ufeff")
+    view = LineBreakView(old.text)
+    kinds = set(view.breaks(0, len(view.text)))
+    if len(kinds) == 1 and "\r" not in content:
+        content = content.replace("\n", kinds.pop())
+    return FileText(content, old.encoding)

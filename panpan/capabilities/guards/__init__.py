@@ -1,0 +1,1 @@
+"""Guards of the loop: limits and repairs that every agent has."""

@@ -1,0 +1,222 @@
+"""What the LSP tool asks, in the words of the protocol.
+
+The rule: a server that cannot do a thing is not asked for it, and what it answers is read leniently (`wire.py`): what
+makes no sense is left out.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from panpan.capabilities.language_servers.code_intelligence import (
+    CodePlace,
+    CodePoint,
+    FileChanges,
+    Found,
+    Problem,
+    Relation,
+    TextChange,
+)
+from panpan.capabilities.language_servers.columns import lines_of, units
+from panpan.capabilities.language_servers.language_servers import LanguageServers
+from panpan.errors import ToolError
+
+if TYPE_CHECKING:
+    from panpan.capabilities.language_servers.language_server import LanguageServer
+
+MAX_PLACES = 2_000
+MAX_CALL_ITEMS = 5
+"""Functions of one name at one place, as with overloads."""
+
+_STILL_READING = "the language server is still reading the project, so this may be incomplete"
+
+
+class CodeQueries:
+    """Asks the session's servers.
+
+    Args:
+        servers: They.
+    """
+
+    def __init__(self, servers: LanguageServers) -> None:
+        self._servers = servers
+
+    async def related(self, relation: Relation, point: CodePoint) -> Found:
+        from panpan.capabilities.language_servers.wire import locations
+
+        match relation:
+            case "incoming_calls" | "outgoing_calls":
+                return await self._calls(relation, point)
+            case "definition":
+                method, provider = "textDocument/definition", "definitionProvider"
+            case "references":
+                method, provider = "textDocument/references", "referencesProvider"
+            case "implementations":
+                method, provider = "textDocument/implementation", "implementationProvider"
+        asked = await self._asked(point.path, provider)
+        context = {"context": {"includeDeclaration": True}} if relation == "references" else {}
+        answer = await asked.server.request(method, {**asked.position(point), **context})
+        places = (_place(found.uri, found.range.start.line) for found in locations(answer))
+        return asked.found(list(dict.fromkeys(places)))
+
+    async def hover(self, point: CodePoint) -> str:
+        from panpan.capabilities.language_servers.wire import hover_text
+
+        asked = await self._asked(point.path, "hoverProvider")
+        return hover_text(await asked.server.request("textDocument/hover", asked.position(point)))
+
+    async def symbols(self, path: Path) -> Found:
+        asked = await self._asked(path, "documentSymbolProvider")
+        answer = await asked.server.request("textDocument/documentSymbol", {"textDocument": {"uri": asked.uri}})
+        return asked.found(list(islice(_symbols(answer, path, 0), MAX_PLACES)))
+
+    async def symbols_named(self, query: str, path: Path) -> Found:
+        asked = await self._asked(path, "workspaceSymbolProvider")
+        answer = await asked.server.request("workspace/symbol", {"query": query})
+        return asked.found(list(islice(_symbols(answer, path, 0), MAX_PLACES)))
+
+    async def problems(self, path: Path) -> Sequence[Problem]:
+        from panpan.capabilities.language_servers.edit_look import problem_of
+
+        server = await self._servers.server_for(path)
+        await server.has_read_project()
+        found = [problem_of(one) for one in await server.texts.problems_now(path) if one.severity in (None, 1, 2)]
+        return sorted(found, key=lambda problem: (not problem.is_error, problem.line, problem.column))
+
+    async def rename(self, point: CodePoint, new_name: str) -> Sequence[FileChanges]:
+        asked = await self._asked(point.path, "renameProvider")
+        params = {**asked.position(point), "newName": new_name}
+        answer = await asked.server.request("textDocument/rename", params)
+        return _file_changes(answer, asked.server)
+
+    async def _calls(self, relation: Relation, point: CodePoint) -> Found:
+        asked = await self._asked(point.path, "callHierarchyProvider")
+        from panpan.capabilities.language_servers.wire import CallItem, Range, items_of, read_as
+
+        answer = await asked.server.request("textDocument/prepareCallHierarchy", asked.position(point))
+        method, end = ("incomingCalls", "from") if relation == "incoming_calls" else ("outgoingCalls", "to")
+        places: dict[CodePlace, None] = {}
+        for item in items_of(answer)[:MAX_CALL_ITEMS]:
+            for call in items_of(await asked.server.request(f"callHierarchy/{method}", {"item": item})):
+                other = read_as(CallItem, call.get(end)) if isinstance(call, dict) else None
+                if other is None:
+                    continue
+                ranges = [found for one in items_of(call.get("fromRanges")) if (found := read_as(Range, one))]
+                is_incoming = relation == "incoming_calls"
+                lines = [one.start.line for one in ranges] if is_incoming else []
+                label = f"in {other.name}" if is_incoming else other.name
+                for line in lines or [other.selection.start.line]:
+                    places[_place(other.uri, line, label)] = None
+        return asked.found(list(places))
+
+    async def _asked(self, path: Path, provider: str) -> "_Asked":
+        """Return the server for a file, which is open in it as it is now.
+
+        Raises:
+            ToolError: There is none, or it does not do such things.
+        """
+        server = await self._servers.server_for(path)
+        if not server.offers(provider):
+            what = provider.removesuffix("Provider")
+            raise ToolError(f"{server.kind.name} offers no {what}; use Grep and Read in its place")
+        document = await server.texts.opened(path)
+        return _Asked(server, document.uri, document.text, has_read=await server.has_read_project())
+
+
+class _Asked:
+    """A server that is about to be asked, with the file that it is asked about."""
+
+    def __init__(self, server: "LanguageServer", uri: str, text: str, *, has_read: bool) -> None:
+        self.server = server
+        self.uri = uri
+        self._text = text
+        self._has_read = has_read
+
+    def position(self, point: CodePoint) -> dict[str, Any]:
+        """Return the parameters that name a place.
+
+        Raises:
+            ToolError: The file has no such line any more.
+        """
+        lines = lines_of(self._text)
+        if point.line > len(lines):
+            raise ToolError(f"{point.path.name} has {len(lines)} lines, and no line {point.line}")
+        column = units(lines[point.line - 1][: point.column], self.server.encoding)
+        return {"textDocument": {"uri": self.uri}, "position": {"line": point.line - 1, "character": column}}
+
+    def found(self, places: Sequence[CodePlace]) -> Found:
+        """Return an answer, bounded."""
+        return Found(places[:MAX_PLACES], "" if self._has_read else _STILL_READING)
+
+
+def _place(uri: str, line: int, label: str = "", depth: int = 0) -> CodePlace:
+    from panpan.capabilities.language_servers.wire import path_of
+
+    return CodePlace(path_of(uri) or uri, line + 1, label, depth)
+
+
+def _symbols(answer: Any, path: Path, depth: int) -> Iterator[CodePlace]:
+    """Yield the symbols of an answer in either of its forms, those in a symbol behind it."""
+    from panpan.capabilities.language_servers.wire import (
+        MAX_DEPTH,
+        SYMBOL_KINDS,
+        PlacedSymbol,
+        Symbol,
+        items_of,
+        read_as,
+    )
+
+    for item in items_of(answer):
+        symbol = read_as(Symbol, item)
+        if symbol is not None:
+            label = f"{SYMBOL_KINDS.get(symbol.kind, 'symbol')} {symbol.name}"
+            yield CodePlace(path, symbol.selection.start.line + 1, label, depth)
+            if depth < MAX_DEPTH:
+                yield from _symbols(symbol.children, path, depth + 1)
+        elif (placed := read_as(PlacedSymbol, item)) is not None:
+            line = placed.location.range.start.line if placed.location.range else 0
+            container = f" in {placed.container}" if placed.container else ""
+            label = f"{SYMBOL_KINDS.get(placed.kind, 'symbol')} {placed.name}{container}"
+            yield _place(placed.location.uri, line, label)
+
+
+def _file_changes(answer: Any, server: "LanguageServer") -> Sequence[FileChanges]:
+    """Return the edits of a `WorkspaceEdit`, file by file.
+
+    Raises:
+        ToolError: It is more than edits of files, or makes no sense: half of a rename is worse than none.
+    """
+    from panpan.capabilities.language_servers.wire import TextEdit, path_of, read_as
+
+    name = server.kind.name
+    by_path: dict[Path, list[TextChange]] = {}
+    for uri, edits in _edited(answer, name):
+        path = path_of(uri)
+        if path is None:
+            raise ToolError(f"{name} would change something that is no file of this machine; nothing was changed")
+        for edit in edits:
+            read = read_as(TextEdit, edit)
+            if read is None:
+                raise ToolError(f"{name} answers with an edit that is none; nothing was changed")
+            start, end = read.range.start, read.range.end
+            change = TextChange(start.line, start.character, end.line, end.character, read.new_text)
+            by_path.setdefault(path, []).append(change)
+    return [FileChanges(path, changes, server.encoding) for path, changes in by_path.items()]
+
+
+def _edited(answer: Any, name: str) -> Iterator[tuple[str, Sequence[Any]]]:
+    answer = answer if isinstance(answer, dict) else {}
+    documents, changes = answer.get("documentChanges"), answer.get("changes")
+    if isinstance(documents, list):
+        for one in documents:
+            document, edits = (one.get("textDocument"), one.get("edits")) if isinstance(one, dict) else (None, None)
+            uri = document.get("uri") if isinstance(document, dict) else None
+            if not isinstance(uri, str) or not isinstance(edits, list):
+                raise ToolError(f"{name} would do more than edit files, such as move one; nothing was changed")
+            yield uri, edits
+    elif isinstance(changes, dict):
+        for uri, edits in changes.items():
+            if not isinstance(edits, list):
+                raise ToolError(f"{name} answers with an edit that is none; nothing was changed")
+            yield uri, edits

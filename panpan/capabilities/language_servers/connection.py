@@ -1,0 +1,250 @@
+"""One conversation in JSON-RPC with a process: requests and their answers, what it tells, what it asks.
+
+The rule: nothing that a server does costs more than the request that waits for it. Each request has a bounded time,
+what waits to be sent has a bounded size, and a server that sends nonsense or never stops is given up.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import field
+from typing import Any
+
+import anyio
+from anyio import to_thread
+from anyio.lowlevel import checkpoint
+
+from panpan.capabilities.language_servers.framing import FrameReader, FramingError, framed, parsed
+from panpan.errors import ToolError
+from panpan.system.processes.child import OutputPipe
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.dataclass import dataclass
+
+MAX_OUTBOX_BYTES = 64_000_000
+MAX_OPEN_REQUESTS = 64
+FLOOD_BYTES = 256_000_000
+FLOOD_S = 30.0
+
+_LARGE_BODY_BYTES = 500_000
+"""What is larger is parsed in a worker thread."""
+_WRITE_BYTES = 1 << 16
+_MAX_MESSAGE_CHARS = 300
+_TRY_AGAIN = frozenset({-32801, -32802})
+"""ContentModified and ServerCancelled: the answer would be old, ask again (LSP 3.17)."""
+_MOST_TRIES = 4
+_PAUSE_S = 0.1
+_MOST_UNANSWERED = 3
+"""Requests in a row whose time was up without a byte of the server; one that is only slow says something meanwhile."""
+
+
+class Gone(ToolError):  # noqa: N818 - says what happened, as Allow and Deny do
+    """The server answers no more; the text says why."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A request that has no answer yet."""
+
+    answered: anyio.Event = field(default_factory=anyio.Event)
+    result: Any = None
+    error: Mapping[str, Any] | None = None
+
+
+class Connection:
+    """The two ends of a conversation. `read` and `write` run beside whoever asks.
+
+    Args:
+        name: What the server is called, for messages.
+        output: What it writes to.
+        input_fd: What it reads from; the caller closes it.
+        told: Given each notification: its method and parameters.
+        asked: Answers what the server asks, by method and parameters; raises KeyError for what it does not know.
+        ended: Told once, why it answers no more, before anybody who waits for an answer is.
+        flood_bytes: A server that sends more within `FLOOD_S` is given up.
+        outbox_bytes: One that leaves more of what it is sent unread is, too.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        output: OutputPipe,
+        input_fd: int,
+        *,
+        told: Callable[[str, Any], None],
+        asked: Callable[[str, Any], Any],
+        ended: Callable[[str], None],
+        flood_bytes: int = FLOOD_BYTES,
+        outbox_bytes: int = MAX_OUTBOX_BYTES,
+    ) -> None:
+        self.name = name
+        self.gone = ""
+        """Why it answers no more; empty while it does."""
+        self._output = output
+        self._input_fd = input_fd
+        self._told = told
+        self._asked = asked
+        self._ended = ended
+        self._flood_bytes = flood_bytes
+        self._max_outbox_bytes = outbox_bytes
+        self._waiting: dict[int, _Waiting] = {}
+        self._last_id = 0
+        self._outbox: deque[bytes] = deque()
+        self._outbox_bytes = 0
+        self._has_output = anyio.Event()
+        self._unanswered = 0
+        self._received = 0
+        self._counted_since = 0.0
+
+    def give_up(self, why: str) -> None:
+        """Answer all that wait with an error; nothing is sent from now on."""
+        if self.gone:
+            return
+        self.gone = why
+        for waiting in self._waiting.values():
+            waiting.answered.set()
+        self._has_output.set()
+        self._ended(why)
+
+    def notify(self, method: str, params: Any = None) -> None:
+        """Tell the server something.
+
+        Raises:
+            Gone: It answers no more.
+        """
+        self._send({"method": method} if params is None else {"method": method, "params": params})
+
+    async def request(self, method: str, params: Any, *, timeout_s: float) -> Any:
+        """Ask the server and return its answer, as it came.
+
+        Args:
+            method: As the protocol calls it.
+            params: Its parameters.
+            timeout_s: Seconds to wait for the answer.
+
+        Raises:
+            ToolError: It refuses, or does not answer in time; `Gone` where it never will.
+        """
+        with anyio.move_on_after(timeout_s):
+            for attempt in range(_MOST_TRIES):
+                waiting = await self._answered(method, params)
+                if waiting.error is None:
+                    return waiting.result
+                if not _is_worth_another(waiting.error) or attempt == _MOST_TRIES - 1:
+                    raise ToolError(f"{self.name} refuses {method}: {_words(waiting.error.get('message'))}")
+                await anyio.sleep(_PAUSE_S * 2**attempt)
+        why = f"{self.name} did not answer {method} within {timeout_s:g} s"
+        self._unanswered += 1
+        if self._unanswered >= _MOST_UNANSWERED:
+            self.give_up(f"{why}, and nothing else for {_MOST_UNANSWERED} requests")
+        raise ToolError(why)
+
+    async def _answered(self, method: str, params: Any) -> _Waiting:
+        if len(self._waiting) >= MAX_OPEN_REQUESTS:
+            raise ToolError(f"{self.name} has left {MAX_OPEN_REQUESTS} requests unanswered; try again later")
+        self._last_id += 1
+        number = self._last_id
+        self._send({"id": number, "method": method, **({} if params is None else {"params": params})})
+        waiting = self._waiting[number] = _Waiting()
+        try:
+            await waiting.answered.wait()
+        finally:
+            del self._waiting[number]
+            if not waiting.answered.is_set():
+                with suppress(Gone):
+                    self._send({"method": "$/cancelRequest", "params": {"id": number}})
+        if self.gone:
+            raise Gone(self.gone)
+        return waiting
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        if self.gone:
+            raise Gone(self.gone)
+        data = framed(message)
+        if self._outbox_bytes + len(data) > self._max_outbox_bytes:
+            self.give_up(f"{self.name} does not read what it is sent")
+            raise Gone(self.gone)
+        self._outbox.append(data)
+        self._outbox_bytes += len(data)
+        self._has_output.set()
+
+    async def write(self) -> None:
+        """Send what is to be sent, until the server is gone."""
+        while not self.gone:
+            if not self._outbox:
+                self._has_output = anyio.Event()
+                await self._has_output.wait()
+                continue
+            left = memoryview(self._outbox.popleft())
+            self._outbox_bytes -= len(left)
+            while left:
+                try:
+                    left = left[os.write(self._input_fd, left[:_WRITE_BYTES]) :]
+                except BlockingIOError:
+                    await anyio.wait_writable(self._input_fd)
+                except OSError:  # it has closed its input; its output says more
+                    return
+
+    async def read(self) -> None:
+        """Take what the server sends, until it is gone."""
+        reader = FrameReader()
+        try:
+            while not self.gone:
+                chunk = self._output.read()
+                if chunk is None:
+                    await anyio.wait_readable(self._output.fd)
+                    continue
+                if not chunk:
+                    return
+                self._unanswered = 0
+                self._count(len(chunk))
+                for body in reader.feed(chunk):
+                    is_large = len(body) > _LARGE_BODY_BYTES
+                    self._take(await to_thread.run_sync(parsed, body) if is_large else parsed(body))
+                    await checkpoint()
+                await checkpoint()
+        except FramingError as exc:
+            self.give_up(f"{self.name} sent {exc}")
+
+    def _count(self, size: int) -> None:
+        now = anyio.current_time()
+        if now - self._counted_since > FLOOD_S:
+            self._counted_since, self._received = now, 0
+        self._received += size
+        if self._received > self._flood_bytes:
+            raise FramingError(f"more than {self._flood_bytes:,} bytes in {FLOOD_S:g} s")
+
+    def _take(self, message: dict[str, Any]) -> None:
+        method, number = message.get("method"), message.get("id")
+        if isinstance(method, str):
+            if number is None:
+                self._told(method, message.get("params"))
+            else:
+                self._answer(method, number, message.get("params"))
+            return
+        waiting = self._waiting.get(number) if isinstance(number, int) else None
+        if waiting is None or waiting.answered.is_set():
+            return  # of a request that is not waited for any more, or never was
+        error = message.get("error")
+        waiting.error = error if isinstance(error, dict) else None if error is None else {"message": error}
+        waiting.result = message.get("result")
+        waiting.answered.set()
+
+    def _answer(self, method: str, number: Any, params: Any) -> None:
+        try:
+            answer: dict[str, Any] = {"result": self._asked(method, params)}
+        except KeyError:
+            answer = {"error": {"code": -32601, "message": f"there is no {method[:100]} here"}}
+        try:
+            self._send({"id": number, **answer})
+        except Gone:
+            return
+
+
+def _is_worth_another(error: Mapping[str, Any]) -> bool:
+    code = error.get("code")
+    return isinstance(code, int) and code in _TRY_AGAIN
+
+
+def _words(message: Any) -> str:
+    return clean_line(str(message))[:_MAX_MESSAGE_CHARS] or "it does not say why"

@@ -1,0 +1,238 @@
+"""One language server from its start to its end.
+
+The rule: nothing of it is left when `run` returns. However it ends, asked to or by itself, whoever waits is told why.
+"""
+
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio import CancelScope, create_task_group, move_on_after, to_thread
+
+from panpan.capabilities.language_servers.catalogue import ServerKind
+from panpan.capabilities.language_servers.connection import Connection, Gone
+from panpan.capabilities.language_servers.documents import Documents
+from panpan.capabilities.language_servers.initialization import answer, initialize_params
+from panpan.capabilities.language_servers.patience import PATIENCE, Patience
+from panpan.capabilities.language_servers.progress import Progress
+from panpan.capabilities.language_servers.server_process import ServerProcess, server_process
+from panpan.capabilities.language_servers.shown_texts import ShownTexts
+from panpan.capabilities.language_servers.watched_files import WatchedFiles
+from panpan.capabilities.language_servers.wire import encoding_of
+from panpan.errors import ConfigError, ToolError
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+
+log = logging.getLogger(__name__)
+
+_GOODBYE_S = 0.5
+
+
+class LanguageServer:
+    """A server for one folder; started by `run`, once.
+
+    Args:
+        kind: Which server it is.
+        program: The absolute path of its program.
+        root: The folder that it is for.
+        environment: What it gets of the environment; no keys.
+        sandbox: That of the session's commands.
+        patience: How long it is waited for.
+    """
+
+    def __init__(
+        self,
+        kind: ServerKind,
+        program: str,
+        root: Path,
+        environment: Mapping[str, str],
+        sandbox: CommandSandbox,
+        patience: Patience = PATIENCE,
+    ) -> None:
+        self.kind = kind
+        self.root = root
+        self.ready = anyio.Event()
+        """Set when it can be asked, or never will."""
+        self.ended = anyio.Event()
+        self.failure = ""
+        """Why it could not be started or did not go on; empty where nothing is wrong."""
+        self.started_at = anyio.current_time()
+        self.capabilities: Mapping[str, Any] = {}
+        self._argv = (program, *kind.command[1:])
+        self._environment = environment
+        self._sandbox = sandbox
+        self._patience = patience
+        self._used_at = self.started_at
+        self._open_questions = 0
+        self._over = anyio.Event()
+        self._connection: Connection | None = None
+        self._texts: ShownTexts | None = None
+        self._watched = WatchedFiles(root, kind)
+        self._progress = Progress()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended or is about to."""
+        return self._over.is_set()
+
+    def stop(self) -> None:
+        """Let it end in good order; `ended` tells when it has."""
+        self._over.set()
+
+    # its life
+
+    async def run(self) -> None:
+        """Start it and keep it until it ends or `stop` was called; cannot be cancelled, and is bounded by itself."""
+        with CancelScope(shield=True):
+            try:
+                await self._live()
+            except (ToolError, ConfigError) as exc:
+                self._fail(str(exc))
+            except Exception as exc:  # it runs beside the session, which must not end for it
+                log.exception("the language server %s failed", self.kind.name)
+                self._fail(f"{self.kind.name} failed unexpectedly: {type(exc).__name__}")
+            finally:
+                self._over.set()
+                self.ready.set()
+                self.ended.set()
+
+    def _fail(self, why: str) -> None:
+        if not self._over.is_set():
+            self.failure = why
+        self._over.set()
+        if self._connection is not None:
+            self._connection.give_up(why)
+
+    async def _live(self) -> None:
+        async with server_process(self._argv, self.root, self._environment, self._sandbox) as process:
+            name = self.kind.name
+            self._connection = connection = Connection(
+                name,
+                process.child.stdout,
+                process.input_fd,
+                told=self._take,
+                asked=self._answer,
+                ended=self._fail,
+            )
+            async with create_task_group() as group:
+                group.start_soon(self._read, connection, process)
+                group.start_soon(connection.write)
+                group.start_soon(process.keep_errors)
+                group.start_soon(self._initialize, connection)
+                await self._until_over()
+                await self._say_goodbye(connection, process)
+                group.cancel_scope.cancel()
+            connection.give_up(self.failure or f"{name} was ended")
+
+    async def _read(self, connection: Connection, process: ServerProcess) -> None:
+        await connection.read()
+        if not connection.gone:
+            connection.give_up(f"{self.kind.name} {await process.how_it_ended()}")
+
+    async def _initialize(self, connection: Connection) -> None:
+        try:
+            # beside its start, and before it has read a file, so that no change is missed
+            await to_thread.run_sync(self._watched.changes, abandon_on_cancel=True)
+            params = initialize_params(self.root, self.kind.options, is_watched=not self._watched.is_too_large)
+            result = await connection.request("initialize", params, timeout_s=self._patience.start_s)
+            capabilities = result.get("capabilities") if isinstance(result, Mapping) else None
+            if not isinstance(capabilities, Mapping):
+                raise ToolError(f"{self.kind.name} does not say what it can do")
+            self.capabilities = capabilities
+            connection.notify("initialized", {})
+            sync = capabilities.get("textDocumentSync")
+            saves = isinstance(sync, Mapping) and bool(sync.get("save"))
+            documents = Documents(connection.notify, self.kind.languages, saves=saves, patience=self._patience)
+            self._texts = ShownTexts(
+                self.kind.name,
+                documents,
+                self._watched,
+                notify=connection.notify,
+                request=self.request,
+                provider=capabilities.get("diagnosticProvider"),
+                answer_s=self._patience.answer_s,
+            )
+            self._used_at = anyio.current_time()
+            self.ready.set()
+        except Gone:
+            return  # whoever gave up has said why
+        except ToolError as exc:
+            self._fail(str(exc))
+
+    async def _until_over(self) -> None:
+        while not self._over.is_set():
+            left_s = self._used_at + self._patience.idle_s - anyio.current_time()
+            if self._open_questions or not self.ready.is_set():  # whoever had it started waits for it
+                left_s = self._patience.idle_s
+            if left_s <= 0:
+                self._over.set()
+                return
+            with move_on_after(left_s):
+                await self._over.wait()
+
+    async def _say_goodbye(self, connection: Connection, process: ServerProcess) -> None:
+        if self._texts is None or connection.gone:
+            return
+        with suppress(ToolError), move_on_after(_GOODBYE_S):
+            await connection.request("shutdown", None, timeout_s=_GOODBYE_S)
+            connection.notify("exit")
+            await process.child.wait()
+
+    # what it tells and asks
+
+    def _take(self, method: str, params: Any) -> None:
+        if method == "textDocument/publishDiagnostics" and self._texts is not None:
+            self._texts.published(params)
+        elif method == "$/progress":
+            self._progress.take(params)
+
+    def _answer(self, method: str, params: Any) -> Any:
+        return answer(method, params, self.root)
+
+    # what it is asked
+
+    def offers(self, *names: str) -> bool:
+        """Return whether the server can do something, such as `renameProvider`, or one of several such things."""
+        return any(self.capabilities.get(name) not in (None, False) for name in names)
+
+    @property
+    def encoding(self) -> Any:
+        """What it counts columns in."""
+        return encoding_of(self.capabilities)
+
+    async def request(self, method: str, params: Any) -> Any:
+        """Ask it something.
+
+        Raises:
+            ToolError: It does not answer.
+        """
+        connection = self._present()
+        self._open_questions += 1
+        try:
+            return await connection.request(method, params, timeout_s=self._patience.answer_s)
+        finally:
+            self._open_questions -= 1
+            self._used_at = anyio.current_time()
+
+    async def has_read_project(self) -> bool:
+        """Wait until it works at nothing by itself, for as long as a question can wait; return whether that is so."""
+        return await self._progress.has_ended(within_s=self._patience.reading_s)
+
+    @property
+    def texts(self) -> ShownTexts:
+        """What it is shown, and what it finds wrong with that.
+
+        Raises:
+            Gone: It was ended.
+        """
+        self._present()
+        assert self._texts is not None, "it is there once the server is ready"
+        return self._texts
+
+    def _present(self) -> Connection:
+        if self._connection is None or self._texts is None or self._over.is_set():
+            raise Gone(self.failure or f"{self.kind.name} was ended")
+        self._used_at = anyio.current_time()
+        return self._connection

@@ -1,0 +1,246 @@
+"""The language servers of one session: which file gets which, when they are started, and when they are not again.
+
+The rule: nothing is started in a project that is not trusted, nor before something is asked. A server that fails costs
+what was asked of it and nothing else; it is started again when it is needed, later each time, and not for ever.
+"""
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio import create_task_group
+from anyio.abc import TaskGroup
+
+from panpan.capabilities.language_servers.catalogue import ServerKind, server_kinds
+from panpan.capabilities.language_servers.patience import PATIENCE, Patience
+from panpan.capabilities.language_servers.programs import find_program
+from panpan.capabilities.language_servers.roots import root_for
+from panpan.config.settings import LanguageServersSettings
+from panpan.errors import ToolError
+from panpan.system.files.canonical import is_below
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.capabilities.language_servers.language_server import LanguageServer
+
+MAX_SERVERS = 6
+"""That run at the same time; the one that nobody has asked for longest makes room."""
+MAX_FAILURES = 5
+"""In a row, after which a server is not started again in this session."""
+_LONGEST_WAIT_S = 60.0
+_STEADY_S = 60.0
+"""A server that ran so long has not failed in a row."""
+_SERVING_S = 5.0
+_MOST_STARTS = 2
+"""For one question."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """One server, for people."""
+
+    name: str
+    program: str
+    """Its absolute path; empty where there is none."""
+    root: Path | None
+    """The folder that it is for; None: it has not been needed."""
+    state: str
+    """What it does, in a few words."""
+
+
+@dataclass(slots=True)
+class _Post:
+    """The place of one server in one folder, whichever process has it."""
+
+    kind: ServerKind
+    root: Path
+    server: "LanguageServer | None" = None
+    failures: int = 0
+    failure: str = ""
+    not_before: float = 0.0
+    asked_at: float = 0.0
+
+
+class LanguageServers:
+    """Starts servers as they are needed, while `serve` runs.
+
+    Args:
+        settings: The user's.
+        project: The canonical root of the project.
+        environment: What servers get of the environment; no keys.
+        sandbox: That of the session's commands.
+        copies: The canonical folder of the copies of the project in which subagents work, as trusted as it is.
+        is_trusted: Whether the user trusts the project.
+        patience: How long servers are waited for.
+    """
+
+    def __init__(
+        self,
+        settings: LanguageServersSettings,
+        project: Path,
+        environment: Mapping[str, str],
+        sandbox: CommandSandbox,
+        *,
+        copies: Path | None = None,
+        is_trusted: bool,
+        patience: Patience = PATIENCE,
+    ) -> None:
+        self.is_trusted = is_trusted
+        self.is_on = settings.enabled
+        self.kinds = server_kinds(settings)
+        self._project = project
+        self._copies = copies
+        self._environment = environment
+        self._sandbox = sandbox
+        self._patience = patience
+        self._posts: dict[tuple[str, Path], _Post] = {}
+        self._group: TaskGroup | None = None
+        self._serving = anyio.Event()
+
+    @cached_property
+    def programs(self) -> Mapping[str, str]:
+        """Where the program of each server is that is there, by the server's name."""
+        found = ((kind.name, find_program(kind.command[0], self._environment, self._project)) for kind in self.kinds)
+        return {name: program for name, program in found if program is not None}
+
+    @property
+    def can_be_used(self) -> bool:
+        """Whether there is a server that may be started."""
+        return self.is_trusted and bool(self.programs)
+
+    @property
+    def states(self) -> Sequence[ServerState]:
+        """All servers that are there, have run, or are only known."""
+        lines = []
+        for kind in self.kinds:
+            program = self.programs.get(kind.name, "")
+            posts = [post for post in self._posts.values() if post.kind is kind]
+            lines += [ServerState(kind.name, program, post.root, _state_of(post)) for post in posts]
+            if not posts:
+                idle = "not needed yet" if self.is_trusted else "not started: the project is not trusted"
+                lines.append(ServerState(kind.name, program, None, idle if program else "not installed"))
+        return lines
+
+    def kind_for(self, path: Path) -> ServerKind | None:
+        """Return the server that is asked about a file; None where there is none, or none may be started."""
+        if not self.is_trusted:
+            return None
+        ending = path.suffix.lower()
+        return next((kind for kind in self.kinds if ending in kind.languages and kind.name in self.programs), None)
+
+    async def serve(self) -> None:
+        """Keep servers until it is cancelled; none of them is left then."""
+        async with create_task_group() as self._group:
+            self._serving.set()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self._group = None
+                for post in self._posts.values():
+                    if post.server is not None:
+                        post.server.stop()
+
+    def start_soon(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Let something run beside the session, as long as that lasts; it is not begun where the session is over."""
+        if self._group is not None:
+            self._group.start_soon(work)
+
+    async def server_for(self, path: Path) -> "LanguageServer":
+        """Return the server that knows a file, started if need be and ready to be asked.
+
+        Args:
+            path: The canonical file.
+
+        Raises:
+            ToolError: There is none, none may be started, or it fails.
+        """
+        kind = self.kind_for(path)
+        if kind is None:
+            raise ToolError(self._why_none(path))
+        root = root_for(path, self._project_of(path), kind.roots)
+        post = self._posts.setdefault((kind.name, root), _Post(kind, root))
+        post.asked_at = anyio.current_time()
+        why = ""
+        for _ in range(_MOST_STARTS):
+            server = post.server
+            if server is None or server.is_over:
+                server = await self._started(post)
+            await server.ready.wait()
+            if not server.is_over:
+                return server
+            why = server.failure
+            if why:
+                break  # else it was ended in good order, just now
+        raise ToolError(f"{why or f'{kind.name} was ended'}; use Grep and Read in its place")
+
+    def _project_of(self, path: Path) -> Path:
+        """Return the project, or the copy of it that a file lies in."""
+        if self._copies is None or path == self._copies or not is_below(path, self._copies):
+            return self._project
+        return self._copies / path.relative_to(self._copies).parts[0]
+
+    def _why_none(self, path: Path) -> str:
+        ending = path.suffix.lower()
+        if not self.is_on:
+            return "language servers are switched off (language_servers.enabled in the settings); use Grep and Read"
+        if not self.is_trusted:
+            return "language servers run in trusted projects only; the user can say `panpan trust add`"
+        names = [kind.name for kind in self.kinds if ending in kind.languages]
+        if names:
+            return f"no language server for {ending} files is installed ({', '.join(names)}); use Grep and Read"
+        return f"there is no language server for {path.name}; use Grep and Read"
+
+    async def _started(self, post: _Post) -> "LanguageServer":
+        with anyio.move_on_after(_SERVING_S):
+            await self._serving.wait()
+        if post.server is not None and post.server.is_over:
+            with anyio.move_on_after(_SERVING_S):
+                await post.server.ended.wait()
+        if post.server is not None and not post.server.is_over:
+            return post.server  # another call has started it meanwhile
+        self._require_patience(post)
+        if self._group is None:
+            raise ToolError("no language server can be started, since the session is over")
+        self._make_room()
+        from panpan.capabilities.language_servers.language_server import LanguageServer  # most sessions start none
+
+        program = self.programs[post.kind.name]
+        post.server = LanguageServer(post.kind, program, post.root, self._environment, self._sandbox, self._patience)
+        self._group.start_soon(self._run, post, post.server)
+        return post.server
+
+    def _require_patience(self, post: _Post) -> None:
+        if post.failures >= MAX_FAILURES:
+            raise ToolError(
+                f"{post.failure}; it failed {post.failures} times and is not started again in this session: use Grep "
+                "and Read"
+            )
+        wait_s = post.not_before - anyio.current_time()
+        if wait_s > 0:
+            raise ToolError(f"{post.failure}; it is started again in {wait_s:.0f} s at the earliest: use Grep and Read")
+
+    def _make_room(self) -> None:
+        running = [post for post in self._posts.values() if post.server is not None and not post.server.is_over]
+        if len(running) >= MAX_SERVERS:
+            oldest = min(running, key=lambda post: post.asked_at)
+            assert oldest.server is not None
+            oldest.server.stop()
+
+    async def _run(self, post: _Post, server: "LanguageServer") -> None:
+        await server.run()
+        if not server.failure:
+            return
+        now = anyio.current_time()
+        post.failures = 1 if now - server.started_at > _STEADY_S else post.failures + 1
+        post.failure = server.failure
+        post.not_before = now + min(self._patience.first_pause_s * 2 ** (post.failures - 1), _LONGEST_WAIT_S)
+
+
+def _state_of(post: _Post) -> str:
+    server = post.server
+    if server is not None and not server.is_over:
+        return "runs" if server.ready.is_set() else "is starting"
+    return f"failed: {post.failure}" if post.failure else "ended, as nobody asked anything"

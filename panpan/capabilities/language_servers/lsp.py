@@ -1,0 +1,177 @@
+"""LSP: ask a language server about code, or have it rename a symbol everywhere."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from anyio import to_thread
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.capabilities.files.edited import Plan
+from panpan.capabilities.files.planned_tool import PlannedTool
+from panpan.capabilities.language_servers.answer_lines import (
+    MAX_RESULTS,
+    PlaceLines,
+    shown_path,
+    source_lines,
+    told_hover,
+    told_problems,
+)
+from panpan.capabilities.language_servers.code_changes import plan_code_rename
+from panpan.capabilities.language_servers.code_intelligence import (
+    CodeIntelligence,
+    CodePoint,
+    FileChanges,
+    Found,
+    Relation,
+)
+from panpan.capabilities.language_servers.symbol_place import find_symbol
+from panpan.capabilities.search.shown import with_notes
+from panpan.core.effects import Effects
+from panpan.core.tool import ToolContext
+from panpan.errors import ToolError
+from panpan.types.display import SummaryDisplay
+from panpan.types.tool import Output
+
+_MAX_JUDGED = 100
+
+
+class LspInput(BaseModel):
+    """What the model may ask of LSP."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    operation: Literal[
+        "definition",
+        "references",
+        "implementations",
+        "incoming_calls",
+        "outgoing_calls",
+        "hover",
+        "symbols",
+        "workspace_symbols",
+        "diagnostics",
+        "rename",
+    ]
+    file_path: str
+    line: int | None = Field(default=None, ge=1)
+    symbol: str | None = None
+    new_name: str | None = Field(default=None, pattern=r"^[\w$]+$")
+
+
+class LspTool(PlannedTool[LspInput]):
+    """Answer from a language server; a rename is planned and made like any change of files.
+
+    Args:
+        code: Asks the servers; None: there are none.
+        withholds: Whether a rule of the user's speaks against showing what is in a file.
+    """
+
+    name = "LSP"
+    input_model = LspInput
+    only_renames = True
+
+    def __init__(
+        self, code: CodeIntelligence | None = None, withholds: Callable[[Path, Path], bool] = lambda *_: False
+    ) -> None:
+        self._code = code
+        self._withholds = withholds
+        self._judged: dict[str, frozenset[Path]] = {}
+        """Which files a rename would change, as it was decided about, by call."""
+
+    def runs_beside_others(self, args: LspInput) -> bool:
+        return args.operation != "rename"
+
+    def title(self, args: LspInput) -> str:
+        what = f" {args.symbol}" if args.symbol else ""
+        new = f" to {args.new_name}" if args.operation == "rename" else ""
+        line = f":{args.line}" if args.line else ""
+        return f"{args.operation}{what}{new} ({args.file_path}{line})"
+
+    async def effects(self, args: LspInput, ctx: ToolContext) -> Effects:
+        if args.operation != "rename":
+            return Effects(reads=(args.file_path,))
+        if self._code is None:  # whoever only asks whether it may run has no servers
+            return Effects(reads=(args.file_path,), writes=(args.file_path,))
+        paths = frozenset(file.path for file in await self._renamed(args, ctx))
+        self._judged[ctx.tool_use_id] = paths
+        while len(self._judged) > _MAX_JUDGED:
+            del self._judged[next(iter(self._judged))]
+        changed = [args.file_path, *map(str, sorted(paths))]
+        return Effects(reads=changed, writes=changed)
+
+    def plan(self, args: LspInput, ctx: ToolContext) -> Plan | Output:
+        raise NotImplementedError("a server has to be asked first, see `planned`")
+
+    async def planned(self, args: LspInput, ctx: ToolContext) -> Plan | Output:
+        match args.operation:
+            case "rename":
+                return await self._planned_rename(args, ctx)
+            case "hover":
+                return told_hover(await self._server.hover(await self._point(args, ctx)), args.symbol)
+            case "symbols":
+                return await self._listed(await self._server.symbols(self._path(args, ctx)), ctx)
+            case "workspace_symbols":
+                return await self._listed(
+                    await self._server.symbols_named(_needed(args.symbol, "symbol"), self._path(args, ctx)), ctx
+                )
+            case "diagnostics":
+                path = self._path(args, ctx)
+                return told_problems(await self._server.problems(path), shown_path(path, ctx))
+            case _:
+                relation: Relation = args.operation
+                return await self._listed(await self._server.related(relation, await self._point(args, ctx)), ctx)
+
+    async def make(self, plan: Plan, args: LspInput, ctx: ToolContext) -> Output:
+        unread = [change.target.path for change in plan.changes if ctx.seen_files.digest(change.target.path) is None]
+        output = await super().make(plan, args, ctx)
+        for path in unread:  # the model was shown the changed lines, not the file
+            ctx.seen_files.forget(path)
+        return output
+
+    @property
+    def _server(self) -> CodeIntelligence:
+        if self._code is None:
+            raise ToolError("there are no language servers here; use Grep and Read")
+        return self._code
+
+    def _path(self, args: LspInput, ctx: ToolContext) -> Path:
+        path = ctx.paths.resolve(args.file_path, access="read")
+        if not path.is_file():
+            raise ToolError(f"{args.file_path} is not a file; name the file that has the symbol")
+        return path
+
+    async def _point(self, args: LspInput, ctx: ToolContext) -> CodePoint:
+        path, symbol = self._path(args, ctx), _needed(args.symbol, "symbol")
+        lines = await to_thread.run_sync(source_lines, path, abandon_on_cancel=True)
+        line, column = find_symbol(lines, symbol, args.line, shown_path(path, ctx))
+        return CodePoint(path, line, column)
+
+    async def _renamed(self, args: LspInput, ctx: ToolContext) -> Sequence[FileChanges]:
+        new_name = _needed(args.new_name, "new_name")
+        return await self._server.rename(await self._point(args, ctx), new_name)
+
+    async def _planned_rename(self, args: LspInput, ctx: ToolContext) -> Plan:
+        files = await self._renamed(args, ctx)
+        judged = self._judged.get(ctx.tool_use_id)
+        if judged is not None and not judged.issuperset(file.path for file in files):
+            raise ToolError("the language server would now change other files than before; make the call again")
+        old_name = _needed(args.symbol, "symbol").rpartition(".")[2]
+        new_name = _needed(args.new_name, "new_name")
+        return await to_thread.run_sync(plan_code_rename, old_name, new_name, files, ctx, abandon_on_cancel=True)
+
+    async def _listed(self, found: Found, ctx: ToolContext) -> Output:
+        places = found.places[:MAX_RESULTS]
+        text = await to_thread.run_sync(PlaceLines(ctx, self._withholds).told, places, abandon_on_cancel=True)
+        more = len(found.places) - len(places)
+        notes = (f"{more:,} more are left out; ask about less" if more else "", found.note)
+        count = f"{len(found.places):,} place{'' if len(found.places) == 1 else 's'}"
+        if not places:
+            return Output(with_notes(("nothing found",), notes), SummaryDisplay(text="nothing found"))
+        return Output(with_notes(text, notes), SummaryDisplay(text=count))
+
+
+def _needed(value: str | None, name: str) -> str:
+    if not value:
+        raise ToolError(f"{name} is missing; this operation needs it")
+    return value

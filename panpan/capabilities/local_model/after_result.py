@@ -1,0 +1,113 @@
+"""Mends one fault of the small model: it takes the result of a call for the end, whatever it says or advises.
+
+It takes a folder for a file, is refused, and tells what it imagines to be in there; it takes the new name for the old
+one, or one place for all, or writes a line to be added as if it were the whole file, is refused, and says that it is
+done; or it does half of the work. Where it is plain what comes next, that call is made in its name, without asking it.
+A call that changes something is still put to the user.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from os.path import normpath
+from typing import Any
+
+from panpan.capabilities.local_model.half_renames import rename_where_it_is, rest_of_rename
+from panpan.models.reply import ReplyBuilder
+from panpan.types.content import ToolUseBlock
+from panpan.types.events import StreamEvent
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+
+_AMBIGUOUS = "old_string is ambiguous"
+_UNREAD = "has not been read yet"
+_ADDS = re.compile(
+    r"\b(?:add|append|attach|extend|lacks?|missing|(?:more|another|further) (?:line|entry|item|row)"
+    r"|at the (?:very )?(?:end|bottom))\b",
+    re.IGNORECASE,
+)
+_NOT_BEHIND = re.compile(
+    r"\b(?:top|beginning|start|first|before|above|after|between|below|under|replace|overwrite|instead|only)\b",
+    re.IGNORECASE,
+)
+_ALL = re.compile(r"\b(?:all|each|every|everywhere|throughout)\b", re.IGNORECASE)
+
+
+def reply_after_result(messages: Sequence[Message], model: str) -> list[StreamEvent]:
+    """Return a reply with the call that follows from the result that came last; nothing where none does.
+
+    Args:
+        messages: The conversation so far.
+        model: The model that the reply is said to be of.
+    """
+    if not messages or not isinstance(result := messages[-1], ToolResultMessage):
+        return []
+    uses = {use.id: use for reply in messages if isinstance(reply, AssistantMessage) for use in reply.tool_uses}
+    use = uses.get(result.tool_use_id)
+    if use is None:
+        return []
+    words = next((message.text for message in reversed(messages) if isinstance(message, UserMessage)), "")
+    earlier = [other for other in uses.values() if other is not use]
+    name, arguments = _next_call(use, result, words, earlier)
+    if not arguments:
+        return []
+    reply = ReplyBuilder(model=model, taken_ids=frozenset(uses))
+    reply.open_block("tool_use", tool_use_id="after_result", tool_name=name).parts.append(json.dumps(arguments))
+    reply.finish("tool_use")
+    return reply.take()
+
+
+def _next_call(
+    use: ToolUseBlock, result: ToolResultMessage, words: str, earlier: Sequence[ToolUseBlock]
+) -> tuple[str, dict[str, Any]]:
+    """Return the tool and the arguments of the call that follows on `use`; no arguments where none does."""
+    if not result.is_error:
+        return use.name, rest_of_rename(use, result.text, words)
+    if command := _listing(use, result.text) or _adding(use, result.text, words):
+        return "Bash", command
+    exchanged = _exchanged(use, result.text, words, earlier)
+    return use.name, exchanged or _everywhere(use, result.text, words) or rename_where_it_is(use, result.text, words)
+
+
+def _listing(use: ToolUseBlock, refusal: str) -> dict[str, Any]:
+    """Return the arguments for Bash that list a folder which was taken for a file."""
+    told = use.input.get("file_paths") if use.name == "Rename" else [use.input.get("file_path")]
+    paths = [path for path in told if isinstance(path, str)] if isinstance(told, list) else []
+    path = next((path for path in paths if path and f"{normpath(path)} is a folder" in refusal), "")
+    return {"command": f"ls {shlex.quote(f'./{path}' if path[0] == '-' else path)}"} if path else {}
+
+
+def _adding(use: ToolUseBlock, refusal: str, words: str) -> dict[str, Any]:
+    """Return the arguments for Bash that add to the end of a file what the user wanted added, and was written over it.
+
+    Read first, as the refusal advises, the file would lose a line to the new one: so the small model edits then.
+    """
+    path, content = use.input.get("file_path"), use.input.get("content")
+    if use.name != "Write" or _UNREAD not in refusal or not isinstance(path, str) or not isinstance(content, str):
+        return {}
+    text = content.strip("\n")
+    if not text.strip() or text not in words or not _ADDS.search(words) or _NOT_BEHIND.search(words):
+        return {}
+    return {"command": f"printf '%s\\n' {shlex.quote(text)} >> {shlex.quote(path)}"}
+
+
+def _everywhere(use: ToolUseBlock, refusal: str, words: str) -> dict[str, Any]:
+    """Return the arguments for Edit that change every place, where the user said so and not one place was meant."""
+    if use.name != "Edit" or _AMBIGUOUS not in refusal or not _ALL.search(words):
+        return {}
+    return {**use.input, "replace_all": True}
+
+
+def _exchanged(use: ToolUseBlock, refusal: str, words: str, earlier: Sequence[ToolUseBlock]) -> dict[str, Any]:
+    """Return the arguments for Rename with the two names exchanged, where that is what the user can only mean.
+
+    It is not where he says "old to new" himself, or where the same names were renamed before: then it is done already.
+    """
+    old, new = use.input.get("old_name"), use.input.get("new_name")
+    if use.name != "Rename" or f" has {new} and no {old}, so no file was changed" not in refusal:
+        return {}
+    if re.search(rf"\b{old}\b\W*(?:to|into|by|with|[-=]+>)\W*\b{new}\b", words):
+        return {}
+    if any({old, new} == {other.input.get("old_name"), other.input.get("new_name")} for other in earlier):
+        return {}
+    return {**use.input, "old_name": new, "new_name": old}

@@ -1,0 +1,244 @@
+"""`panpan local`: sets up, shows, serves and removes the embedded model.
+
+The rule: nothing is fetched or removed before its size was said and the user, or `--yes`, agreed.
+"""
+
+import re
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+
+import anyio
+import click
+from anyio.lowlevel import checkpoint
+from click.core import ParameterSource
+
+from panpan.capabilities.local_model.fetching import SETUP_COMMAND
+from panpan.capabilities.local_model.local_model import LocalModel
+from panpan.capabilities.local_model.local_progress import ProgressLine
+from panpan.capabilities.local_model.setup import free_bytes, set_up
+from panpan.capabilities.local_model.weight_store import WeightStore
+from panpan.capabilities.local_model.weights import megabytes
+from panpan.cli.start import EXIT_INTERRUPTED
+from panpan.cli_kit.command_group import CommandGroup
+from panpan.cli_kit.signals import Received, watch_signals
+from panpan.config.environment import LOCAL_API_KEY_VARIABLE
+from panpan.errors import ConfigError, PanpanError
+from panpan.system.single_exception import unwrap_single_exception
+
+_KEY = re.compile(r"[!-~]{8,}")
+_LOOK_S = 0.5
+"""How often `panpan local run` looks whether its server still runs."""
+
+
+@click.group("local", cls=CommandGroup)
+def command() -> None:
+    """Run a small model on this machine: no key, no network once it is set up."""
+
+
+@command.command("setup")
+@click.option("-y", "--yes", "says_yes", is_flag=True, help="Fetch it without asking.")
+@click.pass_context
+def setup(ctx: click.Context, says_yes: bool) -> int:
+    """Fetch the model's weights, 1.1 GB, once."""
+    model = LocalModel.of(ctx)
+    model.require_machine()
+    if model.store.is_stamped:
+        click.echo(f"{model.store.weights.name} is set up: {model.store.path}")
+        return 0
+    introduce(model)
+    if not (model.store.is_ready or _agrees(model, says_yes, "Fetch it?", f"{SETUP_COMMAND} --yes")):
+        return 1
+    exit_code = fetch(model)
+    if exit_code is None:
+        click.echo("Ready. Try:  panpan --model local")
+    return exit_code or 0
+
+
+@command.command("status")
+@click.pass_context
+def status(ctx: click.Context) -> int:
+    """Show whether the model is set up; ends with 0 if it is."""
+    from panpan.capabilities.local_model.running_server import running_server
+
+    model = LocalModel.of(ctx)
+    fault = model.machine_fault
+    state, is_ready = _state_of(model.store)
+    weights = model.store.weights
+    running = running_server(model.store.folder)
+    lines = {
+        "model": weights.name,
+        "runtime": fault or "ready",
+        "weights": state,
+        "served": "no; sessions start it themselves"
+        if running is None
+        else f"at {running.base_url}, by panpan local run",
+        "file": str(model.store.path),
+        "size": megabytes(weights.size_bytes),
+        "licence": weights.licence,
+        "origin": weights.origin,
+    }
+    for name, text in lines.items():
+        click.echo(f"{name:8} {text}")
+    return 0 if is_ready and not fault else 1
+
+
+@command.command("remove")
+@click.option("-y", "--yes", "says_yes", is_flag=True, help="Remove it without asking.")
+@click.pass_context
+def remove(ctx: click.Context, says_yes: bool) -> int:
+    """Remove the weights, and what was fetched of them."""
+    model = LocalModel.of(ctx)
+    if not model.store.stored_bytes:
+        click.echo("There is nothing to remove.")
+        return 0
+    _require_not_served(model.store, "end that first")
+    click.echo(f"{model.store.weights.name} takes {megabytes(model.store.stored_bytes)} in {model.store.folder}.")
+    if not _agrees(model, says_yes, "Remove it?", "panpan local remove --yes"):
+        return 1
+    click.echo(f"Freed {megabytes(model.store.remove())}.")
+    return 0
+
+
+@command.command("run")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Where to listen; else a free port."
+)
+@click.option(
+    "--api-key",
+    metavar="KEY",
+    envvar=LOCAL_API_KEY_VARIABLE,
+    show_envvar=True,
+    help="What clients have to send; else a new one for each run. Other users see what stands on a command line, but "
+    "not in the variable.",
+)
+@click.pass_context
+def run(ctx: click.Context, port: int, api_key: str | None) -> int:
+    """Serve the model until Ctrl+C.
+
+    It stays loaded then, for other programs (through chat completions, with the key that is shown) and for panpan
+    itself, which finds it.
+    """
+    model = LocalModel.of(ctx)
+    model.require_machine()
+    if api_key is not None and not _KEY.fullmatch(api_key):
+        # An empty key would let in everybody on this machine, and every page in his browser.
+        reason = "a key has at least 8 letters, digits or signs, and no blanks"
+        is_variable = ctx.get_parameter_source("api_key") is ParameterSource.ENVIRONMENT
+        raise click.BadParameter(reason, param_hint=LOCAL_API_KEY_VARIABLE if is_variable else "--api-key")
+    model.store.require_ready()
+    _require_not_served(model.store, "use that, or end it")
+    received = anyio.run(_until_signal, lambda: _serve(model, port, api_key))
+    is_asked_for = received.exit_code == EXIT_INTERRUPTED  # Ctrl+C is how it is ended
+    return 0 if is_asked_for else received.exit_code or 0
+
+
+def fetch(model: LocalModel) -> int | None:
+    """Fetch and verify the weights, and show how far that is; return the exit code where a signal stopped it.
+
+    Raises:
+        FetchError: They cannot be had.
+        ConfigError: The folder for them cannot be used.
+    """
+    received = anyio.run(_until_signal, lambda: _set_up(model))
+    if received.exit_code is not None:
+        kept = model.store.partial_bytes
+        click.echo(f"Stopped. {megabytes(kept)} are kept; {SETUP_COMMAND} goes on there.", err=True)
+    return received.exit_code
+
+
+def introduce(model: LocalModel) -> None:
+    """Say what is about to be fetched, and from where to where."""
+    store, weights = model.store, model.store.weights
+    kept = f", {megabytes(store.partial_bytes)} of them are here already" if store.partial_bytes else ""
+    lines = {
+        "size": f"{megabytes(weights.size_bytes)}{kept}",
+        "licence": weights.licence,
+        "origin": weights.origin,
+        "from": ", or else ".join(source.title for source in model.sources),
+        "to": f"{store.path} ({megabytes(free_bytes(store.folder))} are free there)",
+        "checked": f"SHA-256 {weights.sha256}, wherever it came from",
+    }
+    click.echo(f"The embedded model is {weights.name}.")
+    for name, text in lines.items():
+        click.echo(f"  {name:8} {text}")
+
+
+def _agrees(model: LocalModel, says_yes: bool, question: str, unasked: str) -> bool:
+    """Return whether the user agrees, now or with `--yes` beforehand.
+
+    Raises:
+        ConfigError: Nobody can be asked.
+    """
+    if not (says_yes or model.is_attended):
+        raise ConfigError(f"nobody is here to be asked; run: {unasked}")
+    return says_yes or click.confirm(question, default=True)
+
+
+async def _until_signal(work: Callable[[], Awaitable[None]]) -> Received:
+    """Do the work; a signal ends it in good order, and is returned."""
+    received = Received()
+    with unwrap_single_exception():
+        async with anyio.create_task_group() as group:
+            stop = group.cancel_scope.cancel
+            group.start_soon(lambda: watch_signals(received, interrupt=lambda: False, stop=stop))
+            await checkpoint()  # the signals are watched from here on
+            await work()
+            stop()
+    return received
+
+
+async def _set_up(model: LocalModel) -> None:
+    line = ProgressLine(sys.stdout, is_terminal=sys.stdout.isatty())
+    try:
+        async with aclosing(set_up(model.store, model.sources)) as steps:
+            async for step in steps:
+                line.show(step)
+    finally:
+        line.close()
+
+
+async def _serve(model: LocalModel, port: int, api_key: str | None) -> None:
+    from panpan.capabilities.local_model.running_server import announced, started
+    from panpan.models.model_choice import EMBEDDED
+
+    _say_if_verifying(model.store)
+    path = await anyio.to_thread.run_sync(model.store.check, abandon_on_cancel=True)
+    click.echo(f"Starting {model.store.weights.name} ...", err=True)
+    async with started(path, port=port, api_key=api_key) as served:
+        with announced(model.store.folder, served):
+            click.echo(f"base URL  {served.base_url}\nAPI key   {served.api_key}\nmodel     {EMBEDDED}")
+            click.echo("panpan --model local uses it, too. Ctrl+C ends it.", err=True)
+            while not served.has_ended():  # noqa: ASYNC110 - what ends is a process
+                await anyio.sleep(_LOOK_S)
+    raise PanpanError("the server of the model ended by itself; start it again: panpan local run")
+
+
+def _require_not_served(store: WeightStore, advice: str) -> None:
+    from panpan.capabilities.local_model.running_server import running_server
+
+    running = running_server(store.folder)
+    if running is not None:
+        raise ConfigError(f"panpan local run serves the model already, at {running.base_url}; {advice}")
+
+
+def _say_if_verifying(store: WeightStore) -> None:
+    if store.is_ready and not store.is_stamped:
+        click.echo(f"verifying {megabytes(store.weights.size_bytes)} ...", err=True)  # takes seconds
+
+
+def _state_of(store: WeightStore) -> tuple[str, bool]:
+    """Return in words whether the weights are there, and whether they can be used."""
+    if store.is_ready:
+        _say_if_verifying(store)
+        try:
+            store.check()
+        except PanpanError as exc:
+            return str(exc), False
+        return "ready, and verified", True
+    if store.path.exists():
+        return f"damaged; run: {SETUP_COMMAND}", False
+    if store.partial_bytes:
+        percent = store.partial_bytes * 100 // store.weights.size_bytes
+        return f"partial, {percent} %; to go on, run: {SETUP_COMMAND}", False
+    return f"not there; run: {SETUP_COMMAND}", False

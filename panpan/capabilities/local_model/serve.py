@@ -1,0 +1,106 @@
+"""The program that serves the embedded model: `python -m panpan.capabilities.local_model.serve`, a child of panpan.
+
+Its first line of input says what to serve, its one line of output says where. It ends when its input does, be it in the
+middle of starting: whoever started it holds the other end of the pipe, and the system closes that when the process is
+gone, however it went.
+"""
+
+import json
+import os
+import sys
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
+from importlib import import_module
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import urlsplit
+
+from panpan.capabilities.local_model.order import Order, WarmUp
+from panpan.capabilities.local_model.prefix_file import intact_prefix, keep_prefix, unnamed_prefix
+
+WARM_UP_TIMEOUT_S = 170.0
+"""For reading a thousand tokens, which takes 15 s on two cores and minutes where something else needs them."""
+
+
+def main() -> None:
+    """Serve until the input ends."""
+    order = Order.of_line(sys.stdin.readline())
+    end_of_input = Thread(target=_end_with_the_input, daemon=True)
+    end_of_input.start()
+    answers = _output_of_its_own()
+    server = _server(order)
+    if order.warm_up is not None:
+        with suppress(OSError, HTTPException):  # then the first request takes longer
+            _warm_up(server.listening_address, order, order.warm_up)
+    print(json.dumps({"address": server.listening_address}), file=answers, flush=True)
+    end_of_input.join()
+
+
+def _end_with_the_input() -> None:
+    """Wait for the end of the input, behind its one line, and end the process."""
+    # Not through sys.stdin, whose lock Python could not take when it ends while this thread waits.
+    while os.read(0, 1_000):
+        pass
+    os._exit(0)  # a reply may be half-way, and nobody is left to read it
+
+
+def _output_of_its_own() -> Any:
+    """Return the standard output, and send what the runtime prints to the standard error instead."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return answers
+
+
+def _server(order: Order) -> Any:
+    xllamacpp = import_module("xllamacpp")  # not there without the extra, and without types
+    params = xllamacpp.CommonParams()
+    params.model.path = order.weights
+    params.model_alias = {order.name}
+    params.chat_template = order.template
+    params.use_jinja = True
+    params.n_ctx = order.context_tokens
+    params.n_parallel = 1  # two conversations in one slot would evict each other from the cache with every request
+    params.hostnames = ["127.0.0.1"]
+    params.port = order.port
+    params.api_keys = [order.api_key]
+    params.ui = False
+    params.endpoint_slots = True
+    params.slot_save_path = str(Path(order.weights).parent) + os.sep
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    params.cpuparams.poll = params.cpuparams_batch.poll = 0  # spinning threads starve where other work runs, too
+    return xllamacpp.Server(params)
+
+
+def _warm_up(address: str, order: Order, warm_up: WarmUp) -> None:
+    """Let the server know the beginning of every conversation: from a file, or by reading it once and keeping that.
+
+    Raises:
+        OSError: The server does not answer, or what it read cannot be kept.
+        HTTPException: It answers with nonsense.
+    """
+    folder = Path(order.weights).parent
+    kept = intact_prefix(folder, warm_up.key)
+    if kept is not None and _post(address, order, "/slots/0?action=restore", {"filename": kept}):
+        return
+    if _post(address, order, "/v1/chat/completions", warm_up.request):
+        if _post(address, order, "/slots/0?action=save", {"filename": unnamed_prefix()}):
+            keep_prefix(folder, warm_up.key)
+        else:  # half of it, where the disk is full
+            (folder / unnamed_prefix()).unlink(missing_ok=True)
+
+
+def _post(address: str, order: Order, path: str, body: dict[str, Any]) -> bool:
+    """Send one request and return whether it succeeded."""
+    place = urlsplit(address)
+    connection = HTTPConnection(place.hostname or "", place.port, timeout=WARM_UP_TIMEOUT_S)
+    headers = {"Authorization": f"Bearer {order.api_key}", "Content-Type": "application/json"}
+    connection.request("POST", path, json.dumps(body), headers)
+    with connection.getresponse() as response:
+        response.read()
+        return response.status == 200
+
+
+if __name__ == "__main__":
+    main()

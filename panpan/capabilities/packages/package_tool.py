@@ -1,0 +1,277 @@
+"""What the four tools for packages have in common: plan, ask, freeze, run, freeze again, tell the difference.
+
+The rule: what is looked at is read from the disk and runs nothing. What changes an environment is planned whole first,
+the plan is what the user is asked about, and what runs is that plan.
+"""
+
+import shlex
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+from anyio import fail_after, to_thread
+from pydantic import BaseModel, ConfigDict
+
+from panpan.capabilities.packages.plan import Plan, without
+from panpan.capabilities.packages.target import Target, find_target, require_own
+from panpan.capabilities.packages.wanted import names_asked
+from panpan.config.settings import PackageSettings
+from panpan.core.effects import Command, Effects, PathUse
+from panpan.core.tool import Tool, ToolContext
+from panpan.errors import ToolError
+from panpan.types.dataclass import dataclass
+from panpan.types.tool import Output, ToolYield
+
+if TYPE_CHECKING:
+    from panpan.capabilities.packages.step import Steps, Undo
+
+REMOVE_S = 120.0
+LOCK_S = 300.0
+LIST_S = 30.0
+LOOKING = frozenset({"list", "show", "freeze", "environments"})
+"""Operations that only read."""
+_MOST_PLANS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PackageSetup:
+    """What the tools for packages need of a session."""
+
+    settings: PackageSettings = PackageSettings()
+    steps_folder: Path | None = None
+    """Where the last change of each environment is kept; None: nothing is."""
+    withholds: Callable[[Path, Path], bool] = lambda *_: False
+    """Whether a rule of the user's speaks against showing what is in a file of the project whose root comes second."""
+
+    @property
+    def steps(self) -> "Steps":
+        """The last change of each environment."""
+        from panpan.capabilities.packages.step import Steps  # a start needs none of it
+
+        return Steps(self.steps_folder)
+
+
+class PackageInput(BaseModel):
+    """What all of them may be asked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    operation: str
+    packages: tuple[str, ...] = ()
+    environment: str | None = None
+
+
+PackageInputT = TypeVar("PackageInputT", bound=PackageInput)
+
+
+class PackageTool(Tool[PackageInputT]):
+    """Works on one environment.
+
+    Args:
+        setup: The session's.
+    """
+
+    timeout_s: ClassVar[float | None] = None
+    own_variables: ClassVar[tuple[str, ...]]
+    """What the names of the package manager's variables begin with, which could lead it to another place."""
+    kept_variables: ClassVar[frozenset[str]] = frozenset()
+    """Those of them that it gets all the same."""
+
+    def __init__(self, setup: PackageSetup | None = None) -> None:
+        self._setup = setup or PackageSetup()
+        self._plans: dict[tuple[str, PackageInputT], Plan] = {}
+        """What was told of calls that are asked about, by their ids and arguments."""
+
+    @property
+    @abstractmethod
+    def longest_s(self) -> float:
+        """Seconds that a call may take at most."""
+
+    @property
+    def settings(self) -> PackageSettings:
+        """The user's, for packages."""
+        return self._setup.settings
+
+    def runs_beside_others(self, args: PackageInputT) -> bool:
+        return args.operation in LOOKING
+
+    def title(self, args: PackageInputT) -> str:
+        command: Sequence[str] = getattr(args, "command", ())
+        words = [args.operation, *(command or args.packages), getattr(args, "file", None) or ""]
+        where = f" (in {args.environment})" if args.environment else ""
+        return " ".join(filter(None, words)) + where
+
+    def time_limit_s(self, args: PackageInputT) -> float | None:
+        if args.operation in LOOKING:
+            return LIST_S
+        return {"uninstall": REMOVE_S, "remove": REMOVE_S, "lock": LOCK_S}.get(args.operation, self.longest_s)
+
+    async def effects(self, args: PackageInputT, ctx: ToolContext) -> Effects:
+        plan = await self._told_plan(args, ctx)
+        places = [str(place) for place in (plan.target.prefix, *plan.target.elsewhere)]
+        changed = [] if args.operation in LOOKING or plan.runs_code else [*places, *map(str, plan.files)]
+        found = Effects(
+            reads=[*places, *(use.path for use in plan.uses if use.access == "read")],
+            writes=[*changed, *(use.path for use in plan.uses if use.access == "write")],
+            urls=[f"https://{host}/" for host in (*plan.hosts, *plan.mirror_hosts)],
+            names=(args.operation,),
+        )
+        if args.operation in LOOKING:
+            return found
+        line, wish = shlex.join(getattr(args, "command", ())), await plan.wish(ctx.sandbox)
+        hosts = self._hosts_to_allow(plan, ctx) if wish == "network" else ()
+        command = Command(line, wish, hosts, is_elsewhere=True)
+        return replace(found, commands=(command,), is_complete=False)  # packages bring code that is run
+
+    async def explained(self, args: PackageInputT, ctx: ToolContext) -> str:
+        return "" if args.operation in LOOKING else (await self._told_plan(args, ctx)).explanation
+
+    def _hosts_to_allow(self, plan: Plan, ctx: ToolContext) -> Sequence[str]:
+        """Return the hosts that `sandbox.domains` has to name for the call; none where they are not known."""
+        from panpan.capabilities.packages.index_hosts import hosts_to_allow  # no start needs it
+
+        return hosts_to_allow((*plan.hosts, *plan.mirror_hosts), self.settings, ctx.own_environment or {})
+
+    async def run(self, args: PackageInputT, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        told = self._plans.pop((ctx.tool_use_id, args), None)
+        plan = await to_thread.run_sync(self._whole_plan, args, ctx)
+        if told is not None and told != plan:
+            raise ToolError(
+                "what this would do has changed since it was decided; call again, so that it can be looked at"
+            )
+        for place in (plan.target.prefix, *plan.target.elsewhere):
+            ctx.paths.resolve(str(place), access="read" if args.operation in LOOKING or plan.runs_code else "write")
+        if args.operation in LOOKING:
+            yield Output(await self._seen(args, plan.target))
+            return
+        from panpan.capabilities.packages.carrying_out import carry_out  # a start needs none of it
+
+        work = carry_out(plan, ctx, self.environment(ctx), self._setup, manager=self.name, what=self.title(args))
+        async with aclosing(work) as items:
+            async for item in items:
+                yield item
+
+    @abstractmethod
+    def plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
+        """Return what the call is going to do. Called in a worker thread; runs nothing and changes nothing.
+
+        Raises:
+            ToolError: It cannot be done; says what to do instead.
+        """
+
+    @abstractmethod
+    def undo_commands(self, program: str, plan: Plan, undo: "Undo", variables: Mapping[str, str]) -> Plan:
+        """Return the plan of taking a step back with its commands, and where they fetch from.
+
+        Args:
+            program: The package manager, or the interpreter that has it.
+            plan: What is known of the call.
+            undo: What has to be done.
+            variables: What commands get.
+        """
+
+    def environment(self, ctx: ToolContext) -> dict[str, str]:
+        """Return the variables that the package manager gets, where it may not use the user's caches with its own."""
+        environment = without(ctx.environment, self.own_variables, self.kept_variables)
+        if ctx.sandbox.is_on:
+            environment |= self.own_caches(ctx.sandbox.temporary / "packages")
+        return environment
+
+    def own_caches(self, folder: Path) -> Mapping[str, str]:
+        """Return variables that move its caches into a folder of the session's: the user's are closed to commands."""
+        return {}
+
+    def looked_at_plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
+        """Return the plan of an operation that only reads."""
+        return Plan(find_target(ctx.paths, args.environment, ctx.own_environment or ctx.environment))
+
+    def looked_at(self, args: PackageInputT, target: Target) -> str:
+        """Return what an operation tells that only reads. Called in a worker thread.
+
+        Raises:
+            ToolError: It is about nothing, or about what is no package.
+        """
+        from panpan.capabilities.packages.looking import looked_at
+
+        return looked_at(args.operation, args.packages, target)
+
+    def own_target(self, args: PackageInputT, ctx: ToolContext) -> Target:
+        """Return the environment that packages are changed in.
+
+        Raises:
+            ToolError: There is none, or it is the system's.
+        """
+        target = find_target(ctx.paths, args.environment, ctx.own_environment or ctx.environment)
+        require_own(target, is_system_wanted=getattr(args, "system", False))
+        return target
+
+    def rollback_plan(
+        self, target: Target, program: str, variables: Mapping[str, str], wheels: str | None = None
+    ) -> Plan:
+        """Return the plan of taking the last step back.
+
+        Args:
+            target: The environment.
+            program: The package manager, or the interpreter that has it.
+            variables: What commands get.
+            wheels: The folder of wheels to install from; None: the one of the step, if it had one.
+
+        Raises:
+            ToolError: There is none, another tool made it, it made the environment, or nothing of it is left.
+        """
+        from panpan.capabilities.packages.installed import read_installed
+        from panpan.capabilities.packages.step import undo
+
+        step = self._setup.steps.last(target.prefix)
+        if step.manager != self.name:
+            raise ToolError(
+                f"the last change of {target.prefix} was made with {step.manager}; call that for its rollback"
+            )
+        found = undo(step, read_installed(target.prefix))
+        if step.made_environment and not found.files:
+            raise ToolError(f"the last step made {target.prefix} itself; delete that folder to be without it")
+        if step.made_environment:
+            stays = f"{target.prefix}, which that step made, stays; delete the folder to be without it"
+            found = replace(found, notes=(*found.notes, stays))
+        if not (found.remove or found.restore or found.files):
+            raise ToolError("; ".join(("nothing of the last change is left to take back", *found.notes)))
+        plan = Plan(
+            target,
+            files=tuple(Path(file.path) for file in found.files),
+            named=tuple(f"{package}" for package in found.restore if package.path or package.address),
+            uses=tuple(PathUse(package.path, "read") for package in found.restore if package.path),
+            wheels=wheels or step.wheels,
+            step=step,
+            undo=found,
+        )
+        return self.undo_commands(program, plan, found, variables)
+
+    async def _seen(self, args: PackageInputT, target: Target) -> str:
+        try:
+            with fail_after(LIST_S):
+                return await to_thread.run_sync(self.looked_at, args, target, abandon_on_cancel=True)
+        except TimeoutError as exc:
+            raise ToolError(f"{target.prefix} could not be read within {LIST_S:g} s; is its disk gone?") from exc
+
+    def _whole_plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
+        """Return the plan of a call with the mirrors that it may ask, where it locks nothing to the index."""
+        plan = replace(self.plan(args, ctx), asked=names_asked(args.packages))
+        if not plan.hosts or plan.wheels or plan.files or plan.runs_code:
+            return plan
+        from panpan.capabilities.packages.mirrors import mirrored, with_mirrors
+
+        others = mirrored(self.settings)
+        return with_mirrors(plan, [type(self)(replace(self._setup, settings=one)).plan(args, ctx) for one in others])
+
+    async def _told_plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
+        """Return the plan of a call that is decided about; the first one counts for all questions and for the run."""
+        key = (ctx.tool_use_id, args)
+        if key not in self._plans:
+            plan = await to_thread.run_sync(self._whole_plan, args, ctx)
+            while len(self._plans) >= _MOST_PLANS:  # of calls that were refused
+                del self._plans[next(iter(self._plans))]
+            self._plans[key] = plan
+        return self._plans[key]

@@ -1,0 +1,200 @@
+"""Uv: environments and packages, and the project whose pyproject.toml and uv.lock name them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from panpan.capabilities.packages.manifests import find_manifest, table_in
+from panpan.capabilities.packages.package_tool import LOCK_S, LOOKING, REMOVE_S, PackageInput, PackageTool
+from panpan.capabilities.packages.pip import undo_with_pip
+from panpan.capabilities.packages.plan import Plan
+from panpan.capabilities.packages.python_wishes import new_environment, python_wishes, wheels_folder
+from panpan.capabilities.packages.sources import wheels_source
+from panpan.capabilities.packages.target import Target, find_program, require_own, target_at
+from panpan.capabilities.packages.uv_sources import locked_hosts, own_uv_sources, uv_source
+from panpan.capabilities.packages.wanted import named_packages, program, python_version, require_some
+from panpan.core.effects import PathUse
+from panpan.core.tool import ToolContext
+from panpan.errors import ToolError
+from panpan.system.files.paths import PathResolver
+
+if TYPE_CHECKING:
+    from panpan.capabilities.packages.step import Undo
+
+PROGRAMS = ("uv",)
+_KEPT = frozenset(
+    {
+        "UV_DEFAULT_INDEX",
+        "UV_INDEX_URL",
+        "UV_INDEX",
+        "UV_EXTRA_INDEX_URL",
+        "UV_INDEX_STRATEGY",
+        "UV_FIND_LINKS",
+        "UV_NATIVE_TLS",
+        "UV_SYSTEM_CERTS",
+        "UV_HTTP_TIMEOUT",
+        "UV_INSECURE_HOST",
+        "UV_CONSTRAINT",
+        "UV_OVERRIDE",
+        "UV_CONCURRENT_DOWNLOADS",
+        "UV_CONCURRENT_BUILDS",
+        "UV_CONCURRENT_INSTALLS",
+        "UV_PYTHON_INSTALL_DIR",
+        "UV_OFFLINE",
+    }
+)
+
+
+class UvInput(PackageInput):
+    """What the model may ask of uv."""
+
+    operation: Literal[
+        "install", "uninstall", "list", "show", "freeze", "create", "sync", "lock", "add", "remove", "run", "rollback"
+    ]
+    file: str | None = None
+    wheels: str | None = None
+    upgrade: bool = False
+    dev: bool = False
+    python: str | None = None
+    command: tuple[str, ...] = ()
+
+
+class UvTool(PackageTool[UvInput]):
+    """Works with the user's uv."""
+
+    name = "uv"
+    input_model = UvInput
+    own_variables = ("UV_", "VIRTUAL_ENV", "CONDA_PREFIX")
+    kept_variables = _KEPT
+
+    @property
+    def longest_s(self) -> float:
+        return self.settings.uv_timeout_s
+
+    def plan(self, args: UvInput, ctx: ToolContext) -> Plan:
+        if args.operation in LOOKING:
+            return self.looked_at_plan(args, ctx)
+        uv = find_program(PROGRAMS, ctx.environment, ctx.paths)
+        if uv is None:
+            raise ToolError("uv is not installed here; use the pip tool")
+        match args.operation:
+            case "create":
+                version = ("--python", python_version(args.python)) if args.python else ()
+                target = new_environment(args.environment, ctx.paths)
+                command = (str(uv), "venv", *version, "--", str(target.prefix))
+                named, _ = own_uv_sources(ctx.paths.cwd)
+                return Plan(target, (command,), timeout_s=self.longest_s, named=named)
+            case "rollback":
+                wheels = wheels_folder(args.wheels, ctx.paths)
+                plan = self.rollback_plan(self._changed_last(args, ctx), str(uv), ctx.environment, wheels)
+                return replace(plan, cwd=plan.target.prefix.parent)  # where the settings are that were looked at
+            case "uninstall":
+                target = self.own_target(args, ctx)
+                command = (str(uv), "pip", "uninstall", "--python", str(target.interpreter), "--")
+                return Plan(target, ((*command, *named_packages(args.packages)),), timeout_s=REMOVE_S)
+            case "install":
+                return self._installed(str(uv), "install", args, ctx)
+            case "sync" if args.file is not None:
+                return self._installed(str(uv), "sync", args, ctx)
+            case _:
+                return self._of_project(str(uv), args, ctx)
+
+    def undo_commands(self, program: str, plan: Plan, undo: "Undo", variables: Mapping[str, str]) -> Plan:
+        place = ("--python", str(plan.target.interpreter))
+        uninstall, install = (program, "pip", "uninstall", *place), (program, "pip", "install", *place)
+        source = uv_source(self.settings, variables, plan.target.prefix.parent)
+        plan = undo_with_pip(uninstall, install, source, plan, undo)
+        return replace(plan, timeout_s=self.longest_s if undo.restore else REMOVE_S)
+
+    def environment(self, ctx: ToolContext) -> dict[str, str]:
+        return super().environment(ctx) | {"UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never"}
+
+    def own_caches(self, folder: Path) -> Mapping[str, str]:
+        return {"UV_CACHE_DIR": str(folder / "uv"), "UV_LINK_MODE": "copy"}
+
+    def _changed_last(self, args: UvInput, ctx: ToolContext) -> Target:
+        """Return the environment whose last step is taken back; of a project that only locked, there is none."""
+        if args.environment is None and (ctx.paths.cwd / "pyproject.toml").is_file():
+            target = target_at(ctx.paths.locate(".venv").path, "venv", "the project's")
+            if not target.prefix.exists() and self._setup.steps.knows(target.prefix):
+                return target
+        return self.own_target(args, ctx)
+
+    def _installed(self, uv: str, how: Literal["install", "sync"], args: UvInput, ctx: ToolContext) -> Plan:
+        """Return the plan of installing what is named, or of making the environment what a file says."""
+        target = self.own_target(args, ctx)
+        require_some(args.packages, args.file)
+        if how == "sync" and args.packages:
+            raise ToolError("sync makes the environment what the file says; install packages in a call of their own")
+        wishes = python_wishes(args.packages, args.file, ctx.paths)
+        wheels = wheels_folder(args.wheels, ctx.paths)
+        source = wheels_source(wheels) if wheels else uv_source(self.settings, ctx.environment, ctx.paths.cwd)
+        operands = ["--", str(wishes.file)] if how == "sync" else [*wishes.options, *wishes.operands]
+        options = [*(["--upgrade"] if args.upgrade else []), *source.arguments, *operands]
+        command = (uv, "pip", how, "--python", str(target.interpreter), *options)
+        limit = self.longest_s
+        plan = Plan(target, (command,), timeout_s=limit, hosts=source.hosts, named=source.named, wheels=wheels)
+        return wishes.added_to(plan)
+
+    def _of_project(self, uv: str, args: UvInput, ctx: ToolContext) -> Plan:
+        """Return the plan of what works with pyproject.toml: sync, lock, add, remove and run."""
+        project = find_manifest("pyproject.toml", lambda folder: (folder / "pyproject.toml").is_file(), ctx.paths)
+        top = _workspace_of(project, ctx.paths)
+        target = target_at(ctx.paths.locate(str(top / (args.environment or ".venv"))).path, "venv", "the project's")
+        env = (("UV_PROJECT_ENVIRONMENT", str(target.prefix)),)
+        if args.operation == "run":
+            command = (uv, "run", "--no-sync", "--project", str(project), "--", *program(args.command))
+            return Plan(target, (command,), env=env, timeout_s=self.longest_s, runs_code=True)
+        if args.operation != "lock":
+            require_own(target, is_system_wanted=False)
+        wheels = wheels_folder(args.wheels, ctx.paths)
+        source = wheels_source(wheels) if wheels else uv_source(self.settings, ctx.environment, top)
+        options = [*(["--dev"] if args.dev and args.operation in ("add", "remove") else []), *source.arguments]
+        hosts = tuple(dict.fromkeys((*source.hosts, *locked_hosts(top))))
+        named = tuple(dict.fromkeys((*source.named, *(own_uv_sources(project)[0]))))
+        if args.operation in ("lock", "sync"):
+            options += ["--upgrade"] if args.upgrade else []
+            return Plan(
+                target,
+                ((uv, args.operation, "--project", str(project), *options),),
+                env=env,
+                timeout_s=LOCK_S if args.operation == "lock" else self.longest_s,
+                hosts=hosts,
+                named=named,
+                files=_located(ctx.paths, top / "uv.lock"),
+                uses=(PathUse(wheels, "read"),) if wheels else (),
+                wheels=wheels,
+            )
+        require_some(args.packages)
+        limit = REMOVE_S if args.operation == "remove" else self.longest_s
+        wishes = python_wishes(args.packages if args.operation == "add" else (), None, ctx.paths)
+        if wishes.editable and (len(args.packages) > 1 or wishes.arguments):
+            raise ToolError("add an editable project in a call of its own")
+        options += wishes.options
+        names = wishes.arguments if args.operation == "add" else named_packages(args.packages)
+        plan = Plan(
+            target,
+            ((uv, args.operation, "--project", str(project), *options, "--", *names),),
+            env=env,
+            timeout_s=limit,
+            hosts=hosts,
+            named=named,
+            files=_located(ctx.paths, project / "pyproject.toml", top / "uv.lock"),
+            wheels=wheels,
+        )
+        return wishes.added_to(plan)
+
+
+def _located(paths: PathResolver, *files: Path) -> tuple[Path, ...]:
+    return tuple(paths.locate(str(file)).path for file in files)
+
+
+def _workspace_of(project: Path, paths: PathResolver) -> Path:
+    """Return where lock file and environment of a project lie: at the top of its workspace, if it is in one."""
+    for folder in (project, *project.parents):
+        if "workspace" in table_in(folder / "pyproject.toml", "tool", "uv"):
+            return folder
+        if folder == paths.root:
+            break
+    return project

@@ -1,0 +1,169 @@
+"""Where uv fetches from: what the user has set up, and what the files of the project and its lock file name.
+
+The rule: whatever a project's file says that leads uv to another place has to be told. Keys are those of "Settings",
+uv's documentation, at the top of uv.toml or below `tool.uv`; it takes the nearest file, from the project's folder up.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from panpan.capabilities.environment.project.addresses import without_login
+from panpan.capabilities.packages.manifests import table_in
+from panpan.capabilities.packages.sources import (
+    PYPI_HOSTS,
+    UNKNOWN_HOST,
+    Source,
+    addresses_in,
+    extra_arguments,
+    hosts_of,
+    hosts_of_settings,
+    index_arguments,
+    text_of,
+)
+from panpan.config.settings import PackageSettings
+from panpan.system.files.home import user_home
+from panpan.system.text.terminal_text import spelled_out
+
+_UV_DEFAULT = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
+_UV_EXTRA = ("UV_INDEX", "UV_EXTRA_INDEX_URL")
+_INDEX_KEYS = frozenset({"index-url", "extra-index-url", "find-links"})
+_LEADING_KEYS = frozenset({"target", "prefix", "python", "find-links", "cache-dir", "allow-insecure-host"})
+"""What leads elsewhere without an address."""
+_OF_PROJECTS = (("project", "dependencies"), ("project", "optional-dependencies"), ("dependency-groups",))
+_MAX_LOCK_BYTES = 50_000_000
+_MAX_TOLD_CHARS = 200
+_MOST_NAMED = 30
+_VERSIONS = re.compile(r"(?:#.*|\s*(?:cpython|pypy|python)?[@-]?[0-9][0-9.]*t?\s*|\s*)")
+"""A line of .python-version that names a version, and no program."""
+
+
+def uv_source(settings: PackageSettings, variables: Mapping[str, str], project: Path) -> Source:
+    """Return where uv fetches from.
+
+    Args:
+        settings: The user's.
+        variables: Environment variables.
+        project: The folder in which it finds the project's configuration.
+    """
+    named, own_hosts = own_uv_sources(project)
+    if settings.index is not None:
+        hosts = (*hosts_of_settings(settings), *own_hosts)
+        return Source(index_arguments(settings), tuple(dict.fromkeys(hosts)), named)
+    urls = [*users_uv_indexes(variables), *settings.extra_indexes]
+    usual = () if any(variables.get(name, "").split() for name in _UV_DEFAULT) else PYPI_HOSTS
+    hosts = (*usual, *hosts_of(urls), *own_hosts)
+    return Source(extra_arguments(settings), tuple(dict.fromkeys(hosts)), named)
+
+
+def users_uv_indexes(variables: Mapping[str, str]) -> list[str]:
+    """Return the indexes that the user has set up for uv, in variables and files.
+
+    Args:
+        variables: Environment variables.
+    """
+    urls = [url.partition("=")[2] or url for name in _UV_EXTRA for url in variables.get(name, "").split()]
+    urls += [url for name in _UV_DEFAULT for url in variables.get(name, "").split()]
+    folders = (Path(variables.get("XDG_CONFIG_HOME") or user_home() / ".config"), Path("/etc"))
+    return [*urls, *(url for folder in folders for url in _uv_indexes(folder / "uv" / "uv.toml"))]
+
+
+def own_uv_sources(project: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what the files of a project name beside the usual index, as it has to be told, and the hosts of it.
+
+    Args:
+        project: The folder from which uv looks for them.
+    """
+    named: list[str] = []
+    hosts: list[str] = []
+    for file in _files(project):
+        if text_of(file) is None:
+            named.append(f"what {file} says could not be looked at")
+            hosts.append(UNKNOWN_HOST)
+            continue
+        indexes = _uv_indexes(file)
+        others = [url for url in _addresses(file) if url not in indexes]
+        named += [f"{file} names the index {url}" for url in indexes]
+        named += [f"{file} names {url}" for url in others]
+        named += [f"{file} sets {spelled_out(text)[:_MAX_TOLD_CHARS]}" for text in _leading(file)]
+        hosts += hosts_of([*indexes, *others])
+    named += [f"{file} names the interpreter {text}" for file, text in _interpreters(project)]
+    more = [f"and {len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
+    return (*named[:_MOST_NAMED], *more), tuple(dict.fromkeys(hosts))
+
+
+def locked_hosts(project: Path) -> tuple[str, ...]:
+    """Return the hosts that a lock file names, from which its packages are fetched whatever the index is.
+
+    Args:
+        project: The folder that it is in.
+    """
+    text = text_of(project / "uv.lock", _MAX_LOCK_BYTES)
+    return (UNKNOWN_HOST,) if text is None else tuple(hosts_of(addresses_in(text)))
+
+
+def _files(project: Path) -> Iterator[Path]:
+    for folder in (project, *project.parents):
+        yield from (folder / "pyproject.toml", folder / "uv.toml")
+
+
+def _tables(file: Path) -> Iterator[Mapping[str, Any]]:
+    keys = ("tool", "uv") if file.name == "pyproject.toml" else ()
+    yield table_in(file, *keys)
+    yield table_in(file, *keys, "pip")
+
+
+def _uv_indexes(file: Path) -> list[str]:
+    urls: list[Any] = []
+    for table in _tables(file):
+        indexes = table.get("index")
+        urls += [index.get("url") for index in indexes if isinstance(index, dict)] if isinstance(indexes, list) else []
+        for key in _INDEX_KEYS:
+            value = table.get(key)
+            urls += value if isinstance(value, list) else [value]
+    return [without_login(url) for url in urls if isinstance(url, str) and "://" in url]
+
+
+def _addresses(file: Path) -> list[str]:
+    """Return the addresses of packages, and what else settings name."""
+    told: list[object] = [next(_tables(file))]
+    if file.name == "pyproject.toml":
+        whole = table_in(file)
+        told += [whole.get("build-system"), *(_below(whole, keys) for keys in _OF_PROJECTS)]
+    return list(dict.fromkeys(url for text in _texts(told) for url in addresses_in(text)))
+
+
+def _below(table: Mapping[str, Any], keys: tuple[str, ...]) -> object:
+    found: object = table
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _texts(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
+
+
+def _leading(file: Path) -> Iterator[str]:
+    for table in _tables(file):
+        for key in sorted(_LEADING_KEYS & set(table)):
+            texts = [text for text in _texts(table[key]) if "://" not in text]
+            if texts:
+                yield f"{key} = {', '.join(texts)}"
+
+
+def _interpreters(project: Path) -> Iterator[tuple[Path, str]]:
+    """Yield what files name as the interpreter, where it is more than a version: a program, which uv would run."""
+    for folder in (project, *project.parents):
+        for file in (folder / ".python-version", folder / ".python-versions"):
+            text = text_of(file)
+            lines = ["could not be looked at"] if text is None else text.splitlines()
+            yield from ((file, spelled_out(line)[:_MAX_TOLD_CHARS]) for line in lines if not _VERSIONS.fullmatch(line))

@@ -1,0 +1,53 @@
+"""EnterPlanMode: look and plan first, where the way is not clear."""
+
+from collections.abc import AsyncGenerator
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from panpan.capabilities.plan_mode.planning import Planning
+from panpan.core.effects import Effects
+from panpan.core.tool import Tool, ToolContext
+from panpan.errors import ToolError
+from panpan.types.display import SummaryDisplay
+from panpan.types.tool import Output, ToolYield
+
+NOBODY_THERE = "nobody is there to approve a plan, so plan mode would be the end of the work: go on with the task"
+
+
+class EnterPlanModeInput(BaseModel):
+    """EnterPlanMode takes no arguments."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EnterPlanModeTool(Tool[EnterPlanModeInput]):
+    """Switch plan mode on. It only takes rights away, so that nobody is asked.
+
+    Args:
+        planning: The session's plan mode; None where there is no session.
+        has_user: Whether somebody is there who can end plan mode again.
+    """
+
+    name = "EnterPlanMode"
+    input_model = EnterPlanModeInput
+    only_reads: ClassVar[bool] = True
+    is_for_subagents: ClassVar[bool] = False
+
+    def __init__(self, planning: Planning | None, *, has_user: bool) -> None:
+        self._planning = planning
+        self._has_user = has_user
+
+    def title(self, args: EnterPlanModeInput) -> str:
+        return ""
+
+    async def effects(self, args: EnterPlanModeInput, ctx: ToolContext) -> Effects:
+        return Effects()
+
+    async def run(self, args: EnterPlanModeInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        if self._planning is not None and self._planning.is_on:
+            raise ToolError("plan mode is on already: look around, then put your plan to the user with ExitPlanMode")
+        if self._planning is None or not self._has_user:
+            raise ToolError(NOBODY_THERE)
+        file = await self._planning.begin()
+        yield Output(f"Plan mode is on. The plan file is {file}.", SummaryDisplay(text=f"the plan file is {file}"))

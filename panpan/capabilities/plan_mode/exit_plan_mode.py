@@ -1,0 +1,129 @@
+"""ExitPlanMode: put the plan to the user, who alone can end plan mode."""
+
+from collections.abc import AsyncGenerator
+from typing import ClassVar, assert_never
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.capabilities.plan_mode.planning import Planning
+from panpan.core.effects import Effects
+from panpan.core.tool import Tool, ToolContext
+from panpan.errors import ToolError
+from panpan.types.display import PlanDisplay
+from panpan.types.permission import PermissionMode
+from panpan.types.plan import PlanApproved, PlanAsker, PlanEdited, PlanProposal, PlanRejected
+from panpan.types.tool import Output, ToolYield
+
+MIN_PLAN_CHARS = 50
+MAX_PLAN_CHARS = 100_000
+
+NOT_ON = "plan mode is not on, so that there is nothing to leave: go on with the task"
+IS_RESULT = "Nobody is there to approve the plan: it is the result of this run, and plan mode stays on."
+_MEANINGS: dict[PermissionMode, str] = {
+    "default": "what changes something is asked",
+    "acceptEdits": "files of the workspace are changed unasked, other things are asked",
+    "dontAsk": "what is not allowed by a rule is refused",
+    "bypassPermissions": "nearly everything runs unasked",
+}
+
+
+class ExitPlanModeInput(BaseModel):
+    """What the model may ask of ExitPlanMode."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    plan: str | None = Field(
+        default=None,
+        max_length=MAX_PLAN_CHARS,
+        description="The whole plan as Markdown; leave it out where it stands in the plan file",
+    )
+
+
+class ExitPlanModeTool(Tool[ExitPlanModeInput]):
+    """Put the plan to the user. It changes nothing but the plan file, so it may wait while other calls read.
+
+    Args:
+        planning: The session's plan mode; None where there is no session.
+        ask: Puts the plan to the user; None where nobody is there: the plan is what the run was for, then.
+    """
+
+    name = "ExitPlanMode"
+    input_model = ExitPlanModeInput
+    only_reads: ClassVar[bool] = True
+    is_for_subagents: ClassVar[bool] = False
+    timeout_s = None
+    """A person takes the time that he takes; an interrupt withdraws the question."""
+
+    def __init__(self, planning: Planning | None, ask: PlanAsker | None) -> None:
+        self._planning = planning
+        self._ask = ask
+
+    def title(self, args: ExitPlanModeInput) -> str:
+        return ""
+
+    async def effects(self, args: ExitPlanModeInput, ctx: ToolContext) -> Effects:
+        return Effects()
+
+    async def run(self, args: ExitPlanModeInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        planning = self._planning
+        if planning is None or not planning.is_on:
+            raise ToolError(NOT_ON)
+        text = (await planning.read() if args.plan is None else args.plan).strip()
+        if len(text) < MIN_PLAN_CHARS:
+            raise ToolError(_too_short(text, is_in_file=args.plan is None))
+        await planning.write(text)
+        if self._ask is None:
+            planning.deliver()
+            yield Output(IS_RESULT, PlanDisplay(text=text, summary="the result of this run", is_result=True))
+        else:
+            yield await _asked(text, planning, self._ask)
+
+
+async def _asked(proposed: str, planning: Planning, ask: PlanAsker) -> Output:
+    """Ask the user until he approves the plan or does not; what he changes meanwhile is kept at once."""
+    text = proposed
+    while True:
+        file = await planning.write(text, is_users=True)
+        answer = await ask(PlanProposal(text, file, planning.next_modes))
+        if not planning.is_on:
+            raise ToolError("the user has left plan mode meanwhile; do what his messages say")
+        match answer:
+            case PlanEdited():
+                text = answer.text.strip() or text
+            case PlanRejected():
+                await planning.write(text)  # which the model is told now
+                return _rejected(answer.comments.strip(), text, is_edited=text != proposed)
+            case PlanApproved():
+                await planning.write(text)
+                planning.approve(answer.mode)
+                return _approved(answer.mode, text, is_edited=text != proposed)
+            case _:
+                assert_never(answer)
+
+
+def _too_short(text: str, *, is_in_file: bool) -> str:
+    where = "the plan file holds" if is_in_file else "the plan has"
+    return (
+        f"{where} {len(text)} characters, and a plan needs at least {MIN_PLAN_CHARS}: say what you found, what you "
+        "would change where, and how you would check it; nothing was put to the user"
+    )
+
+
+def _rejected(comments: str, text: str, *, is_edited: bool) -> Output:
+    parts = ["The user did not approve the plan; plan mode stays on."]
+    if is_edited:
+        parts.append(f"He has changed it in his editor; this is how it stands now:\n\n{text}\n")
+    if comments:
+        parts.append(f"He says: {comments}\nChange the plan accordingly and call ExitPlanMode again.")
+    else:
+        parts.append("Wait for what he says, or ask him what he wants otherwise.")
+    summary = f"not approved{', as edited' if is_edited else ''}{f': {comments}' if comments else ''}"
+    return Output("\n".join(parts), PlanDisplay(text=text, summary=summary))
+
+
+def _approved(mode: PermissionMode, text: str, *, is_edited: bool) -> Output:
+    told = f"The user approved the plan. Plan mode is off, and the mode is {mode}: {_MEANINGS.get(mode, '')}."
+    if is_edited:
+        told += f" He has changed it in his editor; this is what he approved:\n\n{text}\n"
+    summary = f"approved{', as edited' if is_edited else ''}; mode {mode}"
+    return Output(f"{told}\nGo on with it now.", PlanDisplay(text=text, summary=summary))

@@ -1,0 +1,233 @@
+"""Plan mode: the session's side of it. The gate keeps what may change; this knows the plan and tells the model.
+
+The rule: it belongs to one session, only the user ends it, and what the model is told of it stands at the tail of the
+conversation, never in the system prompt.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from anyio import Event, to_thread
+
+from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
+from panpan.capabilities.plan_mode.plan_file import known_plan_file, new_plan_file, read_plan, write_plan
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Addition, Hook, Round
+from panpan.core.seen_files import SeenFiles
+from panpan.errors import ToolError
+from panpan.permissions.gate import PermissionGate
+from panpan.session.records import plan_file_record
+from panpan.system.processes.held_processes import HeldProcesses
+from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.text.terminal_text import printable
+from panpan.types.messages import SystemReminder
+from panpan.types.permission import PermissionMode
+
+TURNS_BETWEEN_NOTICES = 8
+"""After so many turns in plan mode the model is reminded of it."""
+
+ON, OFF = "plan_mode:on", "plan_mode:off"
+"""Causes of the reminders."""
+
+
+class PlanMode(Hook):
+    """The plan mode of a session; implements `Planning`.
+
+    Args:
+        gate: Has the mode, and lets nothing but the plan file be changed in plan mode.
+        folder: Where plans are kept.
+        seen_files: What the model knows of files.
+        warn: Told what the user should know, one sentence each.
+        note: Writes a record that has to outlive the process.
+        holds: Processes that stand still in plan mode: what the session's commands have left running, and what runs in
+            the background.
+    """
+
+    def __init__(
+        self,
+        gate: PermissionGate,
+        folder: Path,
+        seen_files: SeenFiles,
+        warn: Callable[[str], None] = lambda _: None,
+        *,
+        note: Callable[[Mapping[str, Any]], None] = lambda _: None,
+        holds: Sequence[ProcessTree] = (),
+    ) -> None:
+        self._note = note
+        self._gate = gate
+        self._folder = folder
+        self._seen_files = seen_files
+        self._warn = warn
+        self._is_approved = False
+        """Whether the plan in the file was approved; the next one gets a file of its own."""
+        self._is_delivered = False
+        """Whether the plan is the result of the turn that runs."""
+        self._was_told: bool | None = None
+        """What the model was last told; None: it has to be looked up."""
+        self._turns_since_told = 0
+        self._processes = HeldProcesses(*holds)
+        self._has_rest = Event()
+        """Set where some of the processes do not stand still yet."""
+
+    @property
+    def file(self) -> Path | None:
+        """Where the session's newest plan is kept, canonical; None: there was none yet."""
+        return self._gate.plan_file
+
+    def restore(self, name: str, *, is_approved: bool) -> None:
+        """Go on with the plan of a resumed session.
+
+        Args:
+            name: Of its file; whatever else the log may say, it is one of the folder of plans, or none.
+            is_approved: Whether the user has approved it.
+        """
+        file = self._gate.plan_file = known_plan_file(self._folder, name)
+        self._is_approved = is_approved
+        if file is not None and file.stat().st_size == 0:
+            self._seen_files.saw(file, b"")
+
+    def mode_changed(self, mode: PermissionMode) -> None:
+        """Do what a new mode asks for at once: nothing that began before goes on changing files in plan mode."""
+        if mode != "plan":
+            self._processes.release()
+            return
+        if not self._processes.hold():
+            self._has_rest.set()
+        if held := self._processes.names:
+            self._warn(f"still running, and stopped until plan mode ends: {', '.join(held)}")
+
+    async def keep_held(self) -> None:
+        """Stop what `mode_changed` could not stop at once, and warn of what goes on all the same; never returns."""
+        while True:
+            await self._has_rest.wait()
+            self._has_rest = Event()
+            if going_on := await self._processes.hold_rest():
+                self._warn(
+                    "could not be stopped and may go on changing files, although plan mode is on: "
+                    + ", ".join(going_on)
+                )
+
+    # Planning, for the tools
+
+    @property
+    def is_on(self) -> bool:
+        return self._gate.mode == "plan"
+
+    @property
+    def next_modes(self) -> Sequence[PermissionMode]:
+        usual: tuple[PermissionMode, ...] = ("default", "acceptEdits")
+        before = self._gate.previous_mode
+        return usual if before in (*usual, "plan") else (*usual, before)
+
+    async def begin(self) -> Path:
+        self._gate.mode = "plan"
+        return await self._present_file()
+
+    async def read(self) -> str:
+        return await to_thread.run_sync(read_plan, await self._present_file(), self._seen_files)
+
+    async def write(self, text: str, *, is_users: bool = False) -> Path:
+        file = await self._present_file()
+        await to_thread.run_sync(write_plan, file, text, None if is_users else self._seen_files)
+        return file
+
+    def approve(self, mode: PermissionMode) -> None:
+        if not self.is_on or mode not in self.next_modes:
+            raise ToolError(f"plan mode cannot be left for the mode {mode}")
+        self._gate.mode = mode
+        self._is_approved = True
+        self._record()
+
+    def deliver(self) -> None:
+        self._is_delivered = True
+
+    # Hook
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        self._is_delivered = False
+        self._turns_since_told += 1
+        return ()
+
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        """Tell the model where plan mode has begun or ended since it was last told, and now and then that it is on."""
+        is_on = self.is_on
+        if self._was_told is None:
+            self._was_told = _was_told(round_.conversation)
+        is_due = self._turns_since_told > TURNS_BETWEEN_NOTICES and is_on
+        if is_on == self._was_told and not is_due:
+            return ()
+        was_told, self._was_told, self._turns_since_told = self._was_told, is_on, 0
+        if not is_on:
+            return (SystemReminder(text=_over(self._gate.mode), cause=OFF),)
+        if was_told:
+            return (SystemReminder(text=_STILL_ON, cause=ON),)
+        can_exit = any(tool.name == ExitPlanModeTool.name for tool in round_.conversation.tools)
+        text = _notice(await self._file_or_none(), self._processes.names, can_exit=can_exit)
+        return (SystemReminder(text=text, cause=ON),)
+
+    async def history_replaced(self, conversation: Conversation) -> None:
+        self._was_told = None
+
+    def ends_turn(self, round_: Round) -> bool:
+        return self._is_delivered
+
+    async def _present_file(self) -> Path:
+        """Return the file of the plan that is being made, which is made itself where there is none.
+
+        Raises:
+            ToolError: It cannot be made.
+        """
+        if self.file is None or self._is_approved:
+            file = await to_thread.run_sync(new_plan_file, self._folder)
+            self._seen_files.saw(file, b"")
+            self._gate.plan_file, self._is_approved = file, False
+            self._record()
+            return file
+        return self.file
+
+    async def _file_or_none(self) -> Path | None:
+        try:
+            return await self._present_file()
+        except ToolError as error:
+            self._warn(str(error))
+            return None
+
+    def _record(self) -> None:
+        if self.file is not None:
+            self._note(plan_file_record(self.file.name, is_approved=self._is_approved))
+
+
+def _was_told(conversation: Conversation) -> bool:
+    """Return whether the model was last told that plan mode is on."""
+    causes = (message.cause for message in reversed(conversation.messages) if isinstance(message, SystemReminder))
+    return next((cause for cause in causes if cause in (ON, OFF)), OFF) == ON
+
+
+def _notice(file: Path | None, held: Sequence[str], *, can_exit: bool) -> str:
+    parts = [
+        "Plan mode is on. Until the user ends it, nothing may be changed, by whatever tool or way, and what was "
+        "allowed before does not count; calls that change something are refused. Commands that only read run unasked."
+    ]
+    if held:
+        parts.append(f"What still runs of your commands is stopped until then: {printable(', '.join(held))}.")
+    if not can_exit:
+        parts.append("Look around, then describe in your answer what you would do. The user ends plan mode himself.")
+        return " ".join(parts)
+    if file is not None:
+        parts.append(f"The one file that you may write is the plan file, with Write and Edit: {file}")
+    parts.append(
+        "Where the user wants something done: read the code that it touches until you know what to change and what "
+        "could break; ask with AskUserQuestion, if you have it, what only he can decide. Then call ExitPlanMode with a "
+        "plan that he can judge: what you found, the changes file by file, how you will check them; with alternatives "
+        "only where he has to choose. He approves it, changes it, or says what he wants otherwise; do not begin before "
+        "that. Where he only asks something, answer it: that needs no plan."
+    )
+    return "\n".join(parts)
+
+
+_STILL_ON = "Plan mode is still on: nothing but the plan file may be changed until the user ends it."
+
+
+def _over(mode: PermissionMode) -> str:
+    return f"Plan mode is off: the user has ended it. The permission mode is {mode}; you may change things again."

@@ -1,0 +1,157 @@
+"""A bounded view of the project's folder: enough to know where to look, never a listing of everything.
+
+Links are named and not followed; what git ignores and the sandbox makes is left out; what does not fit is counted.
+"""
+
+import ast
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import field
+from itertools import islice
+from pathlib import Path
+
+import anyio.to_thread
+
+from panpan.errors import ToolError
+from panpan.system.git.git import run_git
+from panpan.system.sandbox.protected_places import is_placeholder
+from panpan.system.text.terminal_text import printable
+from panpan.types.dataclass import dataclass
+
+_MAX_DEPTH = 3
+_MAX_ENTRIES = 150
+_MOST_IN_FOLDER = (60, 12, 6)
+"""Entries shown of one folder, by its depth."""
+_MOST_READ = 2_000
+"""Entries read of one folder."""
+_MOST_SCANNED = 1_200
+"""Entries read in all."""
+_HIDDEN = frozenset({".git", ".hg", ".svn", "__pycache__", ".DS_Store"})
+_NOT_ENTERED = frozenset(
+    {"node_modules", ".venv", "venv", "env", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".cache"}
+)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A name in the view."""
+
+    name: str
+    path: str
+    """Relative to the top of the view."""
+    depth: int
+    is_folder: bool
+    is_link: bool
+    children: list["_Entry"] = field(default_factory=list)
+    left_out: int = 0
+    """How many of its children are not shown."""
+    has_uncounted: bool = False
+    """Whether there are more than were counted."""
+
+
+async def directory_view(top: Path, *, is_repository: bool) -> str:
+    """Return the tree below `top`, one name a line.
+
+    Args:
+        top: The folder.
+        is_repository: Whether git can say what it ignores there.
+    """
+    root = await anyio.to_thread.run_sync(_scanned, top, abandon_on_cancel=True)
+    if is_repository:
+        ignored = await _ignored([entry.path for entry in _walk(root)], top)
+        _remove(root, ignored)
+    _bound(root)
+    lines = list(_lines(root))
+    return "\n".join(lines) if lines else "(empty)"
+
+
+def _scanned(top: Path) -> _Entry:
+    """Read folders level by level, so that what is near the top is never crowded out."""
+    root = _Entry("", "", 0, is_folder=True, is_link=False)
+    queue = deque([root])
+    scanned = 0
+    while queue:
+        folder = queue.popleft()
+        if scanned >= _MOST_SCANNED:
+            folder.has_uncounted = True
+            continue
+        folder.children, folder.has_uncounted = _children(top, folder)
+        scanned += len(folder.children)
+        if folder.depth + 1 < _MAX_DEPTH:
+            queue.extend(child for child in folder.children if child.is_folder and child.name not in _NOT_ENTERED)
+    return root
+
+
+def _children(top: Path, folder: _Entry) -> tuple[list[_Entry], bool]:
+    """Return what is in the folder, folders first, and whether there is more."""
+    found: list[_Entry] = []
+    try:
+        with os.scandir(top / folder.path) as entries:
+            for entry in islice(entries, _MOST_READ):
+                if entry.name in _HIDDEN or is_placeholder(entry.path):
+                    continue
+                path = f"{folder.path}/{entry.name}" if folder.path else entry.name
+                is_folder = entry.is_dir(follow_symlinks=False)
+                found.append(_Entry(entry.name, path, folder.depth + 1, is_folder, entry.is_symlink()))
+            has_more = next(entries, None) is not None
+    except OSError:
+        return [], False  # may not be read: then it is shown as a name
+    found.sort(key=lambda entry: (not entry.is_folder, entry.name))
+    return found, has_more
+
+
+async def _ignored(paths: Sequence[str], top: Path) -> frozenset[str]:
+    """Return those of `paths` that git ignores; none where it cannot say."""
+    if not paths:
+        return frozenset()
+    try:
+        captured = await run_git(["check-ignore", "--", *paths], cwd=top, timeout_s=2)
+    except (ToolError, ValueError, OSError):
+        return frozenset()
+    return frozenset(_unquoted(line) for line in captured.stdout.decode(errors="surrogateescape").splitlines())
+
+
+def _unquoted(line: str) -> str:
+    """Return the path of a line that git may have quoted as a C string (core.quotePath)."""
+    if not line.startswith('"'):
+        return line
+    try:
+        return os.fsdecode(ast.literal_eval(f"b{line}"))
+    except (ValueError, SyntaxError):
+        return line
+
+
+def _walk(entry: _Entry) -> Iterator[_Entry]:
+    for child in entry.children:
+        yield child
+        yield from _walk(child)
+
+
+def _remove(entry: _Entry, ignored: frozenset[str]) -> None:
+    entry.children = [child for child in entry.children if child.path not in ignored]
+    for child in entry.children:
+        _remove(child, ignored)
+
+
+def _bound(root: _Entry) -> None:
+    """Leave out what is too much, level by level from the top."""
+    left = _MAX_ENTRIES
+    queue = deque([root])
+    while queue:
+        folder = queue.popleft()
+        room = min(left, _MOST_IN_FOLDER[folder.depth])
+        folder.left_out = max(0, len(folder.children) - room)
+        del folder.children[room:]
+        left -= len(folder.children)
+        queue.extend(child for child in folder.children if child.depth < _MAX_DEPTH)
+
+
+def _lines(folder: _Entry) -> Iterator[str]:
+    indent = "  " * folder.depth
+    for child in folder.children:
+        mark = "@" if child.is_link else "/" if child.is_folder else ""
+        yield f"{indent}{printable(child.name)}{mark}"
+        yield from _lines(child)
+    if folder.left_out or folder.has_uncounted:
+        yield f"{indent}… {folder.left_out:,}{'+' if folder.has_uncounted else ''} more"

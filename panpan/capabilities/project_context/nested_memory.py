@@ -1,0 +1,178 @@
+"""Memory files of deeper folders, and rules for certain files: read when the model first touches a file they are for.
+
+Each comes once a session, as a reminder whose cause names it; that is how a resumed session knows what was told.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from panpan.capabilities.project_context.collect import rules_text
+from panpan.capabilities.project_context.memory_files import files_of, folders_between, rules_of
+from panpan.capabilities.project_context.memory_loader import MemoryLoader, MemorySection, Withholds, withhold_nothing
+from panpan.capabilities.project_context.memory_size import fitted
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Addition, Hook, Round, ToolCall
+from panpan.errors import ToolError
+from panpan.system.files.canonical import is_below
+from panpan.system.files.globs import compile_gitignore
+from panpan.types.messages import SystemReminder
+from panpan.types.tool import Output
+
+CAUSE = "memory:"
+"""What the causes of its reminders begin with."""
+
+
+class NestedMemory(Hook):
+    """Adds memory files as the model comes near them.
+
+    Args:
+        root: Canonical root of the workspace; the files down to it belong to the project context.
+        project_root: Canonical root of the project that the workspace is or lies in.
+        home: What `~` stands for in imports.
+        panpan_home: Canonical folder that a project brings in nothing from.
+        warn: Told what was not read and why, one sentence each.
+        withholds: As for `MemoryLoader`.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        project_root: Path,
+        home: Path,
+        panpan_home: Path,
+        warn: Callable[[str], None],
+        withholds: Withholds = withhold_nothing,
+    ) -> None:
+        self._warn = warn
+        self._root = root
+        self._project_root = project_root
+        self._loader = MemoryLoader(home, panpan_home, withholds)
+        self._lock = anyio.Lock()
+        self._looked_in: set[Path] = set()
+        self._conditional: list[_Conditional] | None = None
+        self._found: list[SystemReminder] = []
+        self._told: set[str] = set()
+        self._messages_seen = 0
+
+    def note_loaded(self, paths: Iterable[Path]) -> None:
+        """Note memory files, by canonical path, that the model has been told already."""
+        self._loader.loaded.update(paths)
+
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        if not output.is_error and not call.effects.commands:
+            for path in filter(self._may_be_new, self._touched(call)):
+                async with self._lock:
+                    await anyio.to_thread.run_sync(partial(self._look, path))
+        return output
+
+    async def history_replaced(self, conversation: Conversation) -> None:
+        """Let all of it be found again; what is still in the conversation is not told twice."""
+        self._loader.loaded.clear()
+        self._looked_in.clear()
+        self._conditional = None
+        self._found.clear()
+        self._told.clear()
+        self._messages_seen = 0
+
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        self._catch_up(round_.conversation)
+        found, self._found = self._found, []
+        return [reminder for reminder in found if reminder.cause not in self._told]
+
+    def _may_be_new(self, path: Path) -> bool:
+        """Return whether there may be something to tell for `path`; most files lie where everything is told already."""
+        folders = folders_between(self._root, path.parent)[1:]
+        return self._conditional is None or bool(self._conditional) or not self._looked_in.issuperset(folders)
+
+    def _touched(self, call: ToolCall) -> list[Path]:
+        """Return the files of the workspace that the call read or wrote."""
+        try:
+            locations = [call.context.paths.locate(use.path) for use in call.effects.path_uses]
+        except ToolError:
+            return []
+        return [place.path for place in locations if is_below(place.path, self._root) and place.path.is_file()]
+
+    def _catch_up(self, conversation: Conversation) -> None:
+        """Note which files the conversation holds; looks only at what is new since the last time."""
+        messages = conversation.messages
+        for message in messages[self._messages_seen :]:
+            if isinstance(message, SystemReminder) and message.cause.startswith(CAUSE):
+                self._told.add(message.cause)
+        self._messages_seen = len(messages)
+
+    def _look(self, path: Path) -> None:
+        """Find the memory files for `path` that have not been found before."""
+        sections: list[MemorySection] = []
+        conditional = self._conditional_rules()
+        for folder in folders_between(self._root, path.parent)[1:]:
+            if folder in self._looked_in:
+                continue
+            self._looked_in.add(folder)
+            for file in files_of(folder):
+                sections += self._loader.load(file, within=self._project_root)
+            rules = self._rules(folder)
+            sections += [section for section in rules if not section.patterns]
+            conditional += self._conditional_of(rules, folder)
+        for rule in [rule for rule in conditional if rule.is_for(path)]:
+            conditional.remove(rule)
+            sections += [rule.section, *self._loader.imports_of(rule.section, within=self._project_root)]
+        kept, cuts = fitted(sections)
+        self._found += [SystemReminder(text=_text(section, path), cause=f"{CAUSE}{section.path}") for section in kept]
+        for warning in (*self._loader.take_warnings(), *cuts):
+            self._warn(warning)
+
+    def _conditional_rules(self) -> list["_Conditional"]:
+        """Return the rules for certain files that have not been told; those from above are read at the first call."""
+        if self._conditional is None:
+            self._conditional = [
+                rule
+                for folder in folders_between(self._project_root, self._root)
+                for rule in self._conditional_of(self._rules(folder), folder)
+            ]
+        return self._conditional
+
+    def _conditional_of(self, rules: Iterable[MemorySection], folder: Path) -> Iterator["_Conditional"]:
+        """Yield those rules of `folder` that are for certain files; one whose patterns cannot be read is left out."""
+        for section in rules:
+            if section.patterns:
+                try:
+                    yield _Conditional(section, folder)
+                except ToolError as exc:
+                    self._warn(f"the rules of {section.path} do not count: their paths are not patterns: {exc}")
+
+    def _rules(self, folder: Path) -> list[MemorySection]:
+        return [
+            section
+            for file in rules_of(folder, within=self._project_root)
+            for section in self._loader.load_rules(file, within=self._project_root)
+        ]
+
+
+class _Conditional:
+    """Rules for the files below `folder` that their patterns name.
+
+    Raises:
+        ToolError: A pattern cannot be read.
+    """
+
+    def __init__(self, section: MemorySection, folder: Path) -> None:
+        self.section = section
+        self._folder = folder
+        self._regexes = [
+            compile_gitignore(pattern if pattern.startswith("**/") else f"/{pattern.removeprefix('./').lstrip('/')}")
+            for pattern in section.patterns
+        ]
+
+    def is_for(self, path: Path) -> bool:
+        if not is_below(path, self._folder):
+            return False
+        relative = path.relative_to(self._folder).as_posix()
+        return any(regex.fullmatch(relative) for regex in self._regexes)
+
+
+def _text(section: MemorySection, path: Path) -> str:
+    return f"Rules that people wrote for agents; they hold for files such as {path}.\n{rules_text([section])}"

@@ -1,0 +1,234 @@
+"""The search where ripgrep is missing: slower, with the same answers in the same form, as a process of its own.
+
+The rule: what it prints for a request is what ripgrep prints, but for how a line is cut that is too long, and for where
+a file is left that turns out to be binary late; and what only ripgrep's regular expressions can do is refused with exit
+code 2 and a sentence.
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from panpan.capabilities.search.file_types import UNKNOWN_TYPE, globs_of_type
+from panpan.capabilities.search.ignore_rules import IgnoreRules, rules_in, surroundings_of
+from panpan.capabilities.search.python_regex import compile_pattern
+from panpan.capabilities.search.request import HIDDEN_FOLDERS, MAX_COLUMNS, SearchRequest
+from panpan.errors import ToolError
+from panpan.system.files.beneath import listed_folder, status_of
+from panpan.system.files.globs import compile_glob
+from panpan.system.files.read_file import read_regular_file
+from panpan.types.dataclass import dataclass
+
+MAX_FILE_BYTES = 200_000_000
+"""A larger file is not searched and counts as one that could not be read."""
+
+_BINARY_PROBE_BYTES = 65536
+"""A file with a NUL in its first bytes, as many as ripgrep looks at first, is binary and not searched."""
+
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def main(request_json: str) -> None:
+    """Answer one request on standard output, and exit."""
+    fields: dict[str, Any] = json.loads(request_json)
+    fields |= {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
+    try:
+        code = answer(SearchRequest(**fields), sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    except ToolError as exc:
+        sys.stderr.write(f"{exc}\n")
+        code = 2
+    except BrokenPipeError:
+        os._exit(2)
+    sys.exit(code)
+
+
+def answer(request: SearchRequest, out: BinaryIO) -> int:
+    """Write the answer to `out` and return the exit code, as ripgrep's: 0 found, 1 nothing found, 2 trouble.
+
+    Raises:
+        ToolError: The pattern, type or a glob cannot be used.
+    """
+    search = _Search(request, out)
+    found = search.run()
+    return 2 if search.has_trouble else 0 if found else 1
+
+
+@dataclass(slots=True)
+class _Selection:
+    """Which entries count."""
+
+    wanted: list[re.Pattern[str]]
+    """A file's name must match one of these; empty for all."""
+    excluded: list[re.Pattern[str]]
+    """Paths to leave out, relative to the folder of the search."""
+
+    def takes_file(self, relative: str, name: str) -> bool:
+        is_wanted = not self.wanted or any(regex.fullmatch(name) for regex in self.wanted)
+        return is_wanted and not self.leaves_out(relative)
+
+    def leaves_out(self, relative: str) -> bool:
+        return any(regex.fullmatch(relative) for regex in self.excluded)
+
+
+class _Search:
+    def __init__(self, request: SearchRequest, out: BinaryIO) -> None:
+        self.has_trouble = False
+        self._request = request
+        self._out = out
+        self._folder = request.folder.rstrip("/")
+        globs = request.name_globs
+        if request.file_type is not None:
+            globs = globs_of_type(request.file_type)
+            if not globs:
+                raise ToolError(f"{UNKNOWN_TYPE}: {request.file_type}")
+        excluded = [compile_glob(glob.removesuffix("/")) for glob in (*HIDDEN_FOLDERS, *request.excluded)]
+        self._selection = _Selection([compile_glob(glob) for glob in globs], excluded)
+        self._regex = compile_pattern(
+            request.pattern, ignore_case=request.ignore_case, is_multiline=request.is_multiline
+        )
+
+    def run(self) -> bool:
+        """Print the answer and return whether there was any."""
+        if self._request.answer == "listing":
+            return self._list()
+        files = [self._request.file] if self._request.file is not None else self._files()
+        found = False
+        for file in files:
+            found = self._search_file(file) or found
+        return found
+
+    def _list(self) -> bool:
+        newest_first = []
+        for file in self._files():
+            try:
+                newest_first.append((-status_of(Path(f"{self._folder}/{file}")).st_mtime_ns, file))
+            except OSError:
+                continue
+        newest_first.sort()
+        for _, file in newest_first:
+            self._print(f"./{file}\0")
+        return bool(newest_first)
+
+    def _files(self) -> Iterator[str]:
+        """Yield the files that count, relative to the folder, in the order of their paths."""
+        above = surroundings_of(Path(self._request.folder)).rules if self._request.has_parent_rules else None
+        waiting: list[tuple[str, IgnoreRules | None]] = [("", above)]
+        while waiting:
+            place, rules = waiting.pop()
+            if place and not place.endswith("/"):
+                yield place
+                continue
+            folder = f"{self._folder}/{place}".rstrip("/") or "/"
+            own_rules = rules_in(folder, rules, is_in_repository=self._request.is_in_repository)
+            waiting.extend((entry, own_rules) for entry in reversed(self._entries(folder, place, own_rules)))
+
+    def _entries(self, folder: str, place: str, rules: IgnoreRules) -> list[str]:
+        """Return what counts in one folder, sorted: files, and folders with a slash at their end."""
+        try:
+            with listed_folder(Path(folder)) as opened, os.scandir(opened) as scan:
+                entries = sorted(scan, key=lambda entry: os.fsencode(entry.name))
+                return [kept for entry in entries if (kept := self._kept(entry, folder, place, rules))]
+        except OSError:
+            self.has_trouble = True
+            return []
+
+    def _kept(self, entry: "os.DirEntry[str]", folder: str, place: str, rules: IgnoreRules) -> str:
+        """Return the path of an entry that counts; empty for others."""
+        relative = place + entry.name
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if is_folder:
+            is_taken = not self._selection.leaves_out(relative)
+        else:
+            is_taken = entry.is_file(follow_symlinks=False) and self._selection.takes_file(relative, entry.name)
+        if not is_taken or rules.is_ignored(f"{folder.rstrip('/')}/{entry.name}", is_folder=is_folder):
+            return ""
+        return f"{relative}/" if is_folder else relative
+
+    def _search_file(self, file: str) -> bool:
+        data = self._data_of(file)
+        if data is None:
+            return False
+        is_named = self._request.file is not None
+        is_binary = b"\0" in (data if is_named else data[:_BINARY_PROBE_BYTES]) and not data.startswith(_UTF_16_MARKS)
+        if is_binary:
+            return is_named and self._search_binary(file, data)
+        found = self._search_text(file, _decoded(data))
+        if found and self._request.answer == "lines" and b"\0" in data and not data.startswith(_UTF_16_MARKS):
+            self._print(f"./{file}: binary file matches\n")
+        return found
+
+    def _data_of(self, file: str) -> bytes | None:
+        try:
+            return read_regular_file(Path(f"{self._folder}/{file}"), max_bytes=MAX_FILE_BYTES)
+        except ToolError:
+            self.has_trouble = True
+            return None
+
+    def _search_binary(self, file: str, data: bytes) -> bool:
+        """Search a binary file, of which no line is ever shown."""
+        text = data.replace(b"\0", b"\n").decode("utf-8", errors="surrogateescape")
+        if self._request.answer != "lines":
+            return self._search_text(file, text)
+        found = self._regex.search(text) is not None
+        if found:
+            self._print(f"./{file}: binary file matches\n")
+        return found
+
+    def _search_text(self, file: str, text: str) -> bool:
+        lines = text.split("\n")
+        if lines[-1] == "":
+            lines.pop()
+        hits, count = self._hits_multiline(text) if self._request.is_multiline else self._hits(lines)
+        if hits:
+            self._print_file(file, lines, hits, count)
+        return bool(hits)
+
+    def _hits(self, lines: list[str]) -> tuple[set[int], int]:
+        """Return the indexes of the lines that match, and how many they are."""
+        search = self._regex.search
+        hits = {index for index, line in enumerate(lines) if search(line)}
+        return hits, len(hits)
+
+    def _hits_multiline(self, text: str) -> tuple[set[int], int]:
+        """Return the indexes of the lines that matches touch, and the number of matches; those in one line are one."""
+        hits: set[int] = set()
+        count, line, at = 0, 0, 0
+        for match in self._regex.finditer(text):
+            if match.start() == len(text) and (not text or text.endswith("\n")):
+                break  # behind the last line
+            line += text.count("\n", at, match.start())
+            at = match.start()
+            last = line + text.count("\n", at, max(at, match.end() - 1))
+            count += line not in hits
+            hits.update(range(line, last + 1))
+        return hits, count
+
+    def _print(self, text: str) -> None:
+        self._out.write(text.encode("utf-8", errors="surrogateescape"))
+
+    def _print_file(self, file: str, lines: list[str], hits: set[int], count: int) -> None:
+        if self._request.answer == "files":
+            self._print(f"./{file}\0")
+        elif self._request.answer == "counts":
+            self._print(f"./{file}\0{count}\n")
+        else:
+            shown = set(hits)
+            for hit in hits:
+                shown.update(range(max(0, hit - self._request.before), min(len(lines), hit + self._request.after + 1)))
+            for index in sorted(shown):
+                separator = ":" if index in hits else "-"
+                self._print(f"./{file}\0{index + 1}{separator}{lines[index][:MAX_COLUMNS]}\n")
+
+
+def _decoded(data: bytes) -> str:
+    """Return the text of a file as ripgrep sees it, with LF at line ends; up to a NUL in a file that is no UTF-16."""
+    if data.startswith(_UTF_16_MARKS):
+        text = data.decode("utf-16", errors="replace")
+    else:
+        text = data.partition(b"\0")[0].decode("utf-8", errors="surrogateescape").removeprefix("\ufeff")
+    return text.replace("\r\n", "\n")

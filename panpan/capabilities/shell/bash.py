@@ -1,0 +1,233 @@
+"""Bash: run a command.
+
+The rule: what a command printed is its result however it ended, and the working directory changes only through a call
+that runs alone.
+"""
+
+import signal
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import anyio
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.capabilities.background.tasks_background import Background, BackgroundCommand
+from panpan.capabilities.shell.bounds import bounds_of
+from panpan.capabilities.shell.foreground_run import ForegroundRun
+from panpan.capabilities.shell.read_only_environment import fixed_names, read_only_environment
+from panpan.core.effects import Command, Effects, SandboxUse
+from panpan.core.tool import Tool, ToolContext
+from panpan.errors import ToolError
+from panpan.shell_analysis.facts import LineFacts
+from panpan.shell_analysis.working_directory import (
+    DirectoryReport,
+    find_shell,
+    follow,
+    shell_arguments,
+    start_directory,
+)
+from panpan.system.processes.limits import limited
+from panpan.system.processes.process import Leaving, ProcessEnded, run_process
+from panpan.types.display import SummaryDisplay
+from panpan.types.tool import Output, Progress, ToolYield
+
+MAX_TIMEOUT_MS = 600_000
+KILL_GRACE_S = 1.0
+"""Seconds between TERM and KILL when its time is up; an interrupt waits less."""
+MAX_COMMAND_BYTES = 100_000
+"""Of a command; Linux takes no argument over 128 KiB (execve(2), MAX_ARG_STRLEN)."""
+
+
+_TITLE_ENDS: Mapping[SandboxUse, str] = {"on": "", "network": " (with the network)", "off": " (outside the sandbox)"}
+
+
+class BashInput(BaseModel):
+    """What the model may ask of Bash."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    command: str = Field(min_length=1, max_length=MAX_COMMAND_BYTES)
+    timeout: int = Field(default=120_000, ge=1, le=MAX_TIMEOUT_MS, description="Milliseconds")
+    description: str | None = Field(default=None, description="What it does, in a few words")
+    sandbox: SandboxUse = Field(default="on", description="Others ask the user")
+    run_in_background: bool = False
+
+
+class BashTool(Tool[BashInput]):
+    """Run a shell command.
+
+    Args:
+        background: The session's background tasks; None: there are none, as for a subagent.
+    """
+
+    name = "Bash"
+    input_model = BashInput
+    timeout_s: ClassVar[float | None] = None
+
+    def __init__(self, background: Background | None = None) -> None:
+        self._background = background
+
+    def runs_beside_others(self, args: BashInput) -> bool:
+        return args.sandbox == "on" and self.facts(args).is_read_only
+
+    async def effects(self, args: BashInput, ctx: ToolContext) -> Effects:
+        facts = self.facts(args)
+        command = Command(args.command, args.sandbox, only_looks=self.runs_beside_others(args))
+        return Effects(reads=facts.reads, writes=facts.writes, commands=(command,))
+
+    def facts(self, args: BashInput) -> LineFacts:
+        """Return what running the command would do."""
+        from panpan.shell_analysis.analyse import analyse
+
+        return analyse(args.command)
+
+    def title(self, args: BashInput) -> str:
+        where = " (in the background)" if args.run_in_background else ""
+        return f"{self._first_line(args)}{where}{_TITLE_ENDS[args.sandbox]}"
+
+    @staticmethod
+    def _first_line(args: BashInput) -> str:
+        first, _, rest = args.command.strip().partition("\n")
+        return f"{first}{' …' if rest else ''}"
+
+    def time_limit_s(self, args: BashInput) -> float | None:
+        return None if args.run_in_background else args.timeout / 1000
+
+    async def run(self, args: BashInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        _require_runnable(args.command)
+        cwd = start_directory(ctx.paths, may_change=ctx.runs_alone)
+        environment = await self._environment(args, ctx, cwd)
+        if args.run_in_background:
+            yield await self._started_in_background(args, ctx, cwd, environment)
+            return
+        environment = ctx.processes.marked(environment)
+        run = ForegroundRun(args.command, self.title(args), ctx, self._background)
+        ended = ProcessEnded(exit_code=0, timed_out=False)
+        in_background = _InBackground(ctx)
+        with run.movable() as leaves:
+            async with AsyncExitStack() as stack:
+                report = stack.enter_context(DirectoryReport(ctx.outputs.directory if ctx.runs_alone else None))
+                argv = self._shell_arguments(args, report.file, environment)
+                bounds = bounds_of(args.sandbox, self.facts(args), ctx, report.file)
+                start = await stack.enter_async_context(ctx.sandbox.boxed(argv, environment, cwd, bounds))
+                process = run_process(
+                    limited(start.argv, ctx.limits),
+                    cwd=cwd,
+                    env=start.env,
+                    timeout_s=args.timeout / 1000,
+                    kill_grace_s=KILL_GRACE_S,
+                    pass_fds=start.pass_fds,
+                    take_pipe=in_background.keep_reading,
+                    leaves=leaves,
+                )
+                async with aclosing(process) as chunks:
+                    async for chunk in chunks:
+                        if isinstance(chunk, ProcessEnded):
+                            ended = chunk
+                            continue
+                        if isinstance(chunk, Leaving):
+                            yield run.moved(chunk, stack)
+                            return
+                        run.add(chunk)
+                        if (pause_s := run.pacer.pause_s(anyio.current_time())) > 0:
+                            await anyio.sleep(pause_s)
+                        if progress := run.pacer.take(anyio.current_time()):
+                            yield Progress(progress)
+                notes = [*in_background.notes, *follow(report, ctx.paths)]
+        if progress := run.pacer.take_rest():
+            yield Progress(progress)
+        text = run.text()
+        from panpan.capabilities.shell.failure_notes import (
+            failure_notes,  # no session needs it before its first command
+        )
+
+        notes += await failure_notes(args.command, self.facts(args), text, ended, start, ctx)
+        yield _output(text, [*_ending(ended, args), *notes], ended)
+
+    async def _started_in_background(
+        self, args: BashInput, ctx: ToolContext, cwd: Path, environment: Mapping[str, str]
+    ) -> Output:
+        """Start the command as a task of its own, and say which."""
+        if self._background is None:
+            raise ToolError("nothing can run in the background here; call again without run_in_background")
+        argv = self._shell_arguments(args, None, environment)
+        bounds = replace(bounds_of(args.sandbox, self.facts(args), ctx, None), may_outlive=True)
+        async with AsyncExitStack() as stack:
+            start = await stack.enter_async_context(ctx.sandbox.boxed(argv, environment, cwd, bounds))
+            command = BackgroundCommand(
+                argv=limited(start.argv, ctx.limits),
+                cwd=cwd,
+                env=start.env,
+                pass_fds=start.pass_fds,
+                text=args.command,
+                title=args.description or self._first_line(args),
+                tool_use_id=ctx.tool_use_id,
+                leavings=ctx.sandbox.leavings,
+            )
+            info = await self._background.start_command(command, stack)
+        return Output(
+            f"runs in the background as task {info.id}; its output goes to {info.output}",
+            SummaryDisplay(text=f"runs in the background as task {info.id} (/tasks)"),
+        )
+
+    async def _environment(self, args: BashInput, ctx: ToolContext, cwd: Path) -> dict[str, str]:
+        environment = dict(ctx.environment)
+        if self._has_known_effect(args):
+            environment = await read_only_environment(self.facts(args), environment, cwd, ctx.paths)
+        return environment
+
+    def _shell_arguments(self, args: BashInput, report: Path | None, environment: Mapping[str, str]) -> list[str]:
+        fixed = fixed_names(environment) if self._has_known_effect(args) else ()
+        return shell_arguments(args.command, report, shell=find_shell(), fixed=fixed)
+
+    def _has_known_effect(self, args: BashInput) -> bool:
+        """True if the command only looks, or makes no more than empty files and folders."""
+        facts = self.facts(args)
+        return facts.is_read_only or facts.only_makes
+
+
+def _require_runnable(command: str) -> None:
+    """Refuse what no shell could be given.
+
+    Raises:
+        ToolError: The command holds a NUL, or is too long.
+    """
+    size = len(command.encode())
+    if "\0" in command:
+        raise ToolError("the command holds a NUL character, which no shell can take; leave it out")
+    if size > MAX_COMMAND_BYTES:
+        raise ToolError(f"the command has {size:,} bytes where {MAX_COMMAND_BYTES:,} are possible; write a script file")
+
+
+def _ending(ended: ProcessEnded, args: BashInput) -> list[str]:
+    """Return what to say of how the command ended; nothing where it went well."""
+    if ended.timed_out:
+        return [f"timed out after {args.timeout / 1000:g} s and was stopped; what it printed until then is above"]
+    if ended.exit_code == 0:
+        return []
+    try:
+        killer = signal.Signals(ended.exit_code - 128).name if ended.exit_code > 128 else ""
+    except ValueError:
+        killer = ""
+    return [f"exit code {ended.exit_code}{f', ended by {killer}' if killer else ''}"]
+
+
+class _InBackground:
+    """What the command leaves running, and what to say of it."""
+
+    def __init__(self, ctx: ToolContext) -> None:
+        self.notes: list[str] = []
+        self._ctx = ctx
+
+    def keep_reading(self, pipe: int) -> None:
+        """Take over the pipe that it prints to; one that nobody reads would end it."""
+        place = self._ctx.outputs.keep_reading(f"bash-{self._ctx.tool_use_id}-background", pipe)
+        self.notes.append(f"something still runs in the background; what it prints from now on {place}")
+
+
+def _output(text: str, notes: list[str], ended: ProcessEnded) -> Output:
+    lines = [text.rstrip("\n") or "(no output)", *(f"[{note}]" for note in notes)]
+    return Output("\n".join(lines), is_error=ended.timed_out or ended.exit_code != 0)

@@ -1,0 +1,120 @@
+"""Commands that the user runs himself, with `!` before them: what they print becomes part of the conversation.
+
+The rule: it is Bash in everything (shell, working directory, limits, how it ends and what is kept of its output), but
+nobody is asked, since the user typed it, and it gets all of his variables except keys.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from anyio import CancelScope
+
+from panpan.capabilities.shell.bash import MAX_COMMAND_BYTES, MAX_TIMEOUT_MS, BashInput, BashTool
+from panpan.capabilities.shell.foreground_run import MAX_RESULT_CHARS
+from panpan.core.tool import ToolContext
+from panpan.errors import ToolError
+from panpan.system.processes.held_processes import marked_as_users
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.text.terminal_text import clean_for_terminal
+from panpan.types.dataclass import dataclass
+from panpan.types.ids import new_id
+from panpan.types.messages import UserMessage
+from panpan.types.tool import Output, Progress
+
+USER_COMMAND_TIMEOUT_S = MAX_TIMEOUT_MS / 1000
+"""Seconds after which a command is ended."""
+INTERRUPTED = "[interrupted by the user; what it printed until then is above]"
+
+_TOLD = re.compile(
+    r"<user_command>\n<command>\n(.*?)\n</command>\n<output>\n(.*)\n</output>\n</user_command>\n", re.DOTALL
+)
+_OUR_TAGS = re.compile(r"<(?=\s{0,9}/?\s{0,9}user_command\b)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class UserCommandResult:
+    """What a command of the user's left."""
+
+    message: UserMessage
+    """For the conversation: the command, and what it printed, within bounds."""
+    lines: Sequence[str]
+    """What it printed and how it ended, harmless for a terminal."""
+    is_error: bool
+    """Whether it failed, was stopped or took too long."""
+
+
+async def run_user_command(
+    command: str, ctx: ToolContext, show: Callable[[str], None], *, scope: CancelScope | None = None
+) -> UserCommandResult:
+    """Run a command in the session's working directory.
+
+    Args:
+        command: What was typed behind the `!`.
+        ctx: As for a tool.
+        show: Given what the command prints while it runs, at most ten times a second; not yet harmless for a terminal.
+        scope: Cancelling it stops the command with all that it started; what it printed until then is the result.
+
+    Raises:
+        ToolError: The command is empty, too long, not UTF-8 or cannot be started.
+    """
+    if not command.strip():
+        raise ToolError("there is no command behind the !")
+    try:
+        size = len(command.encode())
+    except UnicodeEncodeError:
+        raise ToolError(
+            "the command has bytes that are not UTF-8, which the conversation cannot hold; "
+            "write them as $'\\xff', or put the command into a script"
+        ) from None
+    if size > MAX_COMMAND_BYTES:
+        raise ToolError(f"the command has more than {MAX_COMMAND_BYTES:,} bytes; write a script file")
+    # What the user runs himself runs as in his own shell: outside the sandbox, with all his variables but keys.
+    ctx = replace(
+        ctx,
+        tool_use_id=f"user-{new_id()[-8:]}",
+        runs_alone=True,
+        sandbox=CommandSandbox(),
+        environment=marked_as_users(ctx.processes, ctx.user_environment),
+    )
+    printed = ctx.outputs.collector("user-command", max_chars=MAX_RESULT_CHARS)
+    output: Output | None = None
+    with scope or CancelScope():
+        async with aclosing(BashTool().run(BashInput(command=command, timeout=MAX_TIMEOUT_MS), ctx)) as yields:
+            async for item in yields:
+                if isinstance(item, Output):
+                    output = item
+                elif isinstance(item, Progress):
+                    printed.feed(item.text.encode(errors="replace"))
+                    show(item.text)
+    if output is None:
+        output = Output("\n".join(filter(None, (printed.finish().rstrip("\n"), INTERRUPTED))), is_error=True)
+    return UserCommandResult(
+        message=UserMessage.of(_tagged(command, output.text)),
+        lines=clean_for_terminal(output.text).split("\n"),
+        is_error=output.is_error,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ToldCommand:
+    """What a message tells the model of a command of the user's."""
+
+    command: str
+    output: str
+
+
+def command_told_in(message: UserMessage) -> ToldCommand | None:
+    """Return what a message of `run_user_command` tells; None for any other. For faces."""
+    found = _TOLD.match(message.text)
+    return None if found is None else ToldCommand(found[1], found[2])
+
+
+def _tagged(command: str, text: str) -> str:
+    """Return what the model reads, which the output cannot close."""
+    command, text = (_OUR_TAGS.sub("&lt;", part) for part in (command, text))
+    return (
+        f"<user_command>\n<command>\n{command}\n</command>\n<output>\n{text}\n</output>\n</user_command>\n"
+        "The user ran this command himself; he asks for nothing with it alone."
+    )

@@ -1,0 +1,205 @@
+"""Repositories of panpan's own, in which it keeps what was in folders of the user's.
+
+The rule: nothing but panpan's own settings counts. No configuration of the user, the system or the folder is read, no
+attribute of the folder changes a byte, no hook and no filter exists, and no repository of the user's is opened: the
+index, the objects and the references are all below the panpan home.
+"""
+
+import hashlib
+import os
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from panpan.errors import ToolError
+from panpan.system.files.private import make_private_folder
+from panpan.system.git.git import git_program
+from panpan.system.git.git_environment import git_environment
+from panpan.system.processes.process import capture
+from panpan.system.text.terminal_text import clean_line
+
+_SETTINGS: Mapping[str, str] = {
+    "core.autocrlf": "false",
+    "core.safecrlf": "false",
+    "core.symlinks": "true",
+    "core.fileMode": "true",
+    "core.ignoreCase": "false",
+    "core.precomposeUnicode": "false",
+    "core.protectNTFS": "false",
+    "core.protectHFS": "false",
+    "core.trustctime": "true",
+    "core.excludesFile": "",
+    "core.looseCompression": "1",
+    "core.compression": "1",
+    "core.quotePath": "false",
+    "core.splitIndex": "false",
+    "core.logAllRefUpdates": "false",
+    "core.multiPackIndex": "false",
+    "index.sparse": "false",
+    "index.skipHash": "true",
+    "index.version": "4",
+    "gc.autoDetach": "false",
+    "gc.pruneExpire": "never",
+    "i18n.commitEncoding": "UTF-8",
+}
+"""So that names and bytes are kept as they are, whatever they are, and nothing is ever deleted by age."""
+
+_ATTRIBUTES = "* -text -ident -filter !working-tree-encoding !diff !merge\n"
+"""Stronger than every .gitattributes of the folder: bytes are bytes."""
+
+_MAX_MESSAGE_CHARS = 200
+_UNFINISHED_S = 86_400
+"""So old is no file that some git still writes."""
+
+
+class TooMuchError(ToolError):
+    """git took too long or printed too much, as it does for a folder that is too large."""
+
+
+class OwnRepository:
+    """A repository of panpan's own.
+
+    Args:
+        folder: Where it is, below the panpan home; made by `prepare`.
+        work_tree: The folder of the user's that it keeps the content of; canonical.
+    """
+
+    def __init__(self, folder: Path, work_tree: Path) -> None:
+        self.folder = folder
+        self.work_tree = work_tree
+        self._program = ""
+        self._base: dict[str, str] = {}
+        """The environment, but for the index; looked up once, since a snapshot runs git several times."""
+
+    def prepare(self) -> None:
+        """Make it where it is missing, without asking git: what it needs is little, and nothing else belongs there.
+
+        Raises:
+            OSError: It cannot be made.
+            ConfigError: Its folder cannot be made private.
+        """
+        make_private_folder(self.folder)
+        for part in ("objects", "refs", "info"):
+            (self.folder / part).mkdir(mode=0o700, exist_ok=True)
+        for name, text in (("info/attributes", _ATTRIBUTES), ("HEAD", "ref: refs/heads/none\n")):
+            if not (self.folder / name).is_file():
+                self._write(name, text.encode("ascii"))
+        for place in (self.folder / "objects" / "pack").glob("tmp_*"):  # of a git that was killed
+            if place.stat().st_mtime < time.time() - _UNFINISHED_S:
+                place.unlink(missing_ok=True)
+
+    def point(self, reference: str, oid: str) -> None:
+        """Let a reference lead to an object; git itself takes a process for it.
+
+        Raises:
+            OSError: It cannot be written; it leads where it did.
+        """
+        self._write(reference, f"{oid}\n".encode("ascii"))
+
+    def add_object(self, kind: str, content: bytes) -> str:
+        """Add an object as git does, and return its id; git itself takes a process for it.
+
+        Args:
+            kind: Such as `commit`.
+            content: What it consists of.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        data = f"{kind} {len(content)}\0".encode("ascii") + content
+        oid = hashlib.sha1(data, usedforsecurity=False).hexdigest()
+        place = self.folder / "objects" / oid[:2] / oid[2:]
+        if not place.exists():
+            self._write(f"objects/{oid[:2]}/{oid[2:]}", zlib.compress(data, 1), mode=0o444)
+        return oid
+
+    async def run(
+        self,
+        *args: str,
+        index: Path | None = None,
+        work_tree: Path | None = None,
+        stdin: bytes = b"",
+        settings: Sequence[str] = (),
+        accepted: Sequence[int] = (0,),
+        timeout_s: float = 60,
+        max_bytes: int = 100_000_000,
+        note_warnings: Callable[[bytes], object] = lambda _: None,
+    ) -> bytes:
+        """Run git on it and return what it printed.
+
+        Args:
+            args: The command and its arguments, panpan's own.
+            index: Which index; that of the repository if not given.
+            work_tree: Another folder than that of the repository, below it.
+            stdin: What git reads.
+            settings: Such as `core.bigFileThreshold=0`, for this command.
+            accepted: Exit codes that are no error.
+            timeout_s: Seconds, after which it is ended.
+            max_bytes: Most that it may print.
+            note_warnings: Told what it says beside that, where it has done it all the same.
+
+        Raises:
+            TooMuchError: It took too long or printed too much.
+            ToolError: git is missing or failed.
+        """
+        folder = work_tree or self.work_tree
+        options = [part for setting in settings for part in ("-c", setting)]
+        self._program = self._program or git_program(self.work_tree)
+        command = [self._program, "--no-pager", "--literal-pathspecs", *options, *args]
+        try:
+            with TemporaryFile() as file:
+                file.write(stdin)
+                file.seek(0)
+                done = await capture(
+                    command,
+                    cwd=folder,
+                    env=self._environment(folder, index),
+                    timeout_s=timeout_s,
+                    max_bytes=max_bytes,
+                    stdin=file,
+                )
+        except OSError as error:
+            raise ToolError(f"git {args[0]} could not be given its input: {error.strerror}") from error
+        if done.timed_out:
+            raise TooMuchError(f"git {args[0]} took longer than {timeout_s:g} s")
+        if done.is_truncated:
+            raise TooMuchError(f"git {args[0]} printed more than {max_bytes:,} bytes")
+        if done.exit_code not in accepted:
+            raise ToolError(f"git {args[0]} failed: {_reason(done.stderr) or f'exit code {done.exit_code}'}")
+        note_warnings(done.stderr)
+        return done.stdout
+
+    def _write(self, name: str, data: bytes, *, mode: int = 0o600) -> None:
+        """Write a file of the repository, whole or not at all, whoever else writes it now."""
+        place = self.folder / name
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = place.with_name(f"{place.name}.{os.getpid()}.lock")  # a name that git takes for no reference
+        new.unlink(missing_ok=True)
+        try:
+            new.write_bytes(data)
+            new.chmod(mode)
+            new.replace(place)
+        finally:
+            new.unlink(missing_ok=True)
+
+    def _environment(self, work_tree: Path, index: Path | None) -> dict[str, str]:
+        self._base = self._base or {
+            **git_environment(settings=_SETTINGS),
+            "GIT_DIR": str(self.folder),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "LC_ALL": "C",
+        }
+        env = {**self._base, "GIT_WORK_TREE": str(work_tree)}
+        if index is not None:
+            env["GIT_INDEX_FILE"] = str(index)
+        return env
+
+
+def _reason(stderr: bytes) -> str:
+    """Return what git said last that is an error, on one line."""
+    lines = [line for line in stderr.decode(errors="replace").splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    return clean_line(" ".join((errors or lines)[-2:]))[:_MAX_MESSAGE_CHARS]

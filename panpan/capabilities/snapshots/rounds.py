@@ -1,0 +1,267 @@
+"""Snapshots around each round that may change files.
+
+The rule: before the first such call of a round runs, what is there is kept, or the user was told that it is not. Where
+nothing of the kind follows a call for a moment, as while the user is asked about the next one, what came of it is kept
+there and then: what he changes meanwhile is his. At the end of a round it is kept beside the next request.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import anyio
+
+from panpan.capabilities.snapshots.history import UndoHistory
+from panpan.capabilities.snapshots.journal import SnapshotJournal
+from panpan.capabilities.snapshots.snapshot import Snapshot
+from panpan.capabilities.snapshots.workspace import WorkspaceSnapshots, trees_of
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Addition, Hook, Round, ToolCall
+from panpan.errors import PanpanError, SessionError
+from panpan.session.records import timestamp
+from panpan.types.file_change import FileChange
+from panpan.types.messages import AssistantMessage, SystemReminder
+from panpan.types.tool import Output
+
+log = logging.getLogger(__name__)
+
+_HEAD_START_S = 0.2
+"""The first request goes out before the first snapshot is begun."""
+
+_PAUSE_S = 0.3
+"""After a call that may have changed something, before what came of it is kept in the middle of a round."""
+
+_IDLE_S = 2.0
+"""After a turn, before it is tidied up: a run that is over leaves at once."""
+
+_REMINDER = (
+    "The user has brought files back to an earlier state, with undo, redo or rewind, since your last reply. "
+    "Files may not be as you left them: read a file again before you rely on what is in it, and do not make the "
+    "changes again that were taken back unless you are asked to."
+)
+
+
+class RoundSnapshots(Hook):
+    """Keeps what the rounds of a session change.
+
+    Args:
+        workspace: Takes the snapshots.
+        journal: Records them.
+    """
+
+    def __init__(self, workspace: WorkspaceSnapshots, journal: SnapshotJournal) -> None:
+        self.turn_files: Sequence[FileChange] = ()
+        """What the newest turn changed, as far as it is kept."""
+        self._workspace = workspace
+        self._journal = journal
+        self.first_wait_s = 60.0
+        """Seconds that a call waits for the first snapshot."""
+        self._wanted = anyio.Event()
+        self._idle = anyio.Event()
+        """Set where a turn has ended since it was last tidied up."""
+        self._tidying: anyio.CancelScope | None = None
+        self._effects = 0
+        """Calls that may change something, as far as they have begun."""
+        self._running = ""
+        """Id of the one that runs; such calls run alone."""
+        self._beside: set[str] = set()
+        """Calls of subagents that run, which may last longer than the turn."""
+        self._effect_ended = anyio.Event()
+        self._round_ended = anyio.Event()
+        self._is_served = False
+        """Whether steps are kept beside the turn, and the turn need not wait for it."""
+        self._has_waited = False
+        """Whether a call has waited for the first snapshot in vain."""
+        self._is_first = True
+        """Whether nothing that may change something has run in this session."""
+        self._is_first_turn = True
+        self._turn = ""
+        self._steps: list[tuple[Mapping[Path, Snapshot], Mapping[Path, Snapshot], Sequence[FileChange]]] = []
+        """What was before and after each step of the turn that changed files, and which."""
+        self._before: Mapping[Path, Snapshot] | None = None
+        """What was there before the step; None: nothing that may change something has run since the last."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that was changed is kept, and nothing runs that may change something."""
+        return self._before is None and not self._beside and not self._workspace.lock.locked()
+
+    async def serve(self) -> None:
+        """Take the first snapshot while the model thinks, and what else has time; to be run beside the session."""
+        await self._wanted.wait()
+        await anyio.sleep(_HEAD_START_S)
+        async with self._workspace.lock:
+            await self._workspace.take()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._keep_in_pauses)
+            tasks.start_soon(self._tidy)
+
+    async def _keep_in_pauses(self) -> None:
+        self._is_served = True
+        while True:
+            await self._effect_ended.wait()
+            self._effect_ended, seen = anyio.Event(), self._effects
+            with anyio.move_on_after(_PAUSE_S):
+                await self._round_ended.wait()
+            try:
+                await self._end_step(after_effects=seen)
+            except Exception:  # the turn goes on; its end does what was not done here
+                log.exception("what a call changed could not be kept beside the turn")
+
+    async def _tidy(self) -> None:
+        await self._workspace.tidy(joins_packs=False)  # what sessions that were soon over have left
+        while True:
+            await self._idle.wait()
+            self._idle = anyio.Event()
+            with anyio.CancelScope() as self._tidying:
+                await anyio.sleep(_IDLE_S)
+                await self._workspace.tidy()
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        said = (message for message in reversed(conversation.messages) if not isinstance(message, SystemReminder))
+        begin = next(said, None)
+        if self._tidying is not None:
+            self._tidying.cancel("a turn begins")
+        self._turn = begin.uuid if begin is not None else ""
+        self._before, self._steps, self.turn_files = None, [], ()
+        if self._is_first_turn:
+            self._is_first_turn = False
+            self._journal.came_back |= (await self._history()).came_back
+        self._wanted.set()
+        if not self._journal.came_back:
+            return ()
+        self._journal.came_back = False
+        return (SystemReminder(text=_REMINDER, cause="undo"),)
+
+    async def before_effect(self, call: ToolCall) -> None:
+        if not self._workspace.is_elsewhere(call):
+            self._running = call.tool_use_id
+            await self._effect_begins()
+
+    async def effect_begins_beside(self, key: str, call: ToolCall) -> None:
+        """See a call of a subagent, which may go on after the turn, right before it runs.
+
+        Args:
+            key: Which one it is, unique among all that run.
+            call: The call.
+        """
+        if not self._workspace.is_elsewhere(call):
+            self._beside.add(key)
+            await self._effect_begins()
+
+    def effect_ended_beside(self, key: str) -> None:
+        """See that it is over, whatever came of it."""
+        if key in self._beside:
+            self._beside.discard(key)
+            self._effect_ended.set()
+
+    async def _effect_begins(self) -> None:
+        self._effects += 1
+        if self._has_waited and self._is_first and self._workspace.lock.locked():
+            return  # it was told
+        with anyio.move_on_after(self.first_wait_s if self._is_first else None):
+            async with self._workspace.lock:
+                await self._begin_step()
+            return
+        self._has_waited = True
+        self._workspace.tell(
+            "the files of the workspace are still being kept; what changes until that is done cannot be undone"
+        )
+
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        if call.tool_use_id == self._running:
+            self._running = ""
+            self._effect_ended.set()
+        return output
+
+    async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
+        self._running = ""
+        self._round_ended.set()
+        if self._is_served:
+            self._effect_ended.set()
+        else:
+            await self._end_step()
+        return ()
+
+    async def turn_ended(self, conversation: Conversation) -> None:
+        self._running = ""
+        await self._end_step()
+        try:
+            self.turn_files = await self._files_of_turn()
+        except PanpanError as error:
+            self._workspace.tell(f"what this turn changed cannot be listed: {error}")
+        self._idle.set()
+
+    async def _begin_step(self) -> None:
+        """Keep what is there before a call, unless it goes on with what another call of the round has begun."""
+        if self._before is not None and not self._round_ended.is_set():
+            return
+        if self._before is not None:
+            await self._keep_step(self._before)
+        self._before, self._round_ended = None, anyio.Event()
+        since = timestamp()
+        before = await self._workspace.take()
+        if self._is_first:
+            await self._begin(before)
+        if before:
+            self._go_on_from(before, since)
+
+    def _go_on_from(self, before: Mapping[Path, Snapshot], since: str) -> None:
+        """Begin a step with what is there."""
+        self._before = before
+        self._journal.add("turn", trees_of(before), None, since=since, turn=self._turn)
+
+    async def _begin(self, now: Mapping[Path, Snapshot]) -> None:
+        """Before the first change: say what is not covered, and close what a crash has left open."""
+        self._is_first = False
+        self._workspace.tell_what_is_left_out(now)
+        if now and (opened := (await self._history()).opened) is not None:
+            self._journal.add("turn", opened, trees_of(now))
+
+    async def _history(self) -> UndoHistory:
+        try:
+            return await self._journal.history()
+        except SessionError as error:
+            self._workspace.tell(f"what an earlier run changed cannot be undone: {error}")
+            return UndoHistory()
+
+    async def _end_step(self, *, after_effects: int | None = None) -> None:
+        """Keep what came of the calls since `_before`.
+
+        Args:
+            after_effects: How many calls have begun; where it is another one by then, or one runs, nothing is done.
+        """
+        if self._before is None:  # whoever takes the first snapshot now need not be waited for
+            return
+        async with self._workspace.lock:
+            is_running = self._running or self._beside
+            has_gone_on = after_effects is not None and (after_effects != self._effects or is_running)
+            if (before := self._before) is None or has_gone_on:
+                return
+            after = await self._keep_step(before)
+            self._before = None  # not where it was cut short: then the end of the turn does it
+            if self._beside and after:
+                self._go_on_from(after, timestamp())
+
+    async def _keep_step(self, before: Mapping[Path, Snapshot]) -> Mapping[Path, Snapshot]:
+        """Keep what came of the calls since `before`, and return what is there now."""
+        after = await self._workspace.take(before)
+        if after.keys() != before.keys():
+            return {}  # what is open in the log ends with the next snapshot
+        self._workspace.tell_what_is_left_out(after)
+        try:
+            files = await self._workspace.changes(before, after)
+            ended = trees_of(after if files else before)  # what is no file's change cannot be undone
+            self._journal.add("turn", trees_of(before), ended, turn=self._turn, files=files)
+            self._steps += [(before, after, files)] if files else []
+        except PanpanError as error:
+            self._workspace.tell(f"what this turn changed cannot be listed: {error}")
+        return after
+
+    async def _files_of_turn(self) -> Sequence[FileChange]:
+        """Return what the steps of this turn have changed together; what only the user changed meanwhile is not it."""
+        if len(self._steps) <= 1:
+            return next((files for _, _, files in self._steps), ())
+        touched = {file.path for _, _, files in self._steps for file in files}
+        changes = await self._workspace.changes(self._steps[0][0], self._steps[-1][1])
+        return tuple(change for change in changes if change.path in touched)

@@ -1,0 +1,251 @@
+"""The snapshots of one folder: taking them, in a repository of panpan's own.
+
+git finds what changed since the last time, by an index that belongs to this session alone, so that two panpans never
+wait for each other: what they share is objects, which git adds without locks. What git would not enter or keep, such as
+repositories in the folder and permission bits, is added here.
+"""
+
+import os
+import time
+from collections.abc import Collection, Iterable, Sequence, Set
+from functools import partial
+from pathlib import Path
+from shutil import copy2
+
+from anyio import to_thread
+
+from panpan.capabilities.snapshots.finding import FileFinder, paths_in
+from panpan.capabilities.snapshots.kept_files import (
+    MAX_IGNORED_BYTES,
+    MAX_IGNORED_FILES,
+    KeepLimits,
+    Looked,
+    bare_repositories,
+    environments,
+    look_at,
+    without_folders,
+)
+from panpan.capabilities.snapshots.kept_folders import KeptFolders
+from panpan.capabilities.snapshots.modes import Modes, modes_of
+from panpan.capabilities.snapshots.own_repository import OwnRepository, TooMuchError
+from panpan.capabilities.snapshots.paths import all_folders_above
+from panpan.capabilities.snapshots.snapshot import Snapshot, commit_of, message_of, snapshot_from
+from panpan.capabilities.snapshots.writing_folders import require_own_place
+from panpan.errors import PanpanError, SnapshotError, ToolError
+from panpan.system.files.atomic_write import remove_leavings
+
+_TRIES = 3
+"""How often a snapshot is begun anew where files change while they are read."""
+_MANY_FILES = 500
+"""From so many new files on they go into one pack, and not each into a file of its own."""
+_INDEX_AGE_S = 7 * 86_400
+"""An index only makes the next snapshot faster."""
+_FIRST_S = 600.0
+"""For adding the files of the first snapshot."""
+
+
+class TooLargeError(SnapshotError):
+    """The folder holds more than is kept; the next try would not change that."""
+
+
+class SnapshotStore:
+    """Takes snapshots of one folder.
+
+    Args:
+        repository: Where they are kept; its work tree is the folder.
+        session_id: Whose they are.
+        limits: How much is kept.
+        hidden: Folders that are not looked at, canonical, such as the panpan home.
+    """
+
+    def __init__(
+        self, repository: OwnRepository, session_id: str, limits: KeepLimits, hidden: Iterable[Path] = ()
+    ) -> None:
+        self.repository = repository
+        self.root = repository.work_tree
+        self._limits = limits
+        self._index = repository.folder / "indexes" / session_id
+        bounds = {"max_files": limits.max_files, "max_listing_bytes": limits.max_listing_bytes}
+        self._finder = FileFinder(repository, self._index, **bounds, hidden=hidden)
+        self._reference = f"refs/sessions/{session_id}"
+        self._bits: dict[str, int | None] = {}
+        """Permission bits of all files that are kept, None for links."""
+        self._folders = KeptFolders(self.root)
+        self._modes: Modes | None = None
+        self._recent: list[str] = []
+        """Files whose permission bits are to be looked at again."""
+        self._left_out: dict[str, str] = {}
+        self._closed: dict[str, str] = {}
+        """Why folders are not looked into any more."""
+        self._newest: Snapshot | None = None
+        self._is_whole = False
+        """Whether the newest snapshot holds all that the index does; not so where one failed half-way."""
+
+    async def take(self) -> Snapshot:
+        """Return the folder as it is now.
+
+        Raises:
+            TooLargeError: It holds too much.
+            SnapshotError: It could not be kept.
+        """
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                return await self._take()
+            except TooLargeError:
+                raise
+            except TooMuchError as error:
+                raise TooLargeError(f"{self.root} is too large: {error}") from error
+            except PanpanError as error:  # a file may have gone or changed while git read it
+                if not tries_left:
+                    raise SnapshotError(str(error)) from error
+            except OSError as error:
+                raise SnapshotError(f"{error.strerror}: {self.repository.folder}") from error
+        raise AssertionError("unreachable")
+
+    async def load(self, id_: str) -> Snapshot:
+        """Return an earlier snapshot.
+
+        Raises:
+            SnapshotError: It is not there, or is none.
+        """
+        try:
+            return snapshot_from(id_, await self.repository.run("cat-file", "commit", id_))
+        except (ToolError, ValueError, KeyError) as error:
+            raise SnapshotError(f"the snapshot {id_[:12]} of {self.root} cannot be read: {error}") from error
+
+    def remove_leavings(self) -> None:
+        """Remove what panpans that were killed have left in the folder while they wrote files; no snapshot has it."""
+        for folder in self._finder.leavings:
+            remove_leavings(self.root / folder)
+
+    async def _take(self) -> Snapshot:
+        require_own_place(self.root)
+        before, was_whole, self._is_whole = self._newest, self._is_whole, False
+        if not was_whole:
+            await self._begin()
+        changed, found = await self._look()
+        dropped = [path for path in (*found.gone, *found.left_out) if path in changed]
+        modes = await to_thread.run_sync(self._note, found)
+        tells_git = bool(dropped or found.bits or not was_whole)
+        if before is not None and not tells_git and self._is_still(before, modes):
+            self._is_whole = True
+            return before
+        if dropped or found.bits:
+            await self._update_index(dropped, found.bits)
+        tree = await self._tree() if tells_git or before is None else before.tree
+        if before is None or before.tree != tree or not self._is_still(before, modes):
+            message = message_of(modes, self._left_out, self._folders.empty)
+            id_ = await self._commit(tree, message, before.id if before else None)
+            before = Snapshot(id_, tree, modes, dict(self._left_out), self._folders.empty)
+        self._newest, self._is_whole = before, True
+        return before
+
+    async def _look(self) -> tuple[Set[str], Looked]:
+        """Return which paths git knows to have changed, and what the disk says of these and of new ones."""
+        at = await self._finder.find()
+        again = await to_thread.run_sync(look_at, self.root, self._recent, self._limits)
+        changed = {*at.changed, *(path for path, mode in again.bits.items() if self._bits.get(path, mode) != mode)}
+        found = await to_thread.run_sync(look_at, self.root, [*changed, *at.new], self._limits)
+        found.left_out |= at.left_out
+        await self._leave_out(found, at.new)
+        self._recent = [path for path in {*again.recent, *found.recent} if path in self._bits or path in found.bits]
+        seen = without_folders(at.folders, self._closed)
+        found.folders = {*seen, *all_folders_above((*found.gone, *found.left_out))}
+        return changed, found
+
+    def _note(self, found: Looked) -> Modes:
+        """Take note of what is kept by now, and return the permission bits of all files and folders."""
+        gone = [path for path in (*found.gone, *found.left_out) if path in self._bits]
+        self._folders.note([path for path in found.bits if path not in self._bits], gone)
+        self._folders.look(found.folders)
+        for path in gone:
+            del self._bits[path]
+        self._bits |= found.bits
+        gone += [path for path, mode in found.bits.items() if mode is None]
+        if self._modes is None:
+            self._modes = modes_of({**_of_files(found), **self._folders.bits})
+        else:
+            self._modes = self._modes.changed(_of_files(found), gone).with_folders(self._folders.bits)
+        return self._modes
+
+    def _is_still(self, snapshot: Snapshot, modes: Modes) -> bool:
+        """Return whether a snapshot says of the folder what is to be said beside its tree."""
+        now = (modes, self._left_out, self._folders.empty)
+        return (snapshot.modes, snapshot.left_out, snapshot.empty) == now
+
+    async def _begin(self) -> None:
+        """Make the repository, and go on from the newest index that there is."""
+        await to_thread.run_sync(self.repository.prepare)
+        await to_thread.run_sync(self._take_over_index)
+        known = paths_in(await self.repository.run("ls-files", "-z", index=self._index))
+        found = await to_thread.run_sync(look_at, self.root, known, self._limits)
+        self._bits, self._recent = found.bits, found.recent
+        self._folders = KeptFolders(self.root, found.bits)
+        await to_thread.run_sync(self._folders.look, ())
+        self._modes = modes_of({**_of_files(found), **self._folders.bits}) if found.bits else None
+
+    def _take_over_index(self) -> None:
+        folder = self._index.parent
+        folder.mkdir(mode=0o700, exist_ok=True)
+        self._finder.prepare()
+        for place in folder.iterdir():
+            if place.stat().st_mtime < time.time() - _INDEX_AGE_S:
+                place.unlink(missing_ok=True)
+        others = [place for place in folder.iterdir() if not place.suffix and place != self._index]
+        newest = max(others, key=lambda place: place.stat().st_mtime, default=None)
+        if newest is not None and not self._index.exists():
+            copy2(newest, self._index)  # with its time, by which git tells what changed in the second it was written
+
+    async def _leave_out(self, found: Looked, new: list[str]) -> None:
+        """Take from `found` what is too much, and remember what is left out."""
+        folders = dict.fromkeys(bare_repositories(self.root, new), "it is a repository without files")
+        made = [
+            folder for folder in environments(self.root, new) if not any(one.startswith(folder) for one in self._bits)
+        ]
+        folders |= dict.fromkeys(made, "it is an environment: the tools of packages take back what they did in it")
+        new_bytes = sum(found.sizes.get(path, 0) for path in new)
+        if len(new) > MAX_IGNORED_FILES or new_bytes > MAX_IGNORED_BYTES:
+            heavy = await self._finder.heavy_folders(found.sizes, new)
+            folders |= dict.fromkeys(heavy, "it is ignored by git, and large")
+        if folders:
+            self._closed |= folders
+            self._finder.close(folders)
+            kept = set(without_folders([*found.bits, *found.left_out], folders))
+            found.bits = {path: mode for path, mode in found.bits.items() if path in kept}
+            found.left_out = {path: why for path, why in found.left_out.items() if path in kept}
+            new[:] = [path for path in new if path in kept]
+        self._left_out = self._closed | found.left_out
+        if len(self._bits) + len(new) > self._limits.max_files:
+            raise TooLargeError(f"{self.root} holds more than {self._limits.max_files:,} files")
+        if sum(found.sizes.get(path, 0) for path in new) > self._limits.max_new_bytes:
+            raise TooLargeError(f"{self.root} holds more than {self._limits.max_new_bytes // 1_000_000:,} MB of files")
+
+    async def _update_index(self, dropped: Sequence[str], kept: Collection[str]) -> None:
+        self._index.with_name(f"{self._index.name}.lock").unlink(missing_ok=True)  # of a git that was killed
+        update = partial(self.repository.run, "update-index", "-z", index=self._index, timeout_s=_FIRST_S)
+        if dropped:
+            await update("--force-remove", "--stdin", stdin=_joined(dropped))
+        if kept:
+            settings = ["core.bigFileThreshold=0"] if len(kept) > _MANY_FILES else []
+            options = ("--add", "--remove", "--replace", "--stdin")
+            await update(*options, stdin=_joined(kept), settings=settings)
+
+    async def _tree(self) -> str:
+        return (await self.repository.run("write-tree", index=self._index)).decode().strip()
+
+    async def _commit(self, tree: str, message: bytes, parent: str | None) -> str:
+        """Keep a tree for good: what no reference leads to would be swept away some day."""
+        if parent is None:
+            found = await self.repository.run("rev-parse", "--verify", "--quiet", self._reference, accepted=(0, 1))
+            parent = found.decode().strip() or None
+        id_ = await to_thread.run_sync(self.repository.add_object, "commit", commit_of(tree, parent, message))
+        await to_thread.run_sync(self.repository.point, self._reference, id_)
+        return id_
+
+
+def _of_files(found: Looked) -> dict[str, int]:
+    return {path: mode for path, mode in found.bits.items() if mode is not None}
+
+
+def _joined(paths: Iterable[str]) -> bytes:
+    return b"".join(os.fsencode(path) + b"\0" for path in paths)

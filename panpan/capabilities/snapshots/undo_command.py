@@ -1,0 +1,105 @@
+"""`panpan undo`: takes back what the last turn of a session changed, or does it again.
+
+What would change is shown first, and asked about. A file that the user changed since is joined with what comes back, or
+stays as it is; nothing of his is overwritten.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import click
+
+from panpan.capabilities.snapshots.journal import SnapshotJournal
+from panpan.capabilities.snapshots.plan import RestorePlan
+from panpan.capabilities.snapshots.session_snapshots import Snapshots
+from panpan.capabilities.snapshots.undo_lines import diff_lines, done_line, nothing_to_do, plan_lines
+from panpan.capabilities.snapshots.workspace import SnapshotPlaces
+from panpan.cli_kit.failures import say
+from panpan.config.locations import Locations
+from panpan.config.settings import SnapshotSettings
+from panpan.errors import AnswerNeededError, SnapshotError
+from panpan.permissions.folder_gate import settings_of_folder
+from panpan.session.finding import find_session
+from panpan.session.fold import folded
+from panpan.session.log import SessionLog, read_records
+from panpan.session.store import newest_session
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@click.command("undo")
+@click.option("--redo", "is_redo", is_flag=True, help="Do again what was undone last.")
+@click.option("--session", "wanted", metavar="ID", help="Session whose turn it is; the newest one if not given.")
+@click.option("--yes", "says_yes", is_flag=True, help="Do not ask.")
+@click.option("--skip-changed", is_flag=True, help="With --yes: leave files that were changed since, and go on.")
+@click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder of the session.")
+@click.pass_context
+def command(
+    ctx: click.Context, is_redo: bool, wanted: str | None, says_yes: bool, skip_changed: bool, cwd: Path | None
+) -> int:
+    """Take back what the last turn changed, by whichever tool; shows it first, and asks.
+
+    What you changed since stays: it is joined with what comes back, or the file is left as it is.
+    """
+    workspace, loaded, locations = settings_of_folder(ctx, cwd)
+    roots = (workspace, *(folder.resolve() for folder in loaded.settings.additional_directories if folder.is_dir()))
+    with _snapshots(locations, loaded.settings.snapshots, roots, wanted) as snapshots:
+        return anyio.run(_undo, snapshots, is_redo, says_yes, skip_changed)
+
+
+async def _undo(snapshots: Snapshots, is_redo: bool, says_yes: bool, skip_changed: bool) -> int:
+    undo = snapshots.undo
+    plan = await (undo.plan_redo() if is_redo else undo.plan_undo())
+    for line in (*plan_lines(plan), "", *diff_lines(plan)):
+        click.echo(click.style(line, fg=_COLOURS.get(line[:1])))
+    if (reason := nothing_to_do(plan)) and not (plan.conflicts and skip_changed):
+        if not plan.conflicts:
+            await undo.restore(plan)
+        say(f"{reason}; --skip-changed lets the next one go on from there" if plan.conflicts else reason)
+        return 1 if plan.conflicts else 0
+    if plan.conflicts and says_yes and not skip_changed:
+        raise SnapshotError(
+            "nothing was changed, since some of these files have to stay as they are; --skip-changed leaves those"
+        )
+    if not says_yes and not _asked(plan):
+        say("nothing was changed")
+        return 1
+    await undo.restore(plan)
+    click.echo(done_line(plan))
+    return 0
+
+
+def _asked(plan: RestorePlan) -> bool:
+    """Ask whether to do it.
+
+    Raises:
+        AnswerNeededError: Nobody is there.
+    """
+    if not sys.stdin.isatty():
+        raise AnswerNeededError("nothing was changed: nobody is there to be asked; --yes does it unasked")
+    rest = " to the others" if plan.conflicts else ""
+    return click.confirm(f"Do it{rest}?", default=False)
+
+
+@contextmanager
+def _snapshots(
+    locations: Locations, settings: SnapshotSettings, roots: tuple[Path, ...], wanted: str | None
+) -> Iterator[Snapshots]:
+    """Open the log of a session, and give what brings its files back.
+
+    Raises:
+        SessionError: There is no such session, or another panpan has it open.
+    """
+    folder = locations.sessions_folder
+    path = find_session(locations.home, folder, wanted) if wanted else newest_session(folder)
+    log = SessionLog(path, session_id=path.stem, cwd=roots[0], must_exist=True)
+    try:
+        log.parent_uuid = folded(read_records(path)).last_uuid
+        places = SnapshotPlaces(locations.home, path.stem, lambda: roots)
+        yield Snapshots(settings, places, SnapshotJournal(path, log.append), say)
+        log.sync()
+    finally:
+        log.close()

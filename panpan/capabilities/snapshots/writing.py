@@ -1,0 +1,255 @@
+"""Bringing kept content back onto the disk.
+
+The rule: a file is only replaced or removed while it is what the plan took it for, to the byte; what is new goes in
+place whole, by a rename; no link is followed, and nothing outside the folder is touched. If one file fails, those
+before it are put back. A folder goes only where nothing is in it any more.
+"""
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from hashlib import blake2b, sha1
+from pathlib import Path
+
+from anyio import to_thread
+
+from panpan.capabilities.files.write_lock import locked
+from panpan.capabilities.snapshots.differences import Difference
+from panpan.capabilities.snapshots.own_repository import OwnRepository
+from panpan.capabilities.snapshots.snapshot import Entry
+from panpan.capabilities.snapshots.writing_folders import (
+    close_folders,
+    exchange_folders,
+    open_folders,
+    require_own_place,
+)
+from panpan.errors import SnapshotError, ToolError
+from panpan.system.files.atomic_write import DiskOperations, FileOperations, temporary_name, write_atomic
+from panpan.system.files.beneath import opened_folder, set_mode, status_of
+from panpan.system.files.folder_tree import walk
+from panpan.system.files.read_file import read_regular_file
+
+_CHUNK_BYTES = 32_000_000
+"""Of content that is in memory at once."""
+_SYNCED_EACH = 200
+"""Up to so many files, each is seen onto the disk; from there on all of them at the end."""
+
+
+async def write_changes(
+    repository: OwnRepository, changes: Sequence[Difference], operations: FileOperations | None = None
+) -> None:
+    """Make each changed file what it is in `after`, all of them or none.
+
+    Args:
+        repository: Has the content; its work tree is the folder.
+        changes: From what is there now to what shall be.
+        operations: How the disk is reached; a seam for tests.
+
+    Raises:
+        SnapshotError: A file could not be written, or is not what it was taken for; those before it were put back.
+    """
+    disk = operations or (DiskOperations() if len(changes) <= _SYNCED_EACH else _SyncedAtTheEnd())
+    files, folders = [one for one in changes if not one.is_folder], [one for one in changes if one.is_folder]
+    done: list[Difference] = []
+    try:
+        await _write(repository, files, folders, disk, done)
+        if len(changes) > _SYNCED_EACH:
+            await to_thread.run_sync(os.sync)
+    except (ToolError, OSError) as error:
+        try:
+            back = [_turned(one) for one in done], [_turned(one) for one in folders]
+            await _write(repository, *back, disk, [])
+        except (ToolError, OSError) as second:
+            raise SnapshotError(
+                f"{_why(error)}; some files are back and others are not ({_why(second)}); "
+                "nothing is lost: do it again when there is space and no other program writes there"
+            ) from error
+        raise SnapshotError(f"{_why(error)}; all files are as they were") from error
+
+
+async def _write(
+    repository: OwnRepository,
+    files: Sequence[Difference],
+    folders: Sequence[Difference],
+    disk: FileOperations,
+    done: list[Difference],
+) -> None:
+    root = repository.work_tree
+    require_own_place(root)
+    await to_thread.run_sync(open_folders, root, folders)
+    gone = [one for one in files if one.after is None]  # they make room for files where a folder was
+    await to_thread.run_sync(_put_all, root, gone[::-1], {}, disk, done)
+    in_use = await to_thread.run_sync(exchange_folders, root, folders)
+    await _write_files(repository, [one for one in files if one.after is not None], disk, done)
+    await to_thread.run_sync(close_folders, root, folders, in_use)
+
+
+async def _write_files(
+    repository: OwnRepository, changes: Sequence[Difference], disk: FileOperations, done: list[Difference]
+) -> None:
+    sizes = await _sizes(repository, [_oid(one.after) for one in changes])
+    start = 0
+    while start < len(changes):
+        end, waiting = start, 0
+        while end < len(changes) and (end == start or waiting <= _CHUNK_BYTES):
+            waiting += sizes.get(_oid(changes[end].after), 0)
+            end += 1
+        contents = await contents_of(repository, [_oid(one.after) for one in changes[start:end]])
+        await to_thread.run_sync(_put_all, repository.work_tree, changes[start:end], contents, disk, done)
+        start = end
+
+
+def _put_all(
+    root: Path,
+    changes: Sequence[Difference],
+    contents: Mapping[str, bytes],
+    disk: FileOperations,
+    done: list[Difference],
+) -> None:
+    for change in changes:
+        with locked(root / change.path):
+            _put(root / change.path, change, contents.get(_oid(change.after), b""), disk)
+        done.append(change)
+
+
+def _put(place: Path, change: Difference, data: bytes, disk: FileOperations) -> None:
+    """Make one file what it shall be."""
+    digest = _require_as_expected(place, change.before)
+    match change.before, change.after:
+        case _, None:
+            with opened_folder(place.parent) as folder:
+                os.unlink(place.name, dir_fd=folder)
+        case Entry(oid=now, mode=int()), Entry(oid=then, mode=int(mode)) if now == then:
+            set_mode(place, mode)
+        case Entry(mode=int(old_mode)), Entry(mode=int(mode)):
+            _replace_file(place, data, mode, old_mode, digest, disk)
+        case None, Entry(mode=int(mode)):
+            write_atomic(place, data, mode=mode, must_not_exist=True, operations=disk)
+        case _, Entry(mode=mode):
+            _exchange(place, data, mode, disk)
+
+
+def _replace_file(
+    place: Path, data: bytes, mode: int, old_mode: int, digest: bytes | None, disk: FileOperations
+) -> None:
+    """Write over a file, also where only its mode is in the way."""
+    is_locked = not old_mode & stat.S_IWUSR
+    if is_locked:
+        set_mode(place, old_mode | stat.S_IWUSR)
+    try:
+        write_atomic(place, data, mode=mode, expected_digest=digest, operations=disk)
+    except ToolError:
+        if is_locked:
+            with suppress(OSError):
+                set_mode(place, old_mode)
+        raise
+
+
+def _exchange(place: Path, data: bytes, mode: int | None, disk: FileOperations) -> None:
+    """Put a link, or a file where a link was, in place by a rename."""
+    new = temporary_name()
+    with opened_folder(place.parent, is_made=True) as folder:
+        try:
+            if mode is None:
+                os.symlink(data, new, dir_fd=folder)
+            else:
+                write_atomic(place.with_name(new), data, mode=mode, must_not_exist=True, operations=disk)
+            disk.replace(new, place.name, folder)
+        finally:
+            with suppress(OSError):
+                os.unlink(new, dir_fd=folder)
+
+
+def _require_as_expected(place: Path, expected: Entry | None) -> bytes | None:
+    """Refuse a file that is not what it was taken for; return the digest of its content, as the writer wants it.
+
+    Raises:
+        ToolError: It is something else.
+    """
+    try:
+        status = status_of(place)
+    except FileNotFoundError:
+        status = None
+    data: bytes | None = None
+    if status is not None and stat.S_ISLNK(status.st_mode):
+        with opened_folder(place.parent) as folder:
+            data = os.fsencode(os.readlink(place.name, dir_fd=folder))
+    elif status is not None and stat.S_ISREG(status.st_mode):
+        data = read_regular_file(place, max_bytes=status.st_size)
+    elif status is not None and stat.S_ISDIR(status.st_mode) and expected is None:
+        _remove_empty_below(place)
+    elif status is not None:
+        raise ToolError(f"{place} is no file any more")
+    found = None if data is None or status is None else (_git_id(data), stat.S_ISLNK(status.st_mode))
+    if found != (None if expected is None else (expected.oid, expected.mode is None)):
+        raise ToolError(f"{place} was changed a moment ago")
+    return None if data is None else blake2b(data, digest_size=16).digest()
+
+
+def _remove_empty_below(folder: Path) -> None:
+    """Remove a folder that holds nothing but empty folders, none of which is git's.
+
+    Raises:
+        ToolError: It holds something; nothing of it was removed then.
+    """
+    below = list(walk(folder))
+    if any(files for _, _, files in below):
+        raise ToolError(f"{folder} is a folder with files by now")
+    if any(name.lower() == ".git" for _, folders, _ in below for name in folders):
+        raise ToolError(f"{folder} holds a git repository by now")
+    for here in (Path(here) for here, _, _ in reversed(below)):
+        try:
+            with opened_folder(here.parent) as above:
+                os.rmdir(here.name, dir_fd=above)
+        except OSError as error:
+            raise ToolError(f"{here} is in the way: {error.strerror}") from error
+
+
+class _SyncedAtTheEnd(DiskOperations):
+    """The disk, for so many files that each cannot be waited for; whoever uses it syncs all at the end."""
+
+    def fsync(self, fd: int) -> None:
+        pass
+
+
+def _turned(change: Difference) -> Difference:
+    return Difference(change.path, change.after, change.before)
+
+
+async def _sizes(repository: OwnRepository, oids: Sequence[str]) -> Mapping[str, int]:
+    printed = await repository.run("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=_lines(oids))
+    return {oid: int(size) for oid, _, size in (line.partition(" ") for line in printed.decode().splitlines())}
+
+
+async def contents_of(repository: OwnRepository, oids: Sequence[str]) -> Mapping[str, bytes]:
+    """Return the content of objects, by id.
+
+    Raises:
+        ToolError: One is not there.
+    """
+    printed = await repository.run("cat-file", "--batch", stdin=_lines(oids), max_bytes=2**40)
+    contents: dict[str, bytes] = {}
+    place = 0
+    while place < len(printed):
+        end = printed.index(b"\n", place)
+        oid, _, size = printed[place:end].decode("ascii").split(" ")
+        contents[oid] = printed[end + 1 : end + 1 + int(size)]
+        place = end + 1 + int(size) + 1
+    return contents
+
+
+def _lines(oids: Sequence[str]) -> bytes:
+    return "".join(f"{oid}\n" for oid in dict.fromkeys(oids)).encode("ascii")
+
+
+def _oid(entry: Entry | None) -> str:
+    return "" if entry is None else entry.oid
+
+
+def _git_id(data: bytes) -> str:
+    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def _why(error: ToolError | OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)

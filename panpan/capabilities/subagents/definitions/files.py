@@ -1,0 +1,177 @@
+"""Reads the files of one folder, within bounds.
+
+The rule: of a project nothing is read that lies outside it, or that may hold secrets, wherever a link leads: what is
+read becomes a prompt.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from panpan.capabilities.subagents.definitions.front_matter import Entry, FrontMatterError, read_front_matter
+from panpan.capabilities.subagents.definitions.gemini import from_gemini
+from panpan.capabilities.subagents.definitions.opencode import from_opencode
+from panpan.capabilities.subagents.definitions.places import Format, Place
+from panpan.capabilities.subagents.definitions.problem import Problem
+from panpan.capabilities.subagents.definitions.read_definition import definition_from
+from panpan.capabilities.subagents.definitions.written import TO_FILL_IN
+from panpan.errors import ToolError
+from panpan.system.files.canonical import canonical_path, is_below
+from panpan.system.files.protected import protections
+from panpan.system.files.read_file import read_regular_file
+from panpan.types.agent import AgentDefinition
+from panpan.types.dataclass import dataclass
+
+MAX_FILE_BYTES = 256_000
+MAX_FILES = 200
+"""In one folder, with the folders in it."""
+MAX_DEPTH = 3
+"""Folders in folders."""
+_MAX_ENTRIES = 5_000
+NOT_FILLED_IN = "its description is still that of a new file, so the model is not offered it until you fill it in"
+
+_TRANSLATIONS = {"opencode": from_opencode, "gemini": from_gemini}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """One file, and what came of it."""
+
+    path: Path
+    data: bytes
+    definition: AgentDefinition | None
+    """None: it defines none."""
+    problems: tuple[Problem, ...]
+
+
+def read_place(place: Place) -> Iterator[ReadFile]:
+    """Yield the files of a folder that define something, or should."""
+    is_in_place = place.within is None or _is_canonical(place.folder)
+    for number, (path, is_link) in enumerate(_markdown_in(place.folder, 0 if place.holds_other_files else MAX_DEPTH)):
+        if number == MAX_FILES:
+            text = f"there are more than {MAX_FILES} files; the others are not read"
+            yield ReadFile(place.folder, b"", None, (Problem(text, source=str(place.folder)),))
+            return
+        read = read_file(path, place, may_lead_elsewhere=is_link or not is_in_place)
+        if read.definition is not None or read.problems:
+            yield read
+
+
+def read_file(path: Path, place: Place, *, may_lead_elsewhere: bool = True) -> ReadFile:
+    """Read one file.
+
+    Args:
+        path: The file.
+        place: Where it lies.
+        may_lead_elsewhere: Whether it, or a folder above it, may be a link.
+    """
+    source = str(path)
+    try:
+        if may_lead_elsewhere:
+            data = read_regular_file(_judged(path, place.within), max_bytes=MAX_FILE_BYTES)
+        else:
+            data = read_regular_file(path, max_bytes=MAX_FILE_BYTES)
+        text = data.decode()
+    except ToolError as error:
+        reason = str(error)
+        text = f"it {reason.removeprefix(source).lstrip()}" if reason.startswith(source) else reason
+        return ReadFile(path, b"", None, (Problem(text, source=source),))
+    except UnicodeDecodeError:
+        return ReadFile(path, b"", None, (Problem("it is no text in UTF-8", source=source),))
+    return ReadFile(path, data, *read_text(text, source, place, path.stem))
+
+
+def read_text(text: str, source: str, place: Place, stem: str) -> tuple[AgentDefinition | None, tuple[Problem, ...]]:
+    """Return the definition in the text of a file, None where it has none or cannot be used, and what is wrong with it.
+
+    Args:
+        text: The whole file.
+        source: Where it comes from.
+        place: Where it lies.
+        stem: The file's name without its ending.
+    """
+    try:
+        parts = read_front_matter(text)
+    except FrontMatterError as error:
+        return None, () if place.holds_other_files else (Problem(str(error), error.line, source=source),)
+    if parts is None:
+        return None, _without_head(place, source, stem)
+    if place.holds_other_files and not {"name", "description"} <= parts.head.keys():
+        return None, ()
+    head = _in_our_keys(parts.head, place.format, stem)
+    if head is None:
+        return None, ()
+    definition, problems = definition_from(head, parts.body, source)
+    if definition is not None and definition.description == TO_FILL_IN:
+        problems.append(Problem(NOT_FILLED_IN, head["description"].line, is_error=False))
+        definition = None
+    problems += [
+        Problem(f"{key} stands there twice; this one counts", line, is_error=False)
+        for key, line in parts.repeated.items()
+        if key in head
+    ]
+    return definition, tuple(Problem(one.text, one.line or 1, one.is_error, source) for one in problems)
+
+
+def head_of(file: ReadFile, place: Place) -> Mapping[str, Entry]:
+    """Return the head of a file by panpan's keys; nothing where it has none that can be read.
+
+    Args:
+        file: The file.
+        place: Where it lies.
+    """
+    with suppress(FrontMatterError, UnicodeDecodeError):
+        if (parts := read_front_matter(file.data.decode())) is not None:
+            return _in_our_keys(parts.head, place.format, file.path.stem) or {}
+    return {}
+
+
+def _in_our_keys(head: Mapping[str, Entry], format_: Format, stem: str) -> Mapping[str, Entry] | None:
+    return _TRANSLATIONS[format_](head, stem) if format_ in _TRANSLATIONS else head
+
+
+def _without_head(place: Place, source: str, stem: str) -> tuple[Problem, ...]:
+    if place.holds_other_files or stem.casefold() == "readme":
+        return ()
+    text = "it has no head: a line of ---, then name and description, then a line of ---"
+    return (Problem(text, 1, is_error=place.is_for_panpan, source=source),)
+
+
+def _is_canonical(folder: Path) -> bool:
+    try:
+        return canonical_path(folder) == folder
+    except ToolError:
+        return False
+
+
+def _judged(path: Path, root: Path | None) -> Path:
+    """Return where a file really is; refuse links to what is not the project's to tell."""
+    canonical = canonical_path(path)
+    if root is None:
+        return canonical
+    if not is_below(canonical, root):
+        raise ToolError(f"it is a link that leads out of the project {root}, and is not read")
+    if canonical != path and any(group.is_never_workspace for group, _ in protections(canonical)):
+        raise ToolError("it is a link to what may hold secrets, and is not read")
+    return canonical
+
+
+def _markdown_in(folder: Path, depth: int) -> Iterator[tuple[Path, bool]]:
+    """Yield the Markdown files of a folder by name, each with whether it is a link, then those of its folders."""
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted((entry for entry, _ in zip(entries, range(_MAX_ENTRIES), strict=False)), key=_name)
+    except OSError:
+        return
+    for entry in found:
+        if entry.name.endswith(".md") and not entry.name.startswith(".") and not entry.is_dir():
+            yield folder / entry.name, entry.is_symlink()
+    if depth:
+        for entry in found:
+            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+                yield from _markdown_in(folder / entry.name, depth - 1)
+
+
+def _name(entry: os.DirEntry[str]) -> str:
+    return entry.name

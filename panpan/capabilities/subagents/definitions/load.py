@@ -1,0 +1,214 @@
+"""All definitions of a session, by name: which files count, and which of several of one name.
+
+The command line is stronger than the project, the project than the user, the user than what is shipped. The rule: what
+a project that nobody trusts defines never takes the place of anything else, and which model is asked, and that more may
+be spent, is never said by a file of a project that the user did not trust, byte for byte. A definition never gives
+rights: an agent has those that both it and whoever starts it have.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from panpan.capabilities.subagents.definitions.files import ReadFile, read_place
+from panpan.capabilities.subagents.definitions.given import given_definitions
+from panpan.capabilities.subagents.definitions.places import Place, places_of_project, places_of_user
+from panpan.capabilities.subagents.definitions.problem import Problem
+from panpan.capabilities.subagents.definitions.shipped import shipped_definitions
+from panpan.config.trust import ProjectTrust
+from panpan.types.agent import AgentDefinition
+from panpan.types.dataclass import dataclass
+from panpan.types.names import known_name
+
+MAX_WARNINGS = 10
+MAX_ROUNDS_OF_PROJECT = 100
+"""Of an agent that a project defines, unless the user trusts the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A definition, and how far it is believed."""
+
+    definition: AgentDefinition
+    is_bound: bool = False
+    """Whether its model counts only where it is to be had from the provider of whoever starts it."""
+
+
+@dataclass(slots=True)
+class _Loaded:
+    found: dict[str, Found] = field(default_factory=dict)
+    hidden: list[Found] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    held_back: list[str] = field(default_factory=list)
+    """Names of those that would count if the user trusted the project."""
+
+    def add(self, found: Found) -> None:
+        name = found.definition.name
+        if name in self.found:
+            self.hidden.append(found)
+        else:
+            self.found[name] = found
+
+
+class AgentDefinitions:
+    """The kinds of subagents that there are. Files are read when somebody first asks, and never again.
+
+    Args:
+        load: Reads them.
+    """
+
+    def __init__(self, load: Callable[[], _Loaded] = _Loaded) -> None:
+        self._load = load
+
+    @classmethod
+    def of(cls, *definitions: AgentDefinition) -> "AgentDefinitions":
+        """Return these and no others."""
+        return cls(lambda: _Loaded({one.name: Found(one) for one in definitions}))
+
+    @property
+    def all(self) -> Sequence[AgentDefinition]:
+        """All of them, by name."""
+        return [found.definition for _, found in sorted(self._loaded.found.items())]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Their names, sorted."""
+        return sorted(self._loaded.found)
+
+    def get(self, name: str) -> AgentDefinition | None:
+        """Return the one of this name; case makes no difference where only one is called so."""
+        found = self._loaded.found.get(known_name(name, self._loaded.found))
+        return None if found is None else found.definition
+
+    def is_bound(self, name: str) -> bool:
+        """Return whether its model counts only where it is to be had from the provider of whoever starts it.
+
+        So it is with what a project says, and what was written for another agent: neither is to send the user's code
+        to another provider than the one that he works with.
+        """
+        found = self._loaded.found.get(name)
+        return found is not None and found.is_bound
+
+    @property
+    def hidden(self) -> Sequence[AgentDefinition]:
+        """Those whose name a stronger one has."""
+        return [found.definition for found in self._loaded.hidden]
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """All that is wrong with files, or of no effect in them."""
+        return self._loaded.problems
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What the user should know, one sentence each: which files are not used, with the first reason."""
+        first: dict[str, Problem] = {}
+        for problem in self.problems:
+            if problem.is_error:
+                first.setdefault(problem.source, problem)
+        warnings = [f"no agent is made of {problem}" for problem in list(first.values())[:MAX_WARNINGS]]
+        if (more := len(first) - MAX_WARNINGS) > 0:
+            warnings.append(f"… nor of {more:,} more files; `panpan agents check` shows all")
+        if names := ", ".join(self._loaded.held_back[:MAX_WARNINGS]):
+            how = "do not count until you trust it: `panpan agents list` shows them, `panpan trust add` trusts it"
+            warnings.append(f"this project's own definitions of {names} {how}")
+        return warnings
+
+    @cached_property
+    def _loaded(self) -> _Loaded:
+        return self._load()
+
+
+def load_definitions(
+    project_root: Path,
+    cwd: Path,
+    home: Path,
+    user_home: Path,
+    given: Mapping[str, Any] | None = None,
+    *,
+    trust: ProjectTrust,
+) -> AgentDefinitions:
+    """Return the definitions of a session; no file is read before somebody asks for one.
+
+    Args:
+        project_root: Canonical.
+        cwd: The folder of the work, canonical.
+        home: The panpan home, canonical.
+        user_home: The user's home.
+        given: What `--agents` says: keys of a definition and `prompt`, by name.
+        trust: Whether the user trusts the project, and the bytes that he trusts.
+
+    Raises:
+        ConfigError: One of `given` cannot be used.
+    """
+    first = [Found(definition) for definition in given_definitions(given or {})]
+    users = places_of_user(home, user_home)
+    projects = places_of_project(project_root, cwd, users=users)
+
+    def load() -> _Loaded:
+        loaded = _Loaded()
+        for one in first:
+            loaded.add(one)
+        if trust.is_trusted:
+            _add_places(loaded, projects, trust)
+        _add_places(loaded, users, trust)
+        for definition in shipped_definitions():
+            loaded.add(Found(definition))
+        if not trust.is_trusted:
+            _add_untrusted(loaded, projects, trust)
+        return loaded
+
+    return AgentDefinitions(load)
+
+
+def _add_untrusted(loaded: _Loaded, places: Sequence[Place], trust: ProjectTrust) -> None:
+    """Add what takes nobody's place, and note what would."""
+    stronger, hidden = dict(loaded.found), len(loaded.hidden)
+    _add_places(loaded, places, trust)
+    for found in loaded.hidden[hidden:]:
+        name = found.definition.name
+        if name in stronger and name not in loaded.held_back:
+            other = stronger[name].definition
+            if found.definition != replace(other, source=found.definition.source):
+                loaded.held_back.append(name)
+
+
+def _add_places(loaded: _Loaded, places: Sequence[Place], trust: ProjectTrust) -> None:
+    for place in places:
+        sources: dict[str, str] = {}
+        for file in read_place(place):
+            loaded.problems += file.problems
+            if file.definition is None:
+                continue
+            name = file.definition.name
+            if name in sources:
+                text = f"{sources[name]} defines {name}, too, and that one counts"
+                loaded.problems.append(Problem(text, is_error=False, source=str(file.path)))
+            sources.setdefault(name, str(file.path))
+            loaded.add(_believed(file, file.definition, place, trust, loaded.problems))
+
+
+def _believed(
+    file: ReadFile, definition: AgentDefinition, place: Place, trust: ProjectTrust, problems: list[Problem]
+) -> Found:
+    """Return the definition as far as it is believed."""
+    if place.within is None:
+        return Found(definition, is_bound=not place.is_for_panpan)
+    if trust.believed.get(str(file.path.relative_to(place.within))) == file.data:
+        return Found(definition, is_bound=True)
+    why = (
+        "only a file in .panpan/agents at the top may say it"
+        if trust.is_trusted
+        else "you have not trusted the project"
+    )
+    if definition.model != "inherit":
+        text = f"its model {definition.model} does not count: {why}"
+        problems.append(Problem(text, is_error=False, source=definition.source))
+        definition = replace(definition, model="inherit")
+    if (definition.max_turns or 0) > MAX_ROUNDS_OF_PROJECT:
+        text = f"of its {definition.max_turns:,} rounds {MAX_ROUNDS_OF_PROJECT} count: {why}"
+        problems.append(Problem(text, is_error=False, source=definition.source))
+        definition = replace(definition, max_turns=MAX_ROUNDS_OF_PROJECT)
+    return Found(definition, is_bound=True)

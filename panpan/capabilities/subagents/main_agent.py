@@ -1,0 +1,91 @@
+"""A definition as that of the main conversation, `--agent`: what it says becomes settings, and a part of the prompt.
+
+The rule: it only takes away. Tools are fewer, the permission mode is stricter or the same, and the model is another one
+only where the user named none; what the session begins with is kept in its log like that of any session.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from panpan.capabilities.subagents.child_tools import gets
+from panpan.capabilities.subagents.definitions.load import AgentDefinitions, load_definitions
+from panpan.config.project_limits import STRICTNESS
+from panpan.core.enabled_tools import enabled_tools
+from panpan.errors import ConfigError, PanpanError
+from panpan.session.setup import Setup
+from panpan.system.files.home import user_home
+from panpan.tool_registry import all_tools
+from panpan.types.agent import AgentDefinition
+from panpan.types.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class MainAgent:
+    """What a definition makes of a session."""
+
+    prompt: str
+    """Stands behind the system prompt."""
+    overrides: Mapping[str, object]
+    """Settings by dotted key, for those of the command line."""
+
+
+def main_agent(name: str, setup: Setup, given: Mapping[str, Any] | None, *, warn: Callable[[str], None]) -> MainAgent:
+    """Return what a definition makes of a session.
+
+    Args:
+        name: Of the definition.
+        setup: The session's without it.
+        given: Definitions of the command line, by name.
+        warn: Told where the model that it names is not asked.
+
+    Raises:
+        ConfigError: There is none of that name, it leaves no tool, or one of `given` cannot be used.
+    """
+    locations = setup.locations
+    definitions = load_definitions(
+        locations.project_root, setup.cwd, locations.home, user_home(), given, trust=setup.loaded.trust
+    )
+    definition = definitions.get(name)
+    if definition is None:
+        names = ", ".join(definitions.names)
+        raise ConfigError(f"there is no agent {name!r}; there are {names} (`panpan agents list` tells where from)")
+    overrides: dict[str, object] = {}
+    if off := _tools_off(definition, setup):
+        overrides["tools.enabled"] = {**setup.settings.tools.enabled, **dict.fromkeys(off, False)}
+    mode, present = definition.permission_mode, setup.settings.permission.mode
+    if mode is not None and STRICTNESS[mode] > STRICTNESS[present]:
+        overrides["permission.mode"] = mode
+    names_other = definition.model != "inherit" and setup.loaded.origins["model"].kind != "flag"
+    if names_other and _has_model(definition, setup, definitions, warn):
+        overrides["model"] = definition.model
+    overrides |= {name: value for name, value in definition.sampling.given.items() if setup.overrides.get(name) is None}
+    return MainAgent(definition.prompt, overrides)
+
+
+def _tools_off(definition: AgentDefinition, setup: Setup) -> list[str]:
+    """Return the names of the tools that it takes away, of those that are on.
+
+    Raises:
+        ConfigError: It leaves none.
+    """
+    enabled = [tool.name for tool in enabled_tools(all_tools(), setup.settings.tools.enabled)]
+    off = [tool for tool in enabled if not gets(definition, tool)]
+    if len(off) == len(enabled):
+        raise ConfigError(f"the agent {definition.name} has no tool that there is; see `panpan agents check`")
+    return off
+
+
+def _has_model(
+    definition: AgentDefinition, setup: Setup, definitions: AgentDefinitions, warn: Callable[[str], None]
+) -> bool:
+    """Return whether its model is asked; one that is not to be had, or at a place that it may not choose, is not."""
+    why = ""
+    try:
+        there, here = setup.with_model(definition.model).model, setup.model
+        if definitions.is_bound(definition.name) and (there.provider, there.base_url) != (here.provider, here.base_url):
+            why = f"it is at {there.provider}, and only a model at {here.provider} may be"
+    except PanpanError as error:
+        why = str(error)
+    if why:
+        warn(f"the model {definition.model} of the agent {definition.name} is not used but {setup.model.model}: {why}")
+    return not why

@@ -1,0 +1,87 @@
+"""What a subagent is told beside its task: where it is, and whether anything may be changed."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from panpan.capabilities.plan_mode.plan_mode import OFF, ON
+from panpan.capabilities.project_context.collect import SESSION_START
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Addition, Hook, Round
+from panpan.types.messages import SystemReminder
+from panpan.types.permission import PermissionMode
+
+WORKTREE = "worktree"
+"""Cause of the reminder where a subagent works in a copy."""
+
+_MADE_ANEW = (
+    "Your worktree has been made anew with the user's present files, since the one of before is gone: what you had "
+    "changed there was merged into the project, was thrown away, or was nothing. Read files again before you rely on "
+    "them."
+)
+_PLAN_ON = (
+    "Plan mode is on: nothing may be changed, by whatever tool or way; calls that change something are refused. Look "
+    "around, and say in your report what is to be done."
+)
+_PLAN_OFF = "Plan mode is off: things may be changed again, as far as your task asks for it."
+
+
+class GivenContext(Hook):
+    """Begins a subagent's conversation with what its parent knows of the project, which is not collected anew.
+
+    Args:
+        context: Returns the parent's project context; None where it has none.
+        worktree: The copy that the subagent works in; None: it works where its parent does.
+        is_made_anew: Whether the copy was made for this turn, so that nothing of an earlier turn is in it.
+    """
+
+    def __init__(
+        self, context: Callable[[], SystemReminder | None], worktree: Path | None = None, *, is_made_anew: bool = False
+    ) -> None:
+        self._context = context
+        self._worktree = worktree
+        self._is_made_anew = is_made_anew
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        told = {message.cause for message in conversation.messages if isinstance(message, SystemReminder)}
+        added: list[SystemReminder] = []
+        if SESSION_START not in told and (context := self._context()) is not None:
+            added.append(SystemReminder(text=context.text, cause=SESSION_START))
+        if self._worktree is not None and WORKTREE not in told:
+            text = (
+                f"You work in {self._worktree}, a copy of the project that is yours alone: a git worktree with the "
+                "user's present files, without those that git ignores. Change files there and nowhere else; what you "
+                "change is put to him afterwards."
+            )
+            added.append(SystemReminder(text=text, cause=WORKTREE))
+        elif self._worktree is not None and self._is_made_anew:
+            added.append(SystemReminder(text=_MADE_ANEW, cause=WORKTREE))
+        return added
+
+
+class PlanNotice(Hook):
+    """Tells a subagent where plan mode holds for it, and where it ends.
+
+    Args:
+        mode: Returns the mode that holds for it at the moment.
+    """
+
+    def __init__(self, mode: Callable[[], PermissionMode]) -> None:
+        self._mode = mode
+        self._was_told: bool | None = None
+
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        if self._was_told is None:
+            causes = [one.cause for one in round_.conversation.messages if isinstance(one, SystemReminder)]
+            self._was_told = next((cause for cause in reversed(causes) if cause in (ON, OFF)), OFF) == ON
+        is_on = self._mode() == "plan"
+        if is_on == self._was_told:
+            return ()
+        self._was_told = is_on
+        return (SystemReminder(text=_PLAN_ON if is_on else _PLAN_OFF, cause=ON if is_on else OFF),)
+
+
+def project_context(conversation: Conversation | None) -> SystemReminder | None:
+    """Return what a conversation was told of the project at its start."""
+    messages = conversation.messages if conversation is not None else ()
+    reminders = (message for message in messages if isinstance(message, SystemReminder))
+    return next((reminder for reminder in reminders if reminder.cause == SESSION_START), None)

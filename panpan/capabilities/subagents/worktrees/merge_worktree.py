@@ -1,0 +1,119 @@
+"""MergeWorktree: what becomes of the changes that a subagent made in a worktree.
+
+The rule: merging is a write of the files that it changes, decided about like any other, and shown before; throwing
+changes away is asked about always.
+"""
+
+from collections.abc import AsyncGenerator, Callable
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.capabilities.subagents.worktrees.agents_worktrees import AgentWorktrees, WorktreeMerge
+from panpan.core.effects import Effects
+from panpan.core.tool import Tool, ToolContext
+from panpan.errors import PanpanError, ToolError
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.display import DiffDisplay, FileDiff, SummaryDisplay
+from panpan.types.tool import Output, ToolYield
+
+_MAX_LISTED = 200
+
+
+class MergeWorktreeInput(BaseModel):
+    """What the model may ask of MergeWorktree."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    agent_id: str = Field(pattern=r"^[0-9a-f]{8}$")
+    action: Literal["diff", "merge", "discard"]
+
+
+class MergeWorktreeTool(Tool[MergeWorktreeInput]):
+    """Show, merge or discard a worktree.
+
+    Args:
+        worktrees: Returns who keeps them, when the tool is first used; None where there can be none.
+    """
+
+    name = "MergeWorktree"
+    input_model = MergeWorktreeInput
+    timeout_s: ClassVar[float | None] = 600.0
+    is_for_subagents: ClassVar[bool] = False
+
+    def __init__(self, worktrees: Callable[[], AgentWorktrees] | None = None) -> None:
+        self._worktrees = worktrees
+        self._shown: dict[str, str] = {}
+        """Ids of the merges that the user was shown, by call."""
+
+    def runs_beside_others(self, args: MergeWorktreeInput) -> bool:
+        return args.action == "diff"
+
+    def title(self, args: MergeWorktreeInput) -> str:
+        return f"{args.action} {args.agent_id}"
+
+    async def effects(self, args: MergeWorktreeInput, ctx: ToolContext) -> Effects:
+        if args.action == "discard":  # it lies below the panpan home, where nothing is written without a person's yes
+            return Effects(deletes=(str(self._required().folder_of(args.agent_id)),))
+        places = [str(place) for place in self._required().changed_places(args.agent_id)]
+        return Effects(reads=places) if args.action == "diff" else Effects(writes=places, is_complete=bool(places))
+
+    async def preview(self, args: MergeWorktreeInput, ctx: ToolContext) -> DiffDisplay | None:
+        if args.action != "merge":
+            return None
+        try:
+            plan = await self._required().plan_merge(args.agent_id)
+        except ToolError:
+            raise
+        except PanpanError as error:
+            raise ToolError(str(error)) from error
+        self._shown[ctx.tool_use_id] = plan.id
+        return DiffDisplay(files=tuple(plan.diffs)) if plan.diffs else None
+
+    async def run(self, args: MergeWorktreeInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        worktrees = self._required()
+        match args.action:
+            case "diff":
+                diff = await worktrees.diff(args.agent_id)
+                lines = diff.count("\n")
+                yield Output(diff or "nothing was changed there", SummaryDisplay(text=f"{lines:,} lines of difference"))
+            case "merge":
+                merge = await worktrees.merge(args.agent_id, only=self._shown.pop(ctx.tool_use_id, None))
+                yield _told(merge, args.agent_id)
+            case "discard":
+                await worktrees.discard(args.agent_id)
+                yield Output("The worktree is removed with all that was changed in it.")
+
+    def _required(self) -> AgentWorktrees:
+        if self._worktrees is None:
+            raise ToolError("there are no worktrees here")
+        return self._worktrees()
+
+
+def _told(merge: WorktreeMerge, agent_id: str) -> Output:
+    """Return what a merge did, in words."""
+    lines = [f"{len(merge.diffs)} file{'' if len(merge.diffs) == 1 else 's'} of the project changed."]
+    lines += [f"  {_file(one, merge)}" for one in merge.diffs[:_MAX_LISTED]]
+    if len(merge.diffs) > _MAX_LISTED:
+        lines.append(f"  … and {len(merge.diffs) - _MAX_LISTED:,} more")
+    if merge.conflicts:
+        lines.append("Not merged, since the project has something else there by now:")
+        lines += [f"  {clean_line(path)}: {why}" for path, why in merge.conflicts.items()]
+    if merge.left:
+        lines.append("Not merged:")
+        lines += [f"  {clean_line(path)}: {why}" for path, why in merge.left.items()]
+    if merge.is_whole:
+        lines.append("All of it is in the project now, and the worktree is removed.")
+    else:
+        lines.append(
+            f"The worktree stays: settle what was not merged by hand (action diff shows the subagent's version), then "
+            f"call MergeWorktree with discard for {agent_id}."
+        )
+    display = DiffDisplay(files=tuple(merge.diffs)) if merge.diffs else SummaryDisplay(text=lines[0])
+    return Output("\n".join(lines), display, is_error=bool(merge.conflicts) and not merge.diffs)
+
+
+def _file(one: FileDiff, merge: WorktreeMerge) -> str:
+    kind = "new" if one.is_new else "deleted" if one.is_deleted else "changed"
+    joined = ", joined with what was changed in the project" if one.path in merge.merged else ""
+    return f"{clean_line(one.path)} ({kind}, +{one.added} -{one.removed}){joined}"

@@ -1,0 +1,147 @@
+"""What is known of one worktree, and kept beside it, so that it is found again after a crash."""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, field, replace
+from pathlib import Path
+from typing import Any
+
+from panpan.errors import PanpanError
+from panpan.system.files.atomic_write import write_atomic
+from panpan.system.files.private import make_private_folder
+from panpan.system.files.read_file import read_regular_file
+from panpan.types.dataclass import dataclass
+
+_ID = re.compile(r"[0-9a-f]{8}")
+_MAX_RECORD_BYTES = 50_000_000
+_MAX_TOLD = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Worktree:
+    """A copy of the project for one subagent."""
+
+    agent_id: str
+    top: Path
+    """The folder with its files."""
+    inside: str
+    """Path from the top to the project's folder; empty where they are the same."""
+    project_top: Path
+    """Top of the user's work tree."""
+    base_commit: str
+    """The commit that the copy says it is at."""
+    base: str = ""
+    """Id of the snapshot of how it began; empty: it was never finished."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Why something of the project is not in it, by path; a folder ends with a slash."""
+    changed: Sequence[str] = field(default_factory=tuple)
+    """Paths that were changed when it was last looked at."""
+
+    @property
+    def path(self) -> Path:
+        """Where the subagent works: what is the project's folder in the copy."""
+        return self.top / self.inside
+
+    @property
+    def note(self) -> str:
+        """What of the project is not in it, in one sentence; empty where nothing is to be said."""
+        told = [f"{path} ({why})" for path, why in list(self.left_out.items())[:_MAX_TOLD]]
+        more = f" and {len(self.left_out) - _MAX_TOLD:,} more" if len(self.left_out) > _MAX_TOLD else ""
+        return f"Of the project these are not in the worktree: {', '.join(told)}{more}." if told else ""
+
+    @property
+    def reference(self) -> str:
+        """What leads to the snapshot of how it began."""
+        return f"refs/agents/{self.agent_id}"
+
+
+class WorktreeRecords:
+    """The records of the worktrees of one project.
+
+    Args:
+        folder: Where they lie, beside the worktrees.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def place(self, agent_id: str, suffix: str) -> Path:
+        """Return a file beside the worktree of a subagent, or with an empty suffix the worktree.
+
+        Raises:
+            ValueError: No subagent has such an id.
+        """
+        if not _ID.fullmatch(agent_id):
+            raise ValueError(f"{agent_id!r} is no id of a subagent")
+        return self.folder / f"panpan-{agent_id}{suffix}"
+
+    def write(self, worktree: Worktree) -> None:
+        """Keep what is known of a worktree.
+
+        Raises:
+            PanpanError: It cannot be written.
+        """
+        make_private_folder(self.folder)
+        data = asdict(worktree) | {"top": str(worktree.top), "project_top": str(worktree.project_top)}
+        # Names of files may hold bytes that are no text.
+        text = json.dumps(data, ensure_ascii=True)
+        write_atomic(self.place(worktree.agent_id, ".json"), text.encode("ascii"), mode=0o600, follow_symlinks=True)
+
+    def read(self, agent_id: str) -> Worktree | None:
+        """Return what is known of a worktree; None where there is none."""
+        if not _ID.fullmatch(agent_id):
+            return None
+        with suppress(PanpanError, ValueError, KeyError, TypeError):
+            content = read_regular_file(
+                self.place(agent_id, ".json"), max_bytes=_MAX_RECORD_BYTES, follow_symlinks=True
+            )
+            return _worktree_from(json.loads(content), agent_id, self.place(agent_id, ""))
+        return None
+
+    def all(self) -> Iterator[Worktree]:
+        """Yield what is known of each worktree, in the order of their ids."""
+        for place in sorted(self.folder.glob("panpan-*.json")):
+            agent_id = place.name.removeprefix("panpan-").removesuffix(".json")
+            if (worktree := self.read(agent_id)) is not None:
+                yield worktree
+
+    def forget(self, agent_id: str) -> None:
+        """Remove the files beside a worktree."""
+        for suffix in (".index", ".merge-index", ".json"):  # the second one of a merge that was killed
+            self.place(agent_id, suffix).unlink(missing_ok=True)
+
+
+def _worktree_from(data: Any, agent_id: str, top: Path) -> Worktree:
+    """Return the worktree of a record; where it lies is told by the record's own place and by nothing in it."""
+    return Worktree(
+        agent_id=agent_id,
+        top=top,
+        inside=_relative(data["inside"]),
+        project_top=Path(str(data["project_top"])),
+        base_commit=str(data["base_commit"]),
+        base=str(data["base"]),
+        left_out={str(path): str(why) for path, why in data["left_out"].items()},
+        changed=tuple(str(path) for path in data["changed"]),
+    )
+
+
+def _relative(text: str) -> str:
+    if os.path.isabs(text) or ".." in Path(text).parts:  # noqa: PTH117 - it is a text of a record
+        raise ValueError("the path leads out of the worktree")
+    return text
+
+
+def with_changed(worktree: Worktree, changed: Sequence[str]) -> Worktree:
+    """Return the worktree as it was last looked at."""
+    return replace(worktree, changed=tuple(changed))
+
+
+def shown(path: str, worktree: Worktree) -> str:
+    """Return a path of the work tree as the user knows it: from the project's folder, or whole where it is outside."""
+    if not worktree.inside:
+        return path
+    prefix = f"{worktree.inside}/"
+    return path.removeprefix(prefix) if path.startswith(prefix) else str(worktree.project_top / path)

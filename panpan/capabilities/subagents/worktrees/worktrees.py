@@ -1,0 +1,250 @@
+"""The worktrees of subagents: made outside the project, compared with how they began, merged, removed.
+
+The rule: the project's files change by a merge alone, and of its repository nothing but the entry of the worktree,
+which goes again. What an agent changed is never thrown away unless somebody says so.
+"""
+
+import fcntl
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from panpan.capabilities.snapshots.differences import listed
+from panpan.capabilities.snapshots.kept_files import KeepLimits
+from panpan.capabilities.snapshots.own_repository import OwnRepository
+from panpan.capabilities.subagents.worktrees.comparing import Compared, compared
+from panpan.capabilities.subagents.worktrees.copying import copy_files
+from panpan.capabilities.subagents.worktrees.kept_content import keep_files, keep_for_good
+from panpan.capabilities.subagents.worktrees.leavings import left_worktrees, remove_tree
+from panpan.capabilities.subagents.worktrees.worktree import Worktree, WorktreeRecords, shown, with_changed
+from panpan.errors import PanpanError, ToolError
+from panpan.system.files.canonical import canonical_path, is_below
+from panpan.system.files.file_lock import is_held
+from panpan.system.files.private import make_private_folder
+from panpan.system.git.git_worktrees import add_worktree, forget_worktree, repository_around
+from panpan.types.file_change import FileChange
+
+
+class Worktrees:
+    """The worktrees of one project.
+
+    Args:
+        root: The project's folder, canonical.
+        folder: Where they are made.
+        kept: Where panpan keeps content of the project's files.
+        limits: How much is copied.
+    """
+
+    def __init__(self, root: Path, folder: Path, kept: Path, limits: KeepLimits | None = None) -> None:
+        self._root = root
+        self._records = WorktreeRecords(folder)
+        self._kept = kept
+        self.limits = limits or KeepLimits()
+        """How much is copied."""
+        self.lock = anyio.Lock()
+        """Held by whoever looks into a worktree, merges or removes one."""
+        self._held: dict[str, int] = {}
+        """Descriptors that tell other panpans whose worktrees are in use."""
+        self._tidied: set[str] = set()
+        """Subagents whose worktrees are being looked at, and may go."""
+
+    def find(self, agent_id: str) -> Worktree | None:
+        """Take up the worktree of a subagent, of this session or an earlier one, and return it.
+
+        None where it has none, or another panpan uses it.
+        """
+        worktree = self._records.read(agent_id)
+        if worktree is None or not worktree.base or not worktree.top.is_dir() or agent_id in self._tidied:
+            return None
+        return worktree if agent_id in self._held or self._hold(agent_id, worktree.top) else None
+
+    async def make(self, agent_id: str) -> Worktree:
+        """Make a worktree with the user's present files, changes without a commit and new files among them.
+
+        What git ignores is not in it, nor what is in submodules and other repositories in the project, nor what is too
+        large; `Worktree.left_out` names these.
+
+        Raises:
+            PanpanError: The project is in no git repository with a commit, is too large, or the subagent has one.
+        """
+        repository = await repository_around(self._root)
+        if is_below(canonical_path(self._records.folder), repository.top):
+            raise ToolError(
+                f"a worktree has to lie outside the repository {repository.top}, and panpan's home is in it; the "
+                "variable PANPAN_HOME can name another place"
+            )
+        top = self._records.place(agent_id, "")
+        await to_thread.run_sync(self._claim, agent_id, top)
+        inside = str(self._root.relative_to(repository.top))
+        worktree = Worktree(agent_id, top, "" if inside == "." else inside, repository.top, repository.head)
+        try:
+            self._records.write(worktree)  # first, so that a crash leaves nothing unknown
+            async with self.lock:
+                await add_worktree(repository, top)
+            return await self._fill(worktree)
+        except BaseException as error:
+            with anyio.CancelScope(shield=True):
+                with suppress(PanpanError, OSError):  # the next `tidy` tries again
+                    await self.clear(worktree)
+            if isinstance(error, OSError):
+                raise ToolError(f"the worktree could not be made: {error.strerror}") from error
+            raise
+
+    async def changes(self, worktree: Worktree) -> Sequence[FileChange]:
+        """Return what was changed in a worktree, its paths as the user knows them.
+
+        Raises:
+            PanpanError: It cannot be told.
+        """
+        async with self.lock:
+            found = await self.compare(worktree)
+        return [FileChange(shown(one.path, worktree), one.kind, one.added, one.deleted) for one in listed(found.files)]
+
+    async def remove(self, worktree: Worktree, *, with_changes: bool = False) -> bool:
+        """Remove a worktree, its entry in the user's repository, and all that is known of it.
+
+        Args:
+            worktree: Which.
+            with_changes: Whether to remove it even where something was changed in it.
+
+        Returns:
+            Whether it is gone; not so where something was changed in it.
+
+        Raises:
+            PanpanError: It cannot be told whether something was changed, or it cannot be removed.
+        """
+        async with self.lock:
+            if not with_changes and worktree.top.is_dir() and (await self.compare(worktree)).is_changed:
+                return False
+            await self.clear(worktree)
+        return True
+
+    async def leftovers(self) -> Sequence[Worktree]:
+        """Return the worktrees that nobody uses: of sessions that ended, or were killed."""
+        return await to_thread.run_sync(left_worktrees, self._records.folder)
+
+    async def tidy(self) -> Sequence[Worktree]:
+        """Remove the leftovers in which nothing was changed, and return the others."""
+        changed = []
+        for worktree in await self.leftovers():
+            agent_id, is_there = worktree.agent_id, worktree.top.is_dir()
+            if agent_id in self._held or (is_there and not self._hold(agent_id, worktree.top)):
+                continue  # somebody has taken it up a moment ago
+            self._tidied.add(agent_id)
+            try:
+                if not await self.remove(worktree, with_changes=not worktree.base):
+                    changed.append(worktree)
+            except (PanpanError, OSError):
+                changed.append(worktree)  # for the user to look at
+            finally:
+                self._tidied.discard(agent_id)
+                self._let_go(agent_id)
+        return changed
+
+    async def unmerged(self) -> Sequence[str]:
+        """Return the subagents whose worktrees are in use here and hold changes, or what cannot be told."""
+        found = list[str]()
+        for worktree in filter(None, map(self._records.read, sorted(set(self._held) - self._tidied))):
+            try:
+                async with self.lock:
+                    is_changed = bool(worktree.base) and (await self.compare(worktree)).is_changed
+            except PanpanError:
+                is_changed = True
+            found += [worktree.agent_id] if is_changed else []
+        return found
+
+    async def aclose(self) -> None:
+        """Remove those in which nothing was changed, as after an interrupt, and let go of the others."""
+        try:
+            for worktree in filter(None, map(self._records.read, list(self._held))):
+                if worktree.base and not worktree.changed:
+                    with suppress(PanpanError, OSError):  # the next `tidy` tries again
+                        await self.remove(worktree)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let go of all; those in which something was changed stay, as leftovers."""
+        for agent_id in list(self._held):
+            self._let_go(agent_id)
+
+    def _claim(self, agent_id: str, top: Path) -> None:
+        """Make the folder, and tell other panpans that it is in use."""
+        make_private_folder(top.parent)
+        try:
+            top.mkdir(mode=0o700)
+        except FileExistsError as error:
+            if is_held(top):
+                raise ToolError(
+                    f"the worktree of the subagent {agent_id} is in use by another panpan, which has the same session "
+                    "or a fork of it; wait until it is closed there, or start a new subagent"
+                ) from error
+            raise ToolError(f"the subagent {agent_id} has a worktree already") from error
+        self._hold(agent_id, top)
+
+    def _hold(self, agent_id: str, top: Path) -> bool:
+        """Tell other panpans that a worktree is in use; return whether none of them uses it."""
+        try:
+            fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return False
+        except OSError:
+            pass  # a file system without locks
+        self._held[agent_id] = fd
+        return True
+
+    def _let_go(self, agent_id: str) -> None:
+        if (fd := self._held.pop(agent_id, None)) is not None:
+            os.close(fd)
+
+    async def _fill(self, worktree: Worktree) -> Worktree:
+        copied, left_out = await copy_files(worktree.project_top, worktree.top, self.limits)
+        repository = self.repository(worktree.top)
+        async with self.lock:
+            base = await keep_files(repository, self._records.place(worktree.agent_id, ".index"), copied, self.limits)
+            id_ = await keep_for_good(repository, base, worktree.reference)
+        worktree = replace(worktree, base=id_, left_out=left_out)
+        await to_thread.run_sync(self._records.write, worktree)
+        return worktree
+
+    async def compare(self, worktree: Worktree) -> Compared:
+        """Compare a worktree with how it began, and remember which files differ; with the lock held.
+
+        Raises:
+            PanpanError: It cannot be told.
+        """
+        repository = self.repository(worktree.top)
+        found = await compared(repository, worktree, self._records.place(worktree.agent_id, ".index"), self.limits)
+        changed = with_changed(worktree, [one.path for one in found.files])
+        if changed != worktree:
+            await to_thread.run_sync(self._records.write, changed)
+        return found
+
+    async def clear(self, worktree: Worktree) -> None:
+        """Remove all of a worktree, whatever is in it; with the lock held. Each step may have been done before.
+
+        Raises:
+            PanpanError: Something of it cannot be removed.
+        """
+        await to_thread.run_sync(remove_tree, worktree.top)
+        if (worktree.project_top / ".git").exists():
+            await forget_worktree(worktree.project_top, canonical_path(worktree.top))
+        repository = self.repository(worktree.project_top)
+        if repository.folder.is_dir() and worktree.project_top.is_dir():
+            await repository.run("update-ref", "-d", worktree.reference)
+        self._records.forget(worktree.agent_id)
+        self._let_go(worktree.agent_id)
+
+    def repository(self, work_tree: Path) -> OwnRepository:
+        """Return where content is kept, of a worktree or of the user's own work tree."""
+        return OwnRepository(self._kept, work_tree)

@@ -1,0 +1,94 @@
+"""TodoWrite: the list of what is still to be done, which the user sees."""
+
+from collections.abc import AsyncGenerator
+from typing import Annotated, ClassVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from panpan.capabilities.todos.todo import TodoDraft, TodoStatus, todo_counts
+from panpan.capabilities.todos.todo_store import TodoStore
+from panpan.core.effects import Effects
+from panpan.core.tool import Tool, ToolContext
+from panpan.errors import ToolError
+from panpan.system.text.terminal_text import printable
+from panpan.types.display import TodoDisplay
+from panpan.types.tool import Output, ToolYield
+
+MAX_TODOS = 100
+MAX_CHARS = 500
+"""Of one todo."""
+
+NO_SESSION = "there is no session whose list this could be: go on without one"
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+Words = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_CHARS),
+    AfterValidator(_on_one_line),
+]
+
+
+class TodoInput(BaseModel):
+    """One todo."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    content: Words = Field(description="What is to be done")
+    status: TodoStatus
+    active_form: Words | None = Field(default=None, alias="activeForm", description="The same while it is done")
+
+    @property
+    def draft(self) -> TodoDraft:
+        """What it asks for."""
+        return TodoDraft(content=self.content, active_form=self.active_form or self.content, status=self.status)
+
+
+class TodoWriteInput(BaseModel):
+    """What the model may ask of TodoWrite."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    todos: tuple[TodoInput, ...] = Field(max_length=MAX_TODOS, description="The whole list")
+
+
+class TodoWriteTool(Tool[TodoWriteInput]):
+    """Replace the todo list. It changes nothing of the user's, so that it needs no question and works in plan mode.
+
+    Args:
+        store: Keeps the list; None where there is no session.
+    """
+
+    name = "TodoWrite"
+    input_model = TodoWriteInput
+    only_reads: ClassVar[bool] = True
+    is_for_subagents: ClassVar[bool] = False
+
+    def __init__(self, store: TodoStore | None) -> None:
+        self._store = store
+
+    def runs_beside_others(self, args: TodoWriteInput) -> bool:
+        return False  # of two calls in one reply, the later one counts
+
+    def title(self, args: TodoWriteInput) -> str:
+        drafts = [todo.draft for todo in args.todos]
+        begun = next((draft for draft in drafts if draft.status == "in_progress"), None)
+        return printable(begun.active_form if begun is not None else todo_counts(drafts))
+
+    async def effects(self, args: TodoWriteInput, ctx: ToolContext) -> Effects:
+        return Effects()
+
+    async def run(self, args: TodoWriteInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        if self._store is None:
+            raise ToolError(NO_SESSION)
+        begun = [todo.content for todo in args.todos if todo.status == "in_progress"]
+        if len(begun) > 1:
+            raise ToolError(
+                f"{len(begun)} todos are in_progress, and one may be at most: {'; '.join(begun)}. Set the others to "
+                "pending or completed; the list is as it was"
+            )
+        todos = tuple(await self._store.replace([todo.draft for todo in args.todos]))
+        yield Output(f"The list is kept: {todo_counts(todos)}.", TodoDisplay(todos=todos))

@@ -1,0 +1,37 @@
+"""/todos: what the model has set out to do."""
+
+from collections.abc import Sequence
+
+from panpan.capabilities.todos.todo import todo_counts
+from panpan.core.command import Command, Terminal
+from panpan.errors import ConfigError
+from panpan.faces.terminal.rendering.todos import todo_lines
+from panpan.faces.terminal.screen.canvas import say
+from panpan.system.text.terminal_text import clean_line
+
+
+async def _todos(terminal: Terminal, rest: str) -> None:
+    if rest and rest.lower() != "clear":
+        raise ConfigError(f"/todos shows the list, and /todos clear empties it; {clean_line(rest)[:40]} is neither")
+    todos = await terminal.session.read_todos()
+    if not todos:
+        say(terminal, "the model has no todos in this session")
+        return
+    if rest:
+        await terminal.session.clear_todos()
+        say(terminal, "the list of todos is empty; the model is told with its next request")
+        return
+    say(terminal, f"{todo_counts(todos)}:", "strong")
+    terminal.show(*(f"  {row}" for row in todo_lines(todos, max(terminal.width - 2, 4), terminal.theme)))
+
+
+TODOS_COMMANDS: Sequence[Command] = (
+    Command(
+        "todos",
+        "Show what the model has set out to do, or clear that",
+        _todos,
+        arguments="[clear]",
+        is_immediate=True,
+        offers=lambda session: ("clear",),
+    ),
+)

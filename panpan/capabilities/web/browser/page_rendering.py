@@ -1,0 +1,236 @@
+"""One page in the browser: opened, waited for, scrolled, read and closed.
+
+The rule: every step has its time, and the page its own proxy and its own storage. A page gets no permission, opens no
+other page, saves no file and asks the user nothing; and nothing of it is left when it is closed.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from html import unescape
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import CancelScope
+
+from panpan.capabilities.web.browser.chromium import PROXY_HOST
+from panpan.capabilities.web.browser.main_frame import MainFrame
+from panpan.capabilities.web.browser.page_wish import Manners, PageWish, Waits
+from panpan.capabilities.web.browser.page_world import PageWorld
+from panpan.capabilities.web.browser.running_chromium import RunningChromium
+from panpan.capabilities.web.browser.stealth import hide_driver, without_driver
+from panpan.capabilities.web.rendering import RenderedPage, Scroll
+from panpan.errors import ToolError
+from panpan.system.web.filter_proxy import FilterProxy
+from panpan.system.web.network import WebNetwork
+from panpan.system.web.url_guard import PlainUrl
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, Page, Response
+
+MAX_HTML_CHARS = 5_000_000
+MAX_SCROLLS: Mapping[Scroll, int] = {"none": 0, "smart": 10, "full": 50}
+_MAX_REFUSED_TOLD = 3
+_CLOSE_S = 5.0
+_NO_PAGE = (204, 205)
+_OF_PROXY = "panpan: "
+"""How what the proxy answers itself begins."""
+
+
+async def rendered_page(
+    chromium: RunningChromium, network: WebNetwork, wish: PageWish, manners: Manners, waits: Waits
+) -> RenderedPage:
+    """Return the page as it became.
+
+    Raises:
+        ToolError: It cannot be shown, or not in time; says why.
+    """
+    async with FilterProxy(network.for_page(wish.plain)) as proxy:
+        try:
+            return await _shown_through(proxy, chromium, wish, manners, waits)
+        except ToolError as exc:  # which would leave the proxy's task group in a group of errors
+            refused = exc
+    raise refused
+
+
+async def _shown_through(
+    proxy: FilterProxy, chromium: RunningChromium, wish: PageWish, manners: Manners, waits: Waits
+) -> RenderedPage:
+    from playwright.async_api import Error
+
+    try:
+        async with page_context(chromium, proxy, manners, waits.open_s) as context:
+            return await _shown(context, proxy, wish, waits)
+    except Error as exc:
+        raise _why_not_shown(wish.plain, str(exc), proxy) from exc
+
+
+@asynccontextmanager
+async def page_context(
+    chromium: RunningChromium, proxy: FilterProxy, manners: Manners | None = None, open_s: float = 15.0
+) -> AsyncGenerator["BrowserContext", None]:
+    """Give what one page has for itself: its way out, its storage, and no permission.
+
+    Args:
+        chromium: The browser.
+        proxy: The way out.
+        manners: How the page is shown; None: as Chromium does.
+        open_s: Seconds for Chromium to answer; one that does not is ended.
+
+    Raises:
+        ToolError: It does not answer.
+    """
+    from playwright.async_api import Error
+
+    manners = manners or Manners()
+    try:
+        with anyio.fail_after(open_s):
+            context = await _new_context(chromium, proxy, manners)
+    except Error:  # Chromium or its driver is gone
+        await chromium.kill()
+        raise
+    except TimeoutError:
+        await chromium.kill()
+        raise ToolError(f"the browser did not answer within {open_s:g} s, and was ended") from None
+    try:
+        if manners.hides_driver:
+            await hide_driver(context)
+        yield context
+    finally:
+        with CancelScope(shield=True):
+            is_closed = False
+            with anyio.move_on_after(_CLOSE_S), suppress(Exception):
+                await context.close()
+                is_closed = True
+            if not is_closed:  # a page that cannot be closed would stay for the rest of the session
+                await chromium.kill()
+
+
+async def _new_context(chromium: RunningChromium, proxy: FilterProxy, manners: Manners) -> "BrowserContext":
+    return await chromium.driven.new_context(
+        proxy={"server": f"http://{PROXY_HOST}:{proxy.port}", "bypass": "<-loopback>"},
+        accept_downloads=False,
+        service_workers="block",
+        permissions=[],
+        user_agent=manners.user_agent or await _user_agent(chromium, manners),
+        storage_state=manners.storage,  # type: ignore[arg-type]  # the same, as a dict of its own type
+    )
+
+
+async def _user_agent(chromium: RunningChromium, manners: Manners) -> str:
+    session = await chromium.driven.new_browser_cdp_session()
+    version = await session.send("Browser.getVersion")
+    await session.detach()
+    said = str(version["userAgent"])
+    return without_driver(said) if manners.hides_driver else f"{said} {manners.product}".strip()
+
+
+async def _shown(context: "BrowserContext", proxy: FilterProxy, wish: PageWish, waits: Waits) -> RenderedPage:
+    from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+    page = await context.new_page()
+    answers = _Answers(page)
+    context.on("page", _close)
+    session = await context.new_cdp_session(page)
+    main_frame = await MainFrame.watched(session, wish.allow, proxy.private)
+    world = PageWorld(session, waits.answer_s)
+    notes: list[str] = []
+    await _open(page, wish, main_frame, waits)
+    try:
+        await page.wait_for_load_state("domcontentloaded", timeout=waits.load_s * 1000)
+    except PlaywrightTimeout:
+        notes.append(f"the page was still loading after {waits.load_s:g} s; this is what was there")
+    if wish.wait_s:
+        await anyio.sleep(wish.wait_s)
+    notes += await _scroll(world, MAX_SCROLLS[wish.scroll], waits.scroll_s, is_step=wish.scroll == "full")
+    seen = await world.document(MAX_HTML_CHARS)
+    url = page.url
+    if not url.startswith(("http://", "https://")):
+        raise ToolError(f"{wish.plain.host} went to an address of another kind ({url[:5]!r}…), which is no web page")
+    if answers.status >= 400 and proxy.has_said(refusal := _refusal_in(seen.html)):
+        raise ToolError(refusal)
+    if seen.is_cut:
+        notes.append(f"only the first {MAX_HTML_CHARS:,} characters of the document are here")
+    notes += main_frame.refused
+    return RenderedPage(url, answers.status, seen.html, seen.title, (*notes, *_told(proxy.refused)))
+
+
+async def _open(page: "Page", wish: PageWish, main_frame: MainFrame, waits: Waits) -> None:
+    from playwright.async_api import Error
+    from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+    try:
+        await page.goto(wish.plain.url, wait_until="commit", timeout=waits.begin_s * 1000)
+    except PlaywrightTimeout:
+        raise ToolError(f"{wish.plain.host} did not begin to answer within {waits.begin_s:g} s") from None
+    except Error as exc:
+        if main_frame.refused:
+            raise ToolError(main_frame.refused[-1]) from exc
+        raise
+
+
+class _Answers:
+    """Keeps what a server said for the page itself, whichever way it went there.
+
+    Args:
+        page: The page.
+    """
+
+    def __init__(self, page: "Page") -> None:
+        self._page = page
+        self.status = 0
+        page.on("response", self._note)
+
+    def _note(self, response: "Response") -> None:
+        request = response.request
+        if response.status in _NO_PAGE or 300 <= response.status < 400:
+            return  # the page stays, or what it leads to answers in turn, unless it may not go there
+        if request.is_navigation_request() and request.frame == self._page.main_frame:
+            self.status = response.status
+
+
+async def _close(page: "Page") -> None:
+    with suppress(Exception):  # it may be gone already
+        await page.close()
+
+
+async def _scroll(world: PageWorld, most: int, pause_s: float, *, is_step: bool) -> Sequence[str]:
+    """Scroll as long as more comes; return what a reader has to know of it."""
+    height = still = 0
+    for _ in range(most):
+        scrolled = await world.scroll(is_step=is_step)
+        await anyio.sleep(pause_s)
+        still = still + 1 if scrolled.height <= height and scrolled.is_at_end else 0
+        if still == 2:
+            return ()
+        height = max(height, scrolled.height)
+    return (f"there is more below; the page was scrolled {most} times",) if most else ()
+
+
+def _refusal_in(html: str) -> str:
+    """Return what the proxy says in place of a page; empty where it is a page."""
+    start, found, rest = html[:500].partition(_OF_PROXY)
+    if not found or "<pre" not in start:
+        return ""
+    return unescape(rest.partition("\n")[0].partition("</pre>")[0])
+
+
+def _told(refused: Sequence[str]) -> Sequence[str]:
+    told = [f"a part of the page was not loaded: {one}" for one in refused[:_MAX_REFUSED_TOLD]]
+    more = len(refused) - _MAX_REFUSED_TOLD
+    return [*told, f"{more} more parts were not loaded"] if more > 0 else told
+
+
+def _why_not_shown(plain: PlainUrl, text: str, proxy: FilterProxy) -> ToolError:
+    reason = text.strip().partition("\n")[0]
+    if proxy.refused and ("ERR_TUNNEL" in reason or "ERR_ABORTED" in reason or "chrome-error" in reason):
+        return ToolError(proxy.refused[-1])
+    if "Download is starting" in reason:
+        return ToolError(f"{plain.host} gives a file there and no page; the browser saves none")
+    if "crashed" in reason:
+        return ToolError(f"the page of {plain.host} crashed; it may need more memory than a page is given")
+    if "Cannot find context" in reason:
+        return ToolError(f"the page of {plain.host} loads itself again and again, and could not be read")
+    _, found, code = reason.partition("net::")
+    if found:
+        return ToolError(f"the browser cannot open the page of {plain.host}: {code.partition(' ')[0]}")
+    return ToolError(f"the browser failed at the page of {plain.host}: {reason[:300]}")

@@ -1,0 +1,218 @@
+"""One Chromium that runs: its start, and its end with all of its processes and files.
+
+The rule: whoever starts it ends it, and removes the one folder in which it and its driver may leave something. Should
+panpan be killed, Playwright's driver sees its input end and ends Chromium; should that be killed, too, Chromium sees
+the pipe end over which it is driven.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from contextvars import ContextVar
+from pathlib import Path
+from tempfile import gettempdir, mkdtemp
+from typing import TYPE_CHECKING, Any, Self
+
+import anyio
+from anyio import CancelScope, to_thread
+
+from panpan.capabilities.web.browser.chromium import DRIVER, NOWHERE, arguments, can_have_sandbox, left_out
+from panpan.errors import ToolError
+from panpan.system.files.folder_tree import remove_tree
+from panpan.system.own_packages import how_to_install
+from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.watchdog import ended_with_panpan
+from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser as Driven
+    from playwright.async_api import Playwright
+
+START_S = 30.0
+DRIVER_S = 10.0
+_CLOSE_S = 3.0
+_TERM_S = 0.5
+_MAX_FOLDER_CHARS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How Chromium is started."""
+
+    program: str
+    """Its absolute path."""
+    env: Mapping[str, str]
+    """Its whole environment; no keys."""
+    hides_driver: bool = False
+    """Whether pages are to see less of what tells that a program drives it."""
+    has_window: bool = False
+    max_data_bytes: int = 4 << 30
+    """Memory that one of its processes may have for data, where the system can bound it; Linux can."""
+
+
+class RunningChromium:
+    """Chromium, and the driver that Playwright puts in front. Made by `start`; `aclose` ends both."""
+
+    def __init__(
+        self, launch: Launch, tree: ProcessTree, folder: Path, playwright: "Playwright", driven: "Driven"
+    ) -> None:
+        self.launch = launch
+        self.tree = tree
+        self.folder = folder
+        """What it and its driver have for temporary files; gone with them."""
+        self._playwright = playwright
+        self._is_closed = False
+        self.driven = driven
+
+    @classmethod
+    async def start(cls, launch: Launch) -> Self:
+        """Start Chromium.
+
+        Raises:
+            ToolError: Playwright is not installed, or Chromium does not start; says what to do.
+        """
+        try:
+            from playwright.async_api import Error, async_playwright
+        except ImportError:
+            raise ToolError(
+                f"Playwright, which drives the browser, is not installed; run: {how_to_install(DRIVER)}"
+            ) from None
+        tree, folder = ProcessTree(), _new_folder()
+        env = tree.marked(ended_with_panpan({**launch.env, "TMPDIR": str(folder)}))
+        playwright: Playwright | None = None
+        try:
+            playwright = await _driver_started(async_playwright(), env)
+            driven = await playwright.chromium.launch(
+                executable_path=launch.program,
+                headless=not launch.has_window,
+                args=arguments(hides_driver=launch.hides_driver),
+                ignore_default_args=left_out(),
+                chromium_sandbox=can_have_sandbox(),
+                env=dict(env),
+                proxy={"server": NOWHERE, "bypass": "<-loopback>"},
+                timeout=START_S * 1000,
+                handle_sigint=False,  # panpan decides what a signal ends
+                handle_sigterm=False,
+                handle_sighup=False,
+            )
+            await to_thread.run_sync(_bound_memory, tree, launch.max_data_bytes)
+            return cls(launch, tree, folder, playwright, driven)
+        except BaseException as exc:
+            with CancelScope(shield=True):
+                if playwright is not None:
+                    await _stopped(playwright)
+                await tree.end(_TERM_S)
+                await to_thread.run_sync(_remove, folder)
+            if isinstance(exc, Error):
+                raise ToolError(_why_not_started(launch, str(exc))) from exc
+            raise
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked for pages."""
+        return not self._is_closed and self.driven.is_connected()
+
+    async def kill(self) -> None:
+        """End a Chromium that no longer answers; cannot be cancelled."""
+        self._is_closed = True
+        await self.tree.end(0)
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End Chromium and all of its processes; cannot be cancelled, and takes some seconds at most."""
+        from playwright.async_api import Error
+
+        self._is_closed = True
+        with CancelScope(shield=True):
+            with anyio.move_on_after(_CLOSE_S), suppress(Error):
+                await self.driven.close()
+            await _stopped(self._playwright)
+            await self.tree.end(_TERM_S)
+            await to_thread.run_sync(_remove, self.folder)
+
+
+async def _driver_started(starting: Any, env: Mapping[str, str]) -> "Playwright":
+    """Start Playwright's driver in an environment of its own; it would have panpan's, with all keys.
+
+    Raises:
+        ToolError: It does not start.
+    """
+    from playwright._impl import transport
+
+    transport.get_driver_env = _driver_environment  # type: ignore[attr-defined]  # there is no argument for it
+    given = _GIVEN_ENVIRONMENT.set(env)
+    try:
+        with anyio.fail_after(DRIVER_S, shield=True):  # half a second; nobody could tell a half-started one to end
+            playwright: Playwright = await starting.start()
+    except TimeoutError:
+        raise ToolError(f"Playwright did not start within {DRIVER_S:g} s") from None
+    except Exception as exc:
+        raise ToolError(f"Playwright does not start: {_first_line(exc)}") from exc
+    finally:
+        _GIVEN_ENVIRONMENT.reset(given)
+    _hear_of_end(starting)
+    return playwright
+
+
+_GIVEN_ENVIRONMENT: ContextVar[Mapping[str, str] | None] = ContextVar("_GIVEN_ENVIRONMENT", default=None)
+"""What a driver that is just being started gets; a start of another session at the same time has its own."""
+
+
+def _driver_environment() -> dict[str, str]:
+    """Return the environment of the driver that is being started here; whoever else starts one gets the usual."""
+    from playwright._impl._driver import get_driver_env
+
+    usual, given = get_driver_env(), _GIVEN_ENVIRONMENT.get()
+    if given is None:
+        return usual
+    return dict(given) | {name: value for name, value in usual.items() if name.startswith("PW_")}
+
+
+def _new_folder() -> Path:
+    """Make a folder whose name is short, since sockets lie in it, whose paths may have about a hundred characters."""
+    usual = gettempdir()
+    return Path(mkdtemp(prefix="pp-", dir=usual if len(usual) <= _MAX_FOLDER_CHARS else "/tmp"))
+
+
+def _remove(folder: Path) -> None:
+    with suppress(OSError):  # what cannot be removed is nobody's failure
+        remove_tree(folder)
+
+
+def _hear_of_end(starting: Any) -> None:
+    """Take note of the driver's end, which calls fail with anyway; asyncio would print what nobody took note of."""
+    with suppress(AttributeError):  # Playwright has no name for it that would last
+        ended = starting._client._transport.on_error_future
+        ended.add_done_callback(lambda future: None if future.cancelled() else future.exception())
+
+
+def _bound_memory(tree: ProcessTree, size_bytes: int) -> None:
+    """Bound what runs already, among it what each page's process comes from.
+
+    Not the addresses, of which Chromium takes terabytes without using them.
+    """
+    import resource
+
+    if hasattr(resource, "prlimit"):
+        for process in tree.members():
+            with suppress(OSError, ValueError):  # it has ended, or has a lower bound already
+                resource.prlimit(process.pid, resource.RLIMIT_DATA, (size_bytes, size_bytes))
+
+
+async def _stopped(playwright: "Playwright") -> None:
+    with anyio.move_on_after(_CLOSE_S), suppress(Exception):  # its driver may have ended already
+        await playwright.stop()
+
+
+def _why_not_started(launch: Launch, text: str) -> str:
+    if "sandbox" in text and can_have_sandbox():
+        return (
+            f"{launch.program} does not start, since it cannot bound its own processes here; let users make namespaces "
+            "(`sysctl kernel.unprivileged_userns_clone=1`), or install chromium-sandbox"
+        )
+    if launch.has_window and ("DISPLAY" in text or "X server" in text):
+        return f"{launch.program} cannot open a window here"
+    return f"{launch.program} does not start: {_first_line(text)}"
+
+
+def _first_line(text: object) -> str:
+    return str(text).strip().partition("\n")[0][:300]

@@ -1,0 +1,144 @@
+"""WebFetch: read a page of the web.
+
+The rule: what comes from a page stands between its marks, and so does what a small model says of it; all around them is
+panpan's own.
+"""
+
+from collections.abc import AsyncGenerator
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.capabilities.web.page_reader import PageReader
+from panpan.capabilities.web.paging import Piece, piece_at
+from panpan.capabilities.web.untrusted import MAX_SHOWN_CHARS, in_ascii, marked
+from panpan.capabilities.web.web_pages import WebPage, WebPages, Wish
+from panpan.core.effects import Effects
+from panpan.core.tool import Tool, ToolContext
+from panpan.errors import ToolError
+from panpan.system.text.terminal_text import clean_line
+from panpan.system.web.url_guard import Authority, plain_url
+from panpan.types.content import TextBlock
+from panpan.types.display import SummaryDisplay
+from panpan.types.tool import Output, ToolYield
+
+
+class WebFetchInput(BaseModel):
+    """What the model may ask of WebFetch."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: str = Field(min_length=1)
+    prompt: str = Field(default="", max_length=4_000)
+    offset: int = Field(default=0, ge=0)
+    raw: bool = Field(default=False, description="Keep navigation")
+    wait: float = Field(default=0, ge=0, le=30, description="Seconds for scripts, in a browser")
+    scroll: Literal["none", "smart", "full"] = "none"
+    pages: str | None = Field(default=None, description="Of a PDF, like 3-7")
+
+
+class WebFetchTool(Tool[WebFetchInput]):
+    """Read a page of the web.
+
+    Args:
+        pages: Asks for pages; None where there is no session.
+        reader: Answers from pages; None: there is no model for it.
+    """
+
+    name = "WebFetch"
+    input_model = WebFetchInput
+    timeout_s: ClassVar[float | None] = 300.0
+    """Many calls for one host wait for each other."""
+
+    def __init__(self, pages: WebPages | None = None, reader: PageReader | None = None) -> None:
+        self._pages = pages
+        self._reader = reader
+
+    def runs_beside_others(self, args: WebFetchInput) -> bool:
+        return True
+
+    def title(self, args: WebFetchInput) -> str:
+        return args.url
+
+    async def effects(self, args: WebFetchInput, ctx: ToolContext) -> Effects:
+        return Effects(urls=(args.url,))
+
+    async def explained(self, args: WebFetchInput, ctx: ToolContext) -> str:
+        plain = plain_url(args.url) if self._pages is None else self._pages.plain(args.url)
+        is_foreign = any(label.startswith("xn--") for label in plain.host.split("."))
+        other = ", a name with other letters than they may look like" if is_foreign else ""
+        return f"the request goes to {Authority(plain.host, plain.address, plain.port)}{other}"
+
+    async def run(self, args: WebFetchInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        if self._pages is None:
+            raise ToolError("there is no session to ask for pages in")
+        wish = Wish(args.url, args.wait, args.scroll, args.raw, args.pages)
+        page = await self._pages.page(wish, may_be_kept=args.offset > 0)
+        text = _text_of(page)
+        if args.offset and args.offset >= len(text):
+            raise ToolError(f"offset is {args.offset:,}, but the page has {len(text):,} characters")
+        if args.prompt and text and _is_whole(page):
+            told = await self._answered(args, page, text)
+        else:
+            told = _piece_told(page, piece_at(text, args.offset))
+        summary = f"{page.status}, {len(text):,} characters{f': {clean_line(page.title)}' if page.title else ''}"
+        content = told if page.picture is None else (TextBlock(text=told), page.picture)
+        yield Output(content, SummaryDisplay(text=summary), is_error=not _is_whole(page))
+
+    async def _answered(self, args: WebFetchInput, page: WebPage, text: str) -> str:
+        """Return what a small model says to the prompt, or the page where none can."""
+        if self._reader is None:
+            why = "there is no small model in this session"
+        else:
+            piece = piece_at(text, args.offset, self._reader.most_chars)
+            try:
+                answer = await self._reader.answer(args.prompt, marked(piece.text, page.url))
+            except ToolError as error:
+                why = str(error)
+            else:
+                extent = _extent(piece) if piece.start or piece.next_offset else "the page"
+                note = f"[a small model answers from {extent}; look at the page where it matters]"
+                return "\n".join((_head(page), note, marked(answer, page.url), *_onward(piece)))
+        told = _piece_told(page, piece_at(text, args.offset))
+        return f"[nobody answered the prompt: {why}; this is the page]\n{told}"
+
+
+def _piece_told(page: WebPage, piece: Piece) -> str:
+    if page.picture is not None:
+        return _head(page)
+    body = marked(piece.text, page.url) if piece.text else "[it has no text]"
+    return "\n".join((_head(page), body, *_onward(piece)))
+
+
+def _head(page: WebPage) -> str:
+    """Return what panpan says of the page, in lines of its own."""
+    lines = [f"{_plain(in_ascii(page.url, MAX_SHOWN_CHARS))} (status {page.status}, {_plain(page.what)})"]
+    if page.obstacle is not None:
+        is_not = "this is not all of the page" if page.obstacle.is_partial else "this is not the page"
+        lines.append(f"[{is_not}: {_plain(page.obstacle.reason)}]")
+    return "\n".join((*lines, *(f"[{_plain(note)}]" for note in page.notes)))
+
+
+def _text_of(page: WebPage) -> str:
+    """Return what the page says, below its title."""
+    text, title = page.text.strip("\n"), clean_line(page.title)
+    return f"Title: {title}\n\n{text}" if title and text else text
+
+
+def _is_whole(page: WebPage) -> bool:
+    return page.obstacle is None or page.obstacle.is_partial
+
+
+def _onward(piece: Piece) -> list[str]:
+    if piece.next_offset is None:
+        return [f"[{_extent(piece)}]"] if piece.start else []
+    return [f"[{_extent(piece)}; go on with offset={piece.next_offset}]"]
+
+
+def _extent(piece: Piece) -> str:
+    return f"characters {piece.start:,} to {piece.end:,} of {piece.total:,}"
+
+
+def _plain(text: str) -> str:
+    """Return text that may be a server's on one line, without the beginning of a tag."""
+    return clean_line(text).replace("<", "&lt;")

@@ -1,0 +1,260 @@
+"""Pages of the web, for a session and its subagents: how they are asked for, and what came of it.
+
+The rule: a page is asked for only where its site, the user's lists and the rules of permission let it be, and each
+address on the way again; then plain HTTP first, and the browser where that shows nothing.
+"""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import urljoin
+
+from panpan.capabilities.web.domain_lists import DomainLists
+from panpan.capabilities.web.pace import Pace
+from panpan.capabilities.web.rendering import PageRenderer, Scroll
+from panpan.capabilities.web.same_site import is_same_site
+from panpan.capabilities.web.site_robots import SiteRobots
+from panpan.capabilities.web.untrusted import MAX_SHOWN_CHARS, in_ascii
+from panpan.config.settings import WebSettings
+from panpan.errors import ToolError
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.web.guarded_client import GuardedClient
+from panpan.system.web.url_guard import PlainUrl, plain_url
+from panpan.types.content import ImageBlock
+from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.capabilities.web.fetching import Fetched
+    from panpan.capabilities.web.page_kind import Obstacle
+    from panpan.capabilities.web.page_making import Came, Made
+
+MakePage: TypeAlias = "Callable[[Came], Awaitable[Made]]"
+"""Makes text or a picture of what came, or raises ToolError."""
+
+SCRIPTS_S = 3.0
+"""As long as most pages need that load what they show."""
+_ASKED_ANEW = "it was asked for anew, and may have changed since the piece before"
+_KEPT_PAGES = 4
+"""Of which further pieces can be read without asking for them again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Which page is wanted, and how."""
+
+    url: str
+    wait_s: float = 0.0
+    scroll: Scroll = "none"
+    wants_all: bool = False
+    pages: str | None = None
+    """Of a PDF, such as "3-7"."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebPage:
+    """A page as it came."""
+
+    url: str
+    """Where it came from, after redirects."""
+    status: int
+    what: str
+    """What it is, in words: its media type, or that a browser showed it."""
+    title: str
+    text: str
+    """Without control characters."""
+    notes: tuple[str, ...] = ()
+    """What a reader has to know: what was left out, what failed."""
+    obstacle: "Obstacle | None" = None
+    picture: ImageBlock | None = None
+
+
+class WebPages:
+    """Asks for pages.
+
+    Args:
+        client: The session's.
+        settings: The user's.
+        user_agent: What servers are told of who asks.
+        new_restriction: Returns the rule of permission, in words, that speaks against a second address and not against
+            the first, which was asked for; None where there is none.
+        renderer: Opens pages in a browser; None: there is none.
+        pace: Keeps requests apart; None: as the settings say.
+        sandbox: That of the session's commands, in which what came is taken apart; None: in none.
+        scripts_s: Seconds given to the scripts of a page in the browser where nothing else was asked for.
+        make: Makes text of what came; by default in a process of its own.
+    """
+
+    def __init__(
+        self,
+        client: GuardedClient,
+        settings: WebSettings,
+        user_agent: str,
+        *,
+        new_restriction: Callable[[str, str], str | None] = lambda *_: None,
+        renderer: PageRenderer | None = None,
+        pace: Pace | None = None,
+        sandbox: CommandSandbox | None = None,
+        scripts_s: float = SCRIPTS_S,
+        make: "MakePage | None" = None,
+    ) -> None:
+        self._client = client
+        self._timeout_s = settings.timeout_s
+        self._lists = DomainLists.read(settings.allowed_domains, settings.blocked_domains)
+        self._robots = SiteRobots(client, user_agent) if settings.robots else None
+        self._pace = pace or Pace(settings.pace_s)
+        self._new_restriction = new_restriction
+        self._renderer = renderer
+        self._make = make or partial(_made_apart, sandbox or CommandSandbox())
+        self._scripts_s = scripts_s
+        self._kept: OrderedDict[Wish, WebPage] = OrderedDict()
+
+    async def page(self, wish: Wish, *, may_be_kept: bool = False) -> WebPage:
+        """Return a page.
+
+        Args:
+            wish: Which one.
+            may_be_kept: Whether one that was read before will do.
+
+        Raises:
+            ToolError: It cannot be had; says why.
+        """
+        if may_be_kept and wish in self._kept:
+            return self._kept[wish]
+        page = self._kept[wish] = await self._page(wish)
+        if len(self._kept) > _KEPT_PAGES:
+            self._kept.popitem(last=False)
+        return replace(page, notes=(*page.notes, _ASKED_ANEW)) if may_be_kept else page
+
+    def plain(self, url: str) -> PlainUrl:
+        """Return the parts of an address that may be asked for.
+
+        Raises:
+            ToolError: It may not be asked for, or is none.
+        """
+        return self._client.plain(url)
+
+    async def _page(self, wish: Wish) -> WebPage:
+        from panpan.capabilities.web.fetching import RedirectCircleError, fetched  # not every session reads pages
+
+        plain = self.plain(wish.url)
+        if wish.wait_s or wish.scroll != "none":
+            return await self._rendered(wish, plain)
+        try:
+            answer = await fetched(self._client, wish.url, partial(self._check, plain), timeout_s=self._timeout_s)
+        except RedirectCircleError as error:
+            return await self._rendered_instead(wish, plain, error)
+        page = await _read(answer, wish, self._make)
+        if answer.kind != "html" or page.obstacle is None or not page.obstacle.may_yield_to_a_browser:
+            return page
+        try:
+            return await self._rendered(wish, self.plain(answer.url))
+        except ToolError as error:
+            return replace(page, notes=(*page.notes, f"a browser may show more, but {error}"))
+
+    async def _rendered_instead(self, wish: Wish, plain: PlainUrl, failure: ToolError) -> WebPage:
+        try:
+            return await self._rendered(wish, plain)
+        except ToolError as error:
+            raise ToolError(f"{failure}; a browser keeps them, but {error}") from error
+
+    async def _check(self, wanted: PlainUrl, plain: PlainUrl) -> None:
+        """Refuse an address that is not to be asked for; wait until the host that was asked for may be asked again."""
+        self._refuse_strangers(wanted, plain)
+        pause_s = await self._robots.check(plain) if self._robots is not None else 0.0
+        if plain == wanted:
+            await self._pace.turn(plain.host, at_least_s=pause_s)
+
+    def _refuse_strangers(self, wanted: PlainUrl, plain: PlainUrl) -> None:
+        if (refusal := self._lists.refusal(plain.host)) is not None:
+            raise ToolError(f"{refusal} by the user's settings (allowed_domains, blocked_domains under [web])")
+        if not is_same_site(wanted, plain):
+            raise ToolError(
+                f"{wanted.host} sends on to {plain.host}, which nobody was asked about; to go on, call WebFetch with "
+                f"{in_ascii(plain.url)}"
+            )
+        if wanted.scheme == "https" and plain.scheme == "http":
+            raise ToolError(
+                f"{wanted.host} sends on from https to http, where anybody on the way could change the page"
+            )
+        if (rule := self._new_restriction(wanted.url, plain.url)) is not None:
+            raise ToolError(f"{wanted.host} sends on to {plain.host}, of which a rule speaks: {rule}")
+
+    async def _rendered(self, wish: Wish, plain: PlainUrl) -> WebPage:
+        from panpan.capabilities.web.page_making import Came
+
+        wanted = self.plain(wish.url)
+        if self._renderer is None:
+            raise ToolError("there is no browser in this session")
+        self._refuse_strangers(wanted, plain)
+        await self._check(plain, plain)
+        allow = partial(self._refuse_strangers, wanted)
+        shown = await self._renderer.render(
+            plain.url, wait_s=wish.wait_s or self._scripts_s, scroll=wish.scroll, allow=allow
+        )
+        if (ended := self.plain(shown.url)) != plain:
+            self._refuse_strangers(wanted, ended)
+            await self._check(plain, ended)
+        came = Came(
+            "html", shown.html.encode("utf-8", "replace"), shown.url, wish.url, shown.status,
+            charset="utf-8", wants_all=wish.wants_all, is_rendered=True,
+        )  # fmt: skip
+        page = _html_page(came, "shown by a browser", await self._make(came))
+        return replace(page, title=shown.title or page.title, notes=(*page.notes, *shown.notes))
+
+
+async def _made_apart(sandbox: CommandSandbox, came: "Came") -> "Made":
+    from panpan.capabilities.web.page_making import made_of
+
+    return await made_of(came, sandbox)
+
+
+async def _read(answer: "Fetched", wish: Wish, make: MakePage) -> WebPage:
+    """Return what came, as a model can read it."""
+    from panpan.capabilities.web.page_kind import status_obstacle
+    from panpan.capabilities.web.page_making import Came, Made
+
+    what = answer.media_type or "of no type"
+    came = Came(
+        answer.kind, answer.body, answer.url, wish.url, answer.status, answer.headers, answer.charset,
+        wants_all=wish.wants_all, pages=wish.pages,
+    )  # fmt: skip
+    made = Made() if answer.kind == "other" else await make(came)
+    notes = [f"only its first {len(answer.body):,} bytes were read"] if answer.is_cut else []
+    match answer.kind:
+        case "html":
+            page = _html_page(came, what, made)
+            return replace(page, notes=(*page.notes, *notes))
+        case "pdf":
+            what = "PDF"
+            if made.scans:
+                notes.append(f"pages {', '.join(map(str, made.scans))} hold pictures and no text")
+        case "image":
+            what = made.what
+        case "other":
+            size = f", {answer.headers['content-length']} bytes" if "content-length" in answer.headers else ""
+            notes.append(f"it is a file of another kind ({what}{size}), which was not read; to have it, download it")
+        case "text":
+            pass
+    obstacle = status_obstacle(answer.status, answer.headers)
+    return WebPage(answer.url, answer.status, what, "", made.text, tuple(notes), obstacle, made.picture)
+
+
+def _html_page(came: "Came", what: str, made: "Made") -> WebPage:
+    from panpan.capabilities.web.raw_form import raw_form
+
+    notes: list[str] = []
+    if made.extent != "all" and made.text:
+        left_out = "what stands around the article" if made.extent == "article" else "navigation"
+        notes.append(f"{left_out} was left out; raw=true gives all")
+    if made.is_cut:
+        notes.append(f"only the first {len(made.text):,} characters of its text are here")
+    if made.sends_on_to:
+        with suppress(ValueError, ToolError):  # what is no address is not told: it could say anything
+            onward = plain_url(urljoin(came.url, made.sends_on_to)).url
+            notes.append(f"browsers go on from here to {in_ascii(onward, MAX_SHOWN_CHARS)}")
+    if (raw := raw_form(came.url)) is not None:
+        notes.append(f"the file alone is at {in_ascii(raw, MAX_SHOWN_CHARS)}")
+    return WebPage(came.url, came.status, what, made.title, made.text, tuple(notes), made.obstacle)

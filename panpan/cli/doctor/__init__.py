@@ -1,0 +1,1 @@
+"""`panpan doctor`: checks of this machine."""

@@ -1,0 +1,135 @@
+"""`panpan doctor`: what is there of all that panpan uses, and what to do about what is not.
+
+The last lines say whether panpan can work here. It ends with 1 where it cannot: something is broken, or there is no
+model to ask. What is only missing costs a feature.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import anyio
+import click
+
+from panpan.cli.doctor.doctor_checks import (
+    EMBEDDED_MODEL,
+    LOCAL_MODEL,
+    MODEL,
+    Check,
+    check_home,
+    check_model,
+    check_network,
+    check_other_keys,
+    check_panpan,
+    check_python,
+    check_search,
+    check_servers,
+    check_settings,
+    check_snapshots,
+    check_system,
+    check_terminal,
+)
+from panpan.cli.doctor.doctor_leavings import check_leavings
+from panpan.cli.doctor.doctor_programs import Programs, check_language_servers, check_limits, check_sandbox
+from panpan.cli_kit.chosen_folder import chosen_folder
+from panpan.config.keys import shown
+from panpan.config.locations import Locations
+from panpan.config.sources import Loaded
+
+_COLOURS = {"ok": "green", "note": "yellow", "optional": None, "missing": "yellow", "broken": "red"}
+
+
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder to look from.")
+@click.pass_context
+def command(ctx: click.Context, as_json: bool, cwd: Path | None) -> int:
+    """Show what panpan finds on this machine."""
+    locations = Locations.find(chosen_folder(ctx, cwd), os.environ)
+    checks = anyio.run(all_checks, locations, os.environ)
+    is_fit, verdict = judged(checks)
+    if as_json:
+        found = {"ok": is_fit, "verdict": verdict, "checks": [asdict(check) for check in checks]}
+        click.echo(json.dumps(found, indent=2))
+    else:
+        for check in checks:
+            click.echo(_line(check))
+        click.secho(f"\n{verdict}", bold=True)
+    return 0 if is_fit else 1
+
+
+def judged(checks: Sequence[Check]) -> tuple[bool, str]:
+    """Return whether panpan can work here, and what to tell the user of it."""
+    broken = list(dict.fromkeys(check.name for check in checks if check.status == "broken"))
+    if broken:
+        return False, f"panpan cannot work here until this is mended: {', '.join(broken)}"
+    models = [check for check in checks if check.name == MODEL and check.status == "ok"]
+    if models:
+        return True, f"panpan is ready; it asks {shown(models[0].found)}"
+    servers = [check for check in checks if check.name == LOCAL_MODEL and check.status == "ok"]
+    if any(check.name == EMBEDDED_MODEL and check.status == "ok" for check in checks):
+        offer = f"offers what runs here ({shown(servers[0].found)}), else " if servers else ""
+        return True, f"panpan is ready; where nothing says which model, it {offer}asks the small local one"
+    if servers:
+        return True, f"panpan is ready once it is told which model: {shown(servers[0].found)}"
+    from panpan.models.local_servers import advice_without_model
+
+    return False, f"panpan cannot work yet: {advice_without_model(())}"
+
+
+async def all_checks(locations: Locations, env: Mapping[str, str]) -> Sequence[Check]:
+    """Make every check, those that wait side by side, and return them in the order to read them."""
+    settings, loaded = check_settings(locations, env)
+    waiting = await _programs_and_servers(Programs(env, locations.project_root), loaded)
+    return [
+        check_panpan(),
+        check_python(),
+        check_system(),
+        check_terminal(env),
+        check_home(locations.home),
+        check_snapshots(locations),
+        *check_leavings(locations),
+        *settings,
+        *((*check_model(loaded, env), *check_other_keys(loaded, env), check_search(loaded, env)) if loaded else ()),
+        *check_network(),
+        *waiting,
+    ]
+
+
+async def _programs_and_servers(programs: Programs, loaded: Loaded | None) -> list[Check]:
+    found: dict[str, list[Check]] = {}
+
+    async def one(name: str, why: str, *, program: str | None = None, beside: Path | None = None) -> None:
+        found[name] = [await programs.check(name, why, program=program, beside=beside)]
+
+    async def sandbox() -> None:
+        found["sandbox"] = [await check_sandbox(loaded), await check_limits(loaded)]
+
+    async def servers() -> None:
+        found["servers"] = await check_servers()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: one("git", "without it there is no branch or change shown to the model"))
+        group.start_soon(
+            lambda: one(
+                "ripgrep",
+                "Grep and Glob are slower without it; install ripgrep",
+                program="rg",
+                beside=Path(sys.executable).parent,
+            )
+        )
+        group.start_soon(lambda: one("bash", "the Bash tool cannot run commands without it"))
+        group.start_soon(sandbox)
+        group.start_soon(servers)
+    order = ("git", "ripgrep", "bash", "sandbox", "servers")
+    language_servers = [check_language_servers(programs, loaded)] if loaded is not None else []
+    return [*(check for name in order for check in found[name]), *language_servers, programs.check_browser(loaded)]
+
+
+def _line(check: Check) -> str:
+    status = click.style(f"{check.status:8}", fg=_COLOURS[check.status])
+    advice = f": {shown(check.advice)}" if check.advice else ""
+    return f"{status} {check.name:11} {shown(check.found)}{advice}"

@@ -1,0 +1,1 @@
+"""`panpan trust`, and the question whether a project's own settings are believed."""

@@ -1,0 +1,1 @@
+"""Parts that every shell subcommand needs: groups, failures, signals and standard output."""

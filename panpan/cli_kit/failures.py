@@ -1,0 +1,128 @@
+"""One line and an exit code for whatever went wrong; no traceback reaches the user."""
+
+import errno
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from panpan.errors import PanpanError
+
+_NO_MORE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENXIO)
+"""What a full disk, and a terminal that is gone, answer to a write."""
+
+
+def say(text: str) -> None:
+    """Print one line on standard error, on a terminal as rows that end between words.
+
+    A standard error that is closed is no reason to fail.
+    """
+    from panpan.system.text.terminal_text import clean_for_terminal
+
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"{_fitted(f'panpan: {clean_for_terminal(text)}')}\n")
+        sys.stderr.flush()
+
+
+def _fitted(text: str) -> str:
+    """Return `text` in rows of the terminal; a path that is longer stays whole, so that it can be copied."""
+    from textwrap import wrap
+
+    try:
+        width = os.get_terminal_size(sys.stderr.fileno()).columns
+    except OSError:  # no terminal
+        return text
+    if not width:
+        return text
+    rows = [wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""] for line in text.split("\n")]
+    return "\n".join(row for line_rows in rows for row in line_rows)
+
+
+def report_failure(error: Exception, *, had_terminal: bool = False) -> int:
+    """Tell the user what went wrong, and return the exit code.
+
+    Args:
+        error: What ended the command; anything but a `PanpanError` or an output that takes no more is a bug, and gets
+            a report.
+        had_terminal: Whether standard output was a terminal when the command began. One that is gone now was closed,
+            which the signal for it may tell later than this.
+    """
+    if isinstance(error, PanpanError):
+        say(str(error))
+        return error.exit_code
+    if isinstance(error, OSError) and _is_of_output(error):
+        return _report_lost_output(error, had_terminal=had_terminal)
+    if missing := _missing_part(error):
+        say(f"the installation of panpan is damaged: {missing} is missing; install panpan again")
+        return 1
+    from panpan.cli.crash_report import crash_line
+    from panpan.config.known_secrets import secrets_of_run
+    from panpan.config.locations import Locations
+    from panpan.system.text.redact import Redactor
+
+    try:
+        locations = Locations.find(Path.cwd(), os.environ)
+        keys = {*_values_of("--api-key", sys.argv)}
+        redactor = Redactor(secrets_of_run(locations, os.environ, _given_settings(sys.argv)) | keys)
+    except (OSError, PanpanError):
+        say(f"unexpected {type(error).__name__}; no report could be written")
+        return 1
+    say(crash_line(error, locations.home, redactor))
+    return 1
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Return whether standard output did not take what was printed; whatever else is written, its own layer tells."""
+    if isinstance(error, BrokenPipeError):
+        return True
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    module = place.tb_frame.f_globals["__name__"] if place is not None else ""
+    return error.errno in _NO_MORE and error.filename is None and module.startswith(("click.", "panpan.cli."))
+
+
+def _report_lost_output(error: OSError, *, had_terminal: bool) -> int:
+    """Tell the user, if he is still there, and let nothing fail again at exit."""
+    from panpan.cli_kit.stdout import drop_what_follows
+
+    with suppress(OSError, ValueError):
+        drop_what_follows(sys.stdout.fileno())
+    if had_terminal and error.errno in (errno.EPIPE, errno.EIO, errno.ENXIO):
+        return 128 + signal.SIGHUP
+    if not isinstance(error, BrokenPipeError):
+        say(f"cannot write the output: {error.strerror}")
+    return 1
+
+
+def _missing_part(error: Exception) -> str | None:
+    """Return what panpan consists of and could not find: a file of its package, or a module of its own."""
+    if isinstance(error, ModuleNotFoundError) and error.name is not None:
+        return error.name if error.name.partition(".")[0] == "panpan" else None
+    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str | Path):
+        return str(error.filename) if Path(error.filename).is_relative_to(Path(__file__).parent.parent) else None
+    return None
+
+
+def _given_settings(arguments: Sequence[str]) -> Mapping[str, object]:
+    """Return the settings of a command line that may be wrong, as far as they can be read."""
+    from panpan.config.run_settings import SET_FLAG, SETTINGS_FLAG, given_sources
+
+    given: dict[str, object] = {}
+    for number, text in enumerate(_values_of(SETTINGS_FLAG, arguments)):
+        with suppress(PanpanError):
+            given[f"settings {number}"] = given_sources([text], [], Path.cwd())[0]
+    for number, text in enumerate(_values_of(SET_FLAG, arguments)):
+        with suppress(PanpanError):
+            given[f"set {number}"] = given_sources([], [text], Path.cwd())[0]
+    return given
+
+
+def _values_of(option: str, arguments: Sequence[str]) -> Iterator[str]:
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if argument == option:
+            yield following
+        elif argument.startswith(f"{option}="):
+            yield argument.removeprefix(f"{option}=")

@@ -1,0 +1,151 @@
+"""What a slash command is, and what it may do with the terminal it was typed in."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Protocol, TypeAlias
+
+from panpan.config.ui_look import ThemeSetting
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.session.session import Session
+from panpan.types.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """End the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """Close this session and open another one."""
+
+    resume: str | None = None
+    """Its id; None: a new one."""
+    goes_on: bool = False
+    """Whether it says what this one does, as a copy of it, so that what was chosen here counts there."""
+    said: str = field(default="", compare=False)
+    """What the user is told once this session is left, since he may stay after all."""
+
+
+Next: TypeAlias = Leave | OpenSession
+"""What comes after this session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One line of a list to choose from."""
+
+    label: str
+    detail: str = ""
+    is_current: bool = False
+    key: str = ""
+    """Picks it at once, as long as nothing is typed; empty: none does."""
+
+
+def numbered(options: Sequence[Option]) -> Sequence[Option]:
+    """Return a few options, nine at most, that are picked by their numbers, counted from 1."""
+    return [replace(option, key=str(number)) for number, option in enumerate(options, 1)]
+
+
+OptionSearch: TypeAlias = Callable[[str], Awaitable[Mapping[int, Option]]]
+"""Looks for more options, by what the user typed, and returns them by their place among all: such as have been offered
+already, and new ones behind those."""
+
+
+class Terminal(Protocol):
+    """What a command may use; the REPL is one, and so is a fake in a test."""
+
+    session: Session
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds that this session has waited for the user's answers since it was opened."""
+        ...
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment that panpan was started in; it tells the panpan home and which keys are there."""
+        ...
+
+    @property
+    def theme(self) -> Theme:
+        """How things look at the moment."""
+        ...
+
+    @property
+    def theme_setting(self) -> ThemeSetting:
+        """What the user chose of it, which may be to follow the terminal."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Cells of a row."""
+        ...
+
+    def show(self, *lines: str) -> None:
+        """Put lines, which may have SGR sequences, into the scrollback."""
+        ...
+
+    async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
+        """Let the user pick one and return its index, or None where he does not want to.
+
+        Args:
+            title: What is picked.
+            options: What is listed.
+            search: Finds options that are not listed, while he types; None: there are no others.
+        """
+        ...
+
+    async def read(self, lines: Sequence[str]) -> None:
+        """Let the user read a long text, the end of it first.
+
+        Raises:
+            ConfigError: There is no program to read it with.
+        """
+
+    def submit(self, prompt: str) -> None:
+        """Begin a turn, or queue it behind the one that runs."""
+        ...
+
+    def hand_back(self, text: str) -> None:
+        """Give the user a text to change and send again."""
+        ...
+
+    def use_theme(self, setting: ThemeSetting) -> None:
+        """Show everything from now on in another theme."""
+        ...
+
+    def toggle_vim(self) -> bool:
+        """Switch the vi keys on or off and return whether they are on now."""
+        ...
+
+    def leave(self, then: Next) -> None:
+        """Close the session, and do what comes then."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What is typed after a slash."""
+
+    name: str
+    """Without the slash."""
+    help: str
+    """One line, for the list and the completion."""
+    run: Callable[[Terminal, str], Awaitable[None]]
+    """Given the rest of the line, stripped. A `PanpanError` is shown as one line."""
+    arguments: str = ""
+    """Such as "[file]"."""
+    needs_arguments: bool = False
+    """Whether it does nothing where nothing stands behind its name."""
+    aliases: Sequence[str] = ()
+    is_immediate: bool = False
+    """Whether it may run while a turn does."""
+    offers: Callable[[Session], Sequence[str]] = lambda session: ()
+    """Returns what may stand behind its name, for the completion."""
+    offers_choice: bool = False
+    """Whether it lets the user choose from a list, where nothing stands behind its name."""
+    needs_terminal: bool = False
+    """True if it is about the screen, or about the session on it, so that it is of no use in a script."""
+    is_missing: bool = False
+    """True if its service does not exist yet, so that it only says so."""

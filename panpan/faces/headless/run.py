@@ -1,0 +1,237 @@
+"""One headless run: open the session, send it the prompts, show what happens, and say with which code to end."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from time import perf_counter
+from typing import Literal, TypeAlias
+
+import anyio
+
+from panpan.capabilities.guards.reply_limits import note_on_end
+from panpan.cli_kit.signals import Received, watch_signals
+from panpan.errors import AnswerNeededError, ConfigError, PanpanError
+from panpan.faces.headless.background import Background
+from panpan.faces.headless.denials import denials_told
+from panpan.faces.headless.face import HeadlessFace, TurnSummary
+from panpan.faces.headless.outcome import INTERRUPTED, Outcome, outcome_of_error
+from panpan.faces.headless.prompt_queue import PromptQueue
+from panpan.faces.headless.prompts import Prompt
+from panpan.session.budget.budget import Budget
+from panpan.session.budget.spending import Spending
+from panpan.session.session import Session
+from panpan.system.single_exception import unwrap_single_exception
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.events import Event, TurnEnded
+from panpan.types.messages import UserMessage
+
+AtEnd: TypeAlias = Literal["exit", "drain", "stop"]
+"""What becomes of background tasks: they are left to go on, waited for, or stopped."""
+
+_MOST_CHARS = 80
+"""Of a message that did not reach the model."""
+
+LAST_WORD_S = 1.0
+"""What a reader gets to take the result of a run that was told to end."""
+
+
+async def run_headless(
+    opening: AbstractAsyncContextManager[Session],
+    prompts: AsyncGenerator[Prompt, None],
+    make_face: Callable[[Session], HeadlessFace],
+    *,
+    say: Callable[[str], None],
+    warn: Callable[[str], None],
+    show_failed_start: Callable[[PanpanError], Awaitable[None]],
+    background: AtEnd | None = None,
+    has_one_prompt: bool = True,
+) -> int:
+    """Run every prompt as a turn, and return the exit code; see `_Run.exit_code`.
+
+    Args:
+        opening: The session, not entered yet.
+        prompts: One or more prompts; read while turns run, too.
+        make_face: Makes the face of the output format once the session is open.
+        say: Prints one line for the user on standard error.
+        warn: Does the same with what he may have asked not to hear.
+        show_failed_start: Shows the error of a session that could not be opened, where there is no face yet.
+        background: What becomes of background tasks when all prompts are done; None: as the settings say.
+        has_one_prompt: Whether there is no other prompt than the first, whose result then comes last.
+
+    Raises:
+        PanpanError: The session could not be opened, or the output not be written.
+        BrokenPipeError: Nobody reads the output any more.
+    """
+    received = Received()
+    run = _Run(received, say, warn, has_one_prompt=has_one_prompt)
+    try:
+        with unwrap_single_exception():
+            async with anyio.create_task_group() as task_group, opening as session:
+                stop = task_group.cancel_scope.cancel
+                task_group.start_soon(lambda: watch_signals(received, interrupt=session.interrupt, stop=stop))
+                run.face = make_face(session)
+                run.take_budget(session.budget)
+                await run.face.begin()
+                if background is not None:
+                    session.background.keeps = background == "exit"
+                run.background = Background(session, run.face, warn, drains=background == "drain")
+                task_group.start_soon(run.background.tell)
+                queue = run.queue = PromptQueue(prompts, session.steering, session.steer)
+                task_group.start_soon(queue.read)
+                await run.turns(session, queue)
+                stop("every prompt is done")
+    except PanpanError as error:
+        if run.face is None:
+            await show_failed_start(error)
+        raise
+    if received.exit_code is not None:
+        await run.cut_short()
+        run.tell_what_waits()
+        return received.exit_code
+    return run.exit_code
+
+
+class _Run:
+    """The turns of a run, and how they ended."""
+
+    def __init__(
+        self,
+        received: Received,
+        say: Callable[[str], None],
+        warn: Callable[[str], None],
+        *,
+        has_one_prompt: bool,
+    ) -> None:
+        self.face: HeadlessFace | None = None
+        self.queue: PromptQueue | None = None
+        self.background: Background | None = None
+        self._failure = 0
+        self._has_refused_call = False
+        self._has_allowed_call = False
+        self._received = received
+        self._say = say
+        self._warn = warn
+        self._has_one_prompt = has_one_prompt
+        self._summary = TurnSummary()
+        self._has_result = False
+        """Whether the newest turn was shown to its end."""
+        self._budget = Budget()
+        self._told = Spending()
+        """What of the budget earlier results have told, or was spent before."""
+
+    @property
+    def exit_code(self) -> int:
+        """That of the first turn that did not end well; of an answer that was needed, where every call was refused."""
+        is_refused = self._has_refused_call and not self._has_allowed_call
+        return self._failure or (AnswerNeededError.exit_code if is_refused else 0)
+
+    def take_budget(self, budget: Budget) -> None:
+        """Let results tell what is spent of `budget` from now on."""
+        self._budget, self._told = budget, budget.spent
+
+    async def turns(self, session: Session, queue: PromptQueue) -> None:
+        """Run the prompts one after the other; an interrupt ends a turn, and those that wait come all the same."""
+        assert self.background is not None
+        outcome = Outcome()
+        while True:
+            if not self._has_one_prompt and not outcome.error and await self.background.has_news_before(queue):
+                with queue.turn():
+                    outcome = await self._woken_turn(session)
+                continue
+            try:
+                prompt = await queue.next()
+            except ConfigError as error:  # a prompt that cannot be read ends the run, with a result of its own
+                self._begin()
+                await self._end(outcome_of_error(error), 0.0)
+                return
+            if prompt is None:
+                break
+            with queue.turn():
+                outcome = await self._turn(session, prompt)
+            if outcome is INTERRUPTED and (self._has_one_prompt or self._received.exit_code is not None):
+                return
+        if not self._has_one_prompt:
+            if self.background.drains:
+                await self.background.drain(lambda: self._woken_turn(session))
+            await self.background.stop()
+
+    async def cut_short(self) -> None:
+        """Show the result of what a signal has ended, if a reader still takes it."""
+        if self.face is not None and not self._has_result:
+            with anyio.move_on_after(LAST_WORD_S), suppress(BrokenPipeError):
+                await self._end(INTERRUPTED, 0.0)
+
+    def tell_what_waits(self) -> None:
+        """Name what was read and no turn has got, as the run ends."""
+        if self.queue is not None and (waiting := self.queue.waiting):
+            number = "1 message" if len(waiting) == 1 else f"{len(waiting):,} messages"
+            self._say(
+                f"{number} of the input did not reach the model, the first: {clean_line(waiting[0].text)[:_MOST_CHARS]}"
+            )
+
+    async def _turn(self, session: Session, prompt: UserMessage) -> Outcome:
+        """Run one turn to its end, whatever end that is, and show it; the only one, with all that it has begun."""
+        self._begin()
+        started_at = perf_counter()
+        outcome = await self._run(session, session.submit(prompt))
+        if self._has_one_prompt and outcome is not INTERRUPTED and self.background is not None:
+            if self.background.drains and not outcome.error:
+                outcome = await self.background.drain(lambda: self._wake(session))
+            await self.background.stop()
+        await self._end(outcome, perf_counter() - started_at)
+        return outcome
+
+    async def _wake(self, session: Session) -> Outcome:
+        """Go on for what the model does not know yet."""
+        return await self._run(session, session.wake())
+
+    async def _woken_turn(self, session: Session) -> Outcome:
+        """Do the same as a turn with a result of its own."""
+        self._begin()
+        started_at = perf_counter()
+        outcome = await self._wake(session)
+        await self._end(outcome, perf_counter() - started_at)
+        return outcome
+
+    async def _run(self, session: Session, turn: AsyncGenerator[Event, None]) -> Outcome:
+        """Show the events of a turn, and return how it ended."""
+        assert self.face is not None
+        outcome = Outcome()
+        try:
+            async with aclosing(turn) as events:
+                async for event in events:
+                    self._summary.follow(event)
+                    await self.face.show(event)
+                    if isinstance(event, TurnEnded) and event.is_interrupted:
+                        outcome = INTERRUPTED
+        except PanpanError as error:
+            outcome = outcome_of_error(error)
+            self._summary.files = session.turn_files  # of a turn that failed no event tells
+        except Exception as error:  # a bug; the result is shown, and the report is written above
+            await self._show(Outcome("error_during_execution", 1, f"unexpected {type(error).__name__}"), 0.0)
+            raise
+        return outcome
+
+    def _begin(self) -> None:
+        self._summary = TurnSummary()
+        self._has_result = False
+
+    async def _show(self, outcome: Outcome, duration_s: float) -> None:
+        assert self.face is not None
+        self._has_result = True
+        spent = self._budget.spent
+        self._summary.spent = spent.since(self._told)
+        self._told = spent
+        await self.face.end(self._summary, outcome, duration_s)
+
+    async def _end(self, outcome: Outcome, duration_s: float) -> None:
+        """Show how a turn ended, and say what the user should know of it."""
+        await self._show(outcome, duration_s)
+        self._failure = self._failure or outcome.exit_code
+        self._has_refused_call = self._has_refused_call or bool(self._summary.denials)
+        self._has_allowed_call = self._has_allowed_call or self._summary.has_allowed_call
+        reply = self._summary.last_reply
+        note = note_on_end(reply) if reply is not None and not outcome.error else None
+        if outcome is not INTERRUPTED and (line := outcome.error or note):
+            self._say(line)
+        for line in denials_told(self._summary):
+            self._warn(line)

@@ -1,0 +1,1 @@
+"""The face for terminals that cannot move the cursor, line by line."""

@@ -1,0 +1,152 @@
+"""Puts a permission question, a plan, or what the model wants to know as lines, and reads the answer."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from time import monotonic
+
+from anyio import Lock
+
+from panpan.cli_kit.stdout import StdoutWriter
+from panpan.faces.diff_text import counts_text, diff_text
+from panpan.faces.plain.line_plan import PLAN_KEYS, plan_text
+from panpan.faces.plain.line_questions import answer_in, is_declined, question_text
+from panpan.faces.plain.line_reader import LineReader
+from panpan.faces.terminal.dialogs.permission_choices import ONLY_YOU
+from panpan.faces.waiting_time import WaitingTime
+from panpan.permissions.rules.suggestions import holds_for
+from panpan.system.text.terminal_text import spelled_out
+from panpan.types.asking import UserAnswer, UserQuestion
+from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.plan import PlanApproved, PlanProposal, PlanRejected
+
+DROPPED = "(what you typed before this question was dropped)\n"
+
+
+class LineAsker:
+    """Asks one question after the other; the end of the input is a no.
+
+    Args:
+        out: Where the question is printed.
+        lines: What the user types.
+        rule_place: Where the rule of "always" is kept, as it is shown.
+        shown: Returns a path as people write it.
+        clock: Returns seconds that only ever grow.
+    """
+
+    def __init__(
+        self,
+        out: StdoutWriter,
+        lines: LineReader,
+        rule_place: str,
+        *,
+        shown: Callable[[Path], str] = str,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self.waiting = WaitingTime(clock)
+        """How long the user was waited for."""
+        self._shown = shown
+        self._out = out
+        self._lines = lines
+        self._rule_place = rule_place
+        self._one_at_a_time = Lock()
+
+    async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
+        """Print the question and wait for an answer."""
+        said = await self._answer_to(_text_of(question, self._rule_place))
+        match said.lower():
+            case "y" | "yes":
+                return PermissionAnswer(is_allowed=True)
+            case "a" | "always" if question.rule is not None:
+                return PermissionAnswer(is_allowed=True, is_remembered=True)
+            case "l" | "like" if question.prefix_rule is not None:
+                return PermissionAnswer(is_allowed=True, is_remembered=True, is_for_prefix=True)
+            case "" | "n" | "no":
+                return PermissionAnswer(is_allowed=False)
+            case _:  # anything else is a no with what to do instead, "yes, but" included
+                return PermissionAnswer(is_allowed=False, feedback=f"The user refused it and said: {said}")
+
+    async def plan(self, proposal: PlanProposal) -> PlanApproved | PlanRejected:
+        """Print the plan and wait for what the user says to it; implements `PlanAsker`."""
+        said = await self._answer_to(plan_text(proposal, self._shown(proposal.file)))
+        mode = PLAN_KEYS.get(said.lower())
+        if mode is not None and mode in proposal.modes:
+            return PlanApproved(mode)
+        return PlanRejected("" if said.lower() in ("", "n", "no") else said)
+
+    async def user(self, questions: Sequence[UserQuestion]) -> Sequence[UserAnswer] | None:
+        """Print the questions, one after the other, and return the answers; implements `UserAsker`."""
+        answers: list[UserAnswer] = []
+        for question in questions:
+            text = question_text(question)
+            while not is_declined(said := await self._answer_to(text)):
+                if (answer := answer_in(said, question)) is not None:
+                    answers.append(answer)
+                    break
+                text = f"there is no such number\n{question_text(question)}"
+            else:
+                return None
+        return answers
+
+    async def _answer_to(self, question: str) -> str:
+        """Print a question and return what is typed then; empty at the end of the input."""
+        with self.waiting.counted():
+            async with self._one_at_a_time:
+                # what was typed before the question was on the screen does not answer it
+                dropped = DROPPED if await self._lines.drop_typed_ahead() else ""
+                await self._out.write(f"\n{dropped}{question}")
+                return (await self._lines.next() or "").strip()
+
+
+class YesOrNo:
+    """Asks what is answered with yes or no, until it is; the end of the input is no answer."""
+
+    def __init__(self, out: StdoutWriter, lines: LineReader) -> None:
+        self._out = out
+        self._lines = lines
+
+    async def __call__(self, question: str) -> bool | None:
+        """Print the question, which ends with what may be typed, and return the answer; None where there is none."""
+        await self._lines.drop_typed_ahead()
+        while True:
+            await self._out.write(question)
+            match await self._lines.next():
+                case None:
+                    return None
+                case answer if (said := answer.strip().lower()) in ("y", "yes", "n", "no"):
+                    return said.startswith("y")
+
+
+def _text_of(question: PermissionQuestion, rule_place: str) -> str:
+    answers = ["  y = yes, once"]
+    if question.rule is not None:
+        holds_for_more = holds_for(question.rule, question.tool_name)
+        answers.append(f"  a = always: saves {_shown(question.rule)}{holds_for_more} in {_shown(rule_place)}")
+    if question.prefix_rule is not None:
+        answers.append(f"  l = always the like: saves {_shown(question.prefix_rule)} in {_shown(rule_place)}")
+    answers.append("  n = no, or type what to do instead: ")
+    bounds = [f"  ({_shown(question.bounds)})"] if question.bounds else []
+    protected = [f"  {ONLY_YOU}"] if question.is_protected else []
+    who = f"{_shown(question.agent)} asks: " if question.agent else ""
+    head = f"? {who}{question.tool_name}: {_shown(question.reason)}"
+    return "\n".join([head, *bounds, *protected, *_what_would_run(question), *answers])
+
+
+def _what_would_run(question: PermissionQuestion) -> Iterator[str]:
+    """Yield the change as a diff where it is known, else the arguments, all of it and exactly."""
+    if question.effect:
+        yield f"    {_shown(question.effect)}"
+    if question.preview is None or not question.preview.files:
+        for key, value in question.input.items():
+            yield f"    {_shown(key)}: {_shown(value if isinstance(value, str) else json.dumps(value, default=str))}"
+        return
+    yield f"    {_shown(question.title)}"
+    for file in question.preview.files:
+        mark = " (new)" if file.is_new else " (deleted)" if file.is_deleted else ""
+        yield f"    {_shown(file.path)}{mark} {counts_text(file)}"
+        yield from (f"      {spelled_out(line)}" for line in diff_text(file.diff))
+
+
+def _shown(text: str) -> str:
+    """Return `text` with every character spelled out that a terminal would act on or not show."""
+    return "\n      ".join(spelled_out(line) for line in text.split("\n"))

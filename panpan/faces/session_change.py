@@ -1,0 +1,102 @@
+"""From one session to another on the same terminal: what the user had chosen goes on, and a session is never lost."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Self
+
+from panpan.core.command import OpenSession
+from panpan.errors import PanpanError
+from panpan.session.session import Session
+from panpan.types.dataclass import dataclass
+from panpan.types.llm import Effort
+from panpan.types.permission import PermissionMode
+
+
+class SessionChange:
+    """Opens a session after another one.
+
+    Args:
+        open_session: Opens that of an id, or a new one.
+        warn: Told in a sentence what did not go as it was wanted.
+    """
+
+    def __init__(
+        self, open_session: Callable[[str | None], AbstractAsyncContextManager[Session]], warn: Callable[[str], None]
+    ) -> None:
+        self._open_session = open_session
+        self._warn = warn
+
+    def to(self, wanted: OpenSession, before: Session) -> AbstractAsyncContextManager[Session]:
+        """Return what opens the session that is wanted; the one before again, where that cannot be opened.
+
+        Args:
+            wanted: What the user asked for.
+            before: The session that is over.
+        """
+        return self._opening(wanted, _Kept.of(before))
+
+    @asynccontextmanager
+    async def _opening(self, wanted: OpenSession, kept: "_Kept") -> AsyncGenerator[Session, None]:
+        is_same = wanted.goes_on
+        async with AsyncExitStack() as stack:
+            try:
+                session = await stack.enter_async_context(self._open_session(wanted.resume))
+            except PanpanError as error:
+                self._warn(f"{error}; going on with the session as it was")
+                session = await stack.enter_async_context(self._open_session(kept.id))
+                is_same = True
+            if is_same or not session.conversation.messages:
+                await self._keep(kept, session)
+            if is_same:
+                self._keep_folders(kept, session)
+            yield session
+
+    async def _keep(self, kept: "_Kept", session: Session) -> None:
+        """Let a session go on as the last one was: nobody who cleared or copied the conversation left plan mode."""
+        session.set_permission_mode(kept.mode)
+        try:
+            if kept.model is not None:
+                await session.use_model(kept.model)
+            if kept.effort != session.effort:
+                await session.use_effort(kept.effort)
+            if kept.thinks != session.thinks:
+                session.use_thinking(is_on=kept.thinks)
+        except PanpanError as error:
+            self._warn(f"{error}; going on with {session.model}")
+
+    def _keep_folders(self, kept: "_Kept", session: Session) -> None:
+        """Let the same conversation work in the folders that the user added to it."""
+        for folder in kept.folders:
+            try:
+                session.folders.add(folder)
+            except PanpanError as error:
+                self._warn(str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What a new session takes over from the one before."""
+
+    id: str | None
+    """None: there is nothing to go back to."""
+    mode: PermissionMode
+    model: str | None
+    """What the user chose in it; None: the one it was opened with."""
+    effort: Effort | None
+    thinks: bool
+    folders: Sequence[Path]
+    """That were added to the workspace."""
+
+    @classmethod
+    def of(cls, session: Session) -> Self:
+        """Return what there is to take over."""
+        has_messages = bool(session.conversation.messages)
+        return cls(
+            session.info.id if has_messages else None,
+            session.permission_mode,
+            session.chosen_model,
+            session.effort,
+            session.thinks,
+            session.folders.all,
+        )

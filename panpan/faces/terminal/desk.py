@@ -1,0 +1,78 @@
+"""What outlives a session: the terminal, how it looks, and what is typed."""
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from panpan.config.ui_look import ThemeSetting
+from panpan.faces.terminal.input.draft import Draft
+from panpan.faces.terminal.input.history import PromptHistory
+from panpan.faces.terminal.input.input_box import InputBox
+from panpan.faces.terminal.input.waiting_input import WaitingInput
+from panpan.faces.terminal.screen.canvas import say
+from panpan.faces.terminal.screen.screen import Screen
+from panpan.faces.terminal.screen.steady_output import SteadyOutput
+from panpan.faces.terminal.screen.terminal_colours import choose_theme
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.types.dataclass import dataclass
+
+
+@dataclass(slots=True)
+class Desk:
+    """Where sessions are shown, one after the other."""
+
+    env: Mapping[str, str]
+    output: SteadyOutput
+    screen: Screen
+    box: InputBox
+    draft: Draft
+    """What is typed there."""
+    history: PromptHistory
+    """What was sent, in this run and in earlier ones."""
+    waiting: WaitingInput
+    """What the input does while no session is open."""
+    theme: Theme
+    theme_setting: ThemeSetting
+    """What the user chose, of which `theme` was made."""
+    background: str | None = None
+    """Colour behind the text, as the terminal said when panpan started; None: it did not say."""
+    has_vi_keys: bool = False
+    not_sent: list[str] = field(default_factory=list)
+    """What was sent in the last session and nobody got."""
+
+    @property
+    def width(self) -> int:
+        """Cells of a row."""
+        return self.screen.width
+
+    def show(self, *lines: str) -> None:
+        """Put whole lines into the scrollback."""
+        self.screen.show(*lines)
+
+    def warn(self, text: str) -> None:
+        """Tell the user what he should know."""
+        say(self, text, "warn")
+
+    def keep_typed(self) -> None:
+        """Keep what was sent and nobody got, and what is typed, for whoever starts panpan again; and say so."""
+        not_sent = [*self.not_sent, *self.waiting.sent]
+        typed = [text] if (text := self.draft.unfolded).strip() else []
+        for text in (*not_sent, *typed):
+            if text not in self.history.get_strings():  # as what was sent is, mostly
+                self.history.append_string(text)
+        if not_sent:
+            count, them = ("1 message was", "it") if len(not_sent) == 1 else (f"{len(not_sent)} messages were", "them")
+            self.warn(f"{count} not sent: the key up recalls {them} when panpan runs again")
+        if typed:
+            self.warn("what you typed is kept: the key up recalls it when panpan runs again")
+
+    def use_theme(self, setting: ThemeSetting) -> None:
+        """Show everything from now on in another theme."""
+        self.theme_setting = setting
+        self.theme = choose_theme(setting, self.env, self.background)
+        self.screen.use_theme(self.theme)
+
+    def toggle_vim(self) -> bool:
+        """Switch the keys of vi on or off, and return whether they are on."""
+        self.has_vi_keys = not self.has_vi_keys
+        self.screen.use_vi_keys(is_on=self.has_vi_keys)
+        return self.has_vi_keys

@@ -1,0 +1,154 @@
+"""Puts the questions of tools and of the gate to the user, as dialogs."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+
+from anyio import get_cancelled_exc_class, to_thread
+
+from panpan.faces.terminal.dialogs.dialog import NARROWEST, Dialog
+from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
+from panpan.faces.terminal.dialogs.permission import PermissionDialog
+from panpan.faces.terminal.dialogs.plan import PlanDialog, PlanDialogAnswer, WantsToEdit
+from panpan.faces.terminal.dialogs.questions import Declined, QuestionsDialog
+from panpan.faces.terminal.input.editor import EditorFailed
+from panpan.faces.terminal.rendering.diff import diff_lines
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.waiting_time import WaitingTime
+from panpan.types.asking import UserAnswer, UserQuestion
+from panpan.types.dataclass import dataclass
+from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.plan import PlanAnswer, PlanEdited, PlanProposal, PlanRejected
+
+_INDENT = 2
+"""Cells that the dialog takes from a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskingScreen:
+    """What questions need of the screen of one session."""
+
+    dialogs: DialogQueue
+    room: Callable[[], int]
+    """Returns the rows that there are for a dialog."""
+    look: Callable[[], tuple[int, Theme]]
+    """Returns the cells of a row, and how things look."""
+    note_waiting: Callable[[], None]
+    """Called when a question begins to wait."""
+    edit: Callable[[str], Awaitable[str | EditorFailed]]
+    """Lets the user edit a text in his editor."""
+    shown: Callable[[Path], str] = str
+    """Returns a path as people write it."""
+    keep_plan: Callable[[str], None] = lambda text: None
+    """Shows a plan for good, whose question was withdrawn without an answer."""
+    is_of_turn: Callable[[PermissionQuestion], bool] = lambda question: True
+    """Returns whether the turn that runs waits for the answer, and not a subagent in the background."""
+
+
+class Asking:
+    """The face's side of `Asker`; given to a session before there is a screen, and `shown_by` one when there is.
+
+    Args:
+        rule_place: Where "always" is kept, as it is shown.
+        clock: Returns seconds that only ever grow.
+    """
+
+    def __init__(self, rule_place: str, clock: Callable[[], float] = monotonic) -> None:
+        self.waiting = WaitingTime(clock)
+        """How long the user was waited for."""
+        self.rule_place = rule_place
+        """Where "always" is kept, as it is shown."""
+        self._screen: AskingScreen | None = None
+        self._open: list[str] = []
+        """Ids of the calls about which the user is asked; one may be there twice, since each agent counts its own."""
+
+    @property
+    def asked_about(self) -> Sequence[str]:
+        """Ids of the calls about which the user is asked at the moment, whether it is their turn or not."""
+        return self._open
+
+    @contextmanager
+    def shown_by(self, screen: AskingScreen) -> Iterator[None]:
+        """Put questions on a screen; before and after, nobody is there to answer."""
+        self._screen = screen
+        try:
+            yield
+        finally:
+            self._screen = None
+
+    async def permission(self, question: PermissionQuestion) -> PermissionAnswer:
+        """Ask whether a call may run."""
+        if (screen := self._screen) is None:
+            return PermissionAnswer(is_allowed=False)
+        screen.note_waiting()
+        self._open.append(question.tool_use_id)
+        try:
+            with self.waiting.counted():
+                dialog = await to_thread.run_sync(self._permission_dialog, question, screen, abandon_on_cancel=True)
+                return await screen.dialogs.ask(dialog)
+        finally:
+            self._open.remove(question.tool_use_id)
+
+    def _permission_dialog(self, question: PermissionQuestion, screen: AskingScreen) -> PermissionDialog:
+        """Return the dialog with its rows laid out: they may be many, so this runs in a thread."""
+        width, theme = screen.look()
+        preview = _preview_rows(question, width - _INDENT, theme)
+        dialog = PermissionDialog(
+            question, preview, self.rule_place, room=screen.room, ends_turn=lambda: screen.is_of_turn(question)
+        )
+        if width >= NARROWEST:
+            dialog.lay_out(width, theme)
+        return dialog
+
+    async def user(self, questions: Sequence[UserQuestion]) -> Sequence[UserAnswer] | None:
+        """Ask what the model wants to know."""
+        if (screen := self._screen) is None:
+            return None
+        screen.note_waiting()
+        dialog: Dialog[Sequence[UserAnswer] | Declined] = QuestionsDialog(questions, room=screen.room)
+        with self.waiting.counted():
+            answer = await screen.dialogs.ask(dialog)
+        return None if isinstance(answer, Declined) else answer
+
+    async def plan(self, proposal: PlanProposal) -> PlanAnswer:
+        """Ask whether a plan is carried out; implements `PlanAsker`."""
+        if (screen := self._screen) is None:
+            return PlanRejected()
+        screen.note_waiting()
+        with self.waiting.counted():
+            try:
+                return await _plan_answer(proposal, screen)
+            except get_cancelled_exc_class():
+                screen.keep_plan(proposal.text)  # the call has no result that would show it
+                raise
+
+
+async def _plan_answer(proposal: PlanProposal, screen: AskingScreen) -> PlanAnswer:
+    note = ""
+    while True:
+        dialog: Dialog[PlanDialogAnswer]
+        dialog = await to_thread.run_sync(_plan_dialog, proposal, note, screen, abandon_on_cancel=True)
+        said = await screen.dialogs.ask(dialog)
+        if not isinstance(said, WantsToEdit):
+            return said
+        edited = await screen.edit(proposal.text)
+        if isinstance(edited, str) and edited.strip():
+            return PlanEdited(edited)
+        note = edited.reason if isinstance(edited, EditorFailed) else "the plan was empty, and is as it was before"
+
+
+def _plan_dialog(proposal: PlanProposal, note: str, screen: AskingScreen) -> PlanDialog:
+    """Return the dialog with its rows laid out: they may be many, so this runs in a thread."""
+    width, theme = screen.look()
+    dialog = PlanDialog(proposal, screen.shown(proposal.file), note=note, room=screen.room)
+    if width >= NARROWEST:
+        dialog.lay_out(width, theme)
+    return dialog
+
+
+def _preview_rows(question: PermissionQuestion, width: int, theme: Theme) -> Sequence[str]:
+    """Return what would change, with what cannot be seen spelled out; empty where that is not known."""
+    files = question.preview.files if question.preview is not None else ()
+    width = max(width, NARROWEST)  # the terminal may become wider
+    return [row for file in files for row in diff_lines(file, width, theme, shows_controls=True)]

@@ -1,0 +1,235 @@
+"""Dialogs that wait for the user: one is shown at a time, and none is answered by a key that was meant for another.
+
+A key counts for a dialog only when the dialog has been on the screen for a moment in which nothing was typed. Until
+then keys go where they went before, so that what somebody is typing is kept, and answers nothing. Where a text is half
+typed, they go on doing so until Tab is pressed, since whoever writes stops to think now and then; the dialog says so.
+
+A letter that comes too early may be either, an answer or the first of a text, and so it is held (`EarlyLetter`).
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import anyio
+
+from panpan.faces.terminal.dialogs.dialog import NARROWEST, Dialog
+from panpan.faces.terminal.dialogs.early_letter import EarlyLetter, is_letter
+from panpan.faces.terminal.dialogs.quiet import QUIET_S, Quiet
+from panpan.faces.terminal.rendering.cells import cell_width, cut
+from panpan.faces.terminal.screen.theme import Theme
+
+_WAITS = "tab to answer"
+_IN_A_MOMENT = "a moment …"
+_TOO_SMALL = ("the window is too small for this question: esc refuses it", "too small: esc refuses", "esc: no")
+
+T = TypeVar("T")
+
+
+class _Open:
+    """A dialog and whoever waits for it."""
+
+    def __init__(self, dialog: Dialog[Any]) -> None:
+        self.dialog = dialog
+        self.answered = anyio.Event()
+
+
+class DialogQueue:
+    """Asks one thing after the other.
+
+    Args:
+        refresh: Draws the screen again.
+        clock: Returns seconds that only ever grow.
+        has_draft: Returns whether something is half typed in the input.
+        give_back: Types there what was held for a dialog that is withdrawn.
+    """
+
+    def __init__(
+        self,
+        refresh: Callable[[], None],
+        clock: Callable[[], float],
+        has_draft: Callable[[], bool] = lambda: False,
+        give_back: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._refresh = refresh
+        self._has_draft = has_draft
+        self._give_back = give_back
+        self.early = EarlyLetter()
+        """What was pressed before the dialog took keys."""
+        self._has_said_wait = False
+        """Whether the dialog was drawn as one that takes no keys yet."""
+        self._open: deque[_Open] = deque()
+        self._answered = 0
+        """How many were, of those that came since none was open."""
+        self._quiet = Quiet(clock)
+        """Of the first dialog."""
+        self._is_turned_to = False
+        """Whether the user left his text for the dialog."""
+        self._could_turn = False
+        """Whether he could, when the last key was pressed."""
+        self._is_too_small = False
+        """Whether the screen says that there is no room for it, and shows nothing of it."""
+
+    async def ask(self, dialog: Dialog[T]) -> T:
+        """Show a dialog when its turn comes, and return the answer; a cancel takes it away."""
+        one = _Open(dialog)
+        self._open.append(one)
+        self._refresh()
+        try:
+            await one.answered.wait()
+        finally:
+            if one is self.first:
+                self._quiet.end()
+                self._is_turned_to = False
+                if (held := self.early.take()) and not one.answered.is_set():
+                    self._give_back(held)
+            self._open.remove(one)
+            self._answered = self._answered + one.answered.is_set() if self._open else 0
+            self._refresh()
+        answer = dialog.answer
+        assert answer is not None, "a dialog is over when it is answered"
+        return answer
+
+    @property
+    def first(self) -> _Open | None:
+        """The one that is shown."""
+        return self._open[0] if self._open else None
+
+    @property
+    def current(self) -> Dialog[Any] | None:
+        """The dialog that is shown."""
+        return self.first.dialog if self.first is not None else None
+
+    @property
+    def all(self) -> Sequence[Dialog[Any]]:
+        """The dialog that is shown, and those that come after it."""
+        return [one.dialog for one in self._open]
+
+    @property
+    def waiting(self) -> int:
+        """How many come after it."""
+        return max(len(self._open) - 1, 0)
+
+    @property
+    def takes_keys(self) -> bool:
+        """Whether a key that comes now is for the dialog."""
+        if self.first is None or self.first.answered.is_set():
+            return False
+        return self._quiet.has_lasted(QUIET_S) and (self._is_turned_to or not self._has_draft())
+
+    def is_moving(self) -> bool:
+        """Return whether it takes keys in a moment, or, once, whether it does and was drawn as if it did not."""
+        if self._quiet.is_short_of(QUIET_S):
+            return True
+        has_changed = self._has_said_wait and self.takes_keys
+        self._has_said_wait = self._has_said_wait and not has_changed
+        return has_changed
+
+    def is_early(self, key: str) -> bool:
+        """Return whether a key comes before the dialog takes keys, and may be an answer or the first of a text."""
+        if self.first is None or self.first.answered.is_set() or self.takes_keys or self._has_draft():
+            return False
+        return is_letter(key) and (bool(self.early.letter) or self.first.dialog.takes(key))
+
+    @property
+    def is_behind_draft(self) -> bool:
+        """Whether the dialog could be answered, before the key that comes now, but for a text that is half typed."""
+        return self.first is not None and self._has_draft() and not self.takes_keys and self._could_turn
+
+    def turn_to(self) -> None:
+        """The user leaves his text for the dialog."""
+        self._is_turned_to = True
+        self._refresh()
+
+    @property
+    def caret(self) -> tuple[int, int] | None:
+        """Row and cell of the caret in what was drawn last; None where a key is typed elsewhere, or nothing is."""
+        if self.current is None or self._is_too_small or not self.takes_keys:
+            return None
+        return self.current.cursor
+
+    def lines(self, width: int, room: int, theme: Theme) -> Sequence[str]:
+        """Return the rows of the dialog that is shown, `room` at most; one that says so where there is no room for it.
+
+        Args:
+            width: Cells of a row, 0 or more.
+            room: Rows there are, 1 or more.
+            theme: How it looks.
+        """
+        if (dialog := self.current) is None:
+            return ()
+        self._has_said_wait = self._has_said_wait or not self.takes_keys
+        rows = dialog.lines(width, theme) if width >= NARROWEST else ()
+        is_too_small = not 0 < len(rows) <= room
+        if is_too_small is not self._is_too_small:
+            self._is_too_small = is_too_small
+            self._quiet.end()  # something else comes on the screen now
+        if is_too_small:
+            said = next((text for text in _TOO_SMALL if len(text) <= width), _TOO_SMALL[-1])
+            return [theme.paint("warn", cut(said, width))]
+        return [_noted(_counted(rows[0], self._place, self._note, width, theme), self._note, width, theme), *rows[1:]]
+
+    @property
+    def _place(self) -> str:
+        """Which one it is of those that came together; empty where it is the only one."""
+        together = self._answered + len(self._open)
+        return f"{self._answered + 1} of {together}" if together > 1 else ""
+
+    @property
+    def _note(self) -> str:
+        """What has to be done or waited for before the dialog takes keys; empty where it does."""
+        if self._has_draft():
+            return "" if self.takes_keys else _WAITS
+        if letter := self.early.letter:
+            return f"{letter} came too early: press it again"
+        return "" if self.takes_keys else _IN_A_MOMENT
+
+    def was_drawn(self, is_whole: bool) -> None:
+        """The screen was drawn, with all rows of the dialog on it, or not."""
+        if self.first is None or not is_whole:
+            self._quiet.end()
+            return
+        self._quiet.begin()
+        if not self._is_too_small:
+            self.first.dialog.was_drawn()
+
+    def typed_elsewhere(self) -> None:
+        """A key went past the dialog: it has to wait again."""
+        self._could_turn = self._quiet.has_lasted(QUIET_S)
+        self._quiet.restart()
+        self._is_turned_to = False
+
+    def takes(self, key: str) -> bool:
+        """Return whether a key means something to the dialog; a letter that means nothing begins a text elsewhere."""
+        return self.current is None or self._is_too_small or self.current.takes(key)
+
+    def press(self, key: str) -> None:
+        """Give the dialog a key."""
+        one = self.first
+        if one is None or one.answered.is_set() or (self._is_too_small and key != "escape"):
+            return
+        one.dialog.press(key)
+        if one.dialog.answer is not None:
+            one.answered.set()
+        self._refresh()
+
+    def paste(self, text: str) -> bool:
+        """Give the dialog pasted text; return whether it was typed there."""
+        is_typed = self.current is not None and not self._is_too_small and self.current.paste(text)
+        self._refresh()
+        return is_typed
+
+
+def _counted(row: str, place: str, note: str, width: int, theme: Theme) -> str:
+    """Return the first row of a dialog with its place among others, where that hides nothing of it."""
+    needed = sum(cell_width(text) + 2 for text in (place, note) if text)
+    return f"{row}  {theme.paint('dim', place)}" if place and cell_width(row) + needed <= width else row
+
+
+def _noted(row: str, note: str, width: int, theme: Theme) -> str:
+    """Return the first row of a dialog with what has to be known before it takes keys."""
+    if not note:
+        return row
+    room = width - cell_width(note) - 2
+    painted = theme.paint("warn", cut(note, width))
+    return f"{cut(row, room)}  {painted}" if room > 0 else painted

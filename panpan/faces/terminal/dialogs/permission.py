@@ -1,0 +1,284 @@
+"""The question whether a call may run."""
+
+import re
+from collections.abc import Callable, Sequence
+from time import monotonic
+
+from panpan.faces.terminal.dialogs.exact_text import argument_rows, exact_line
+from panpan.faces.terminal.dialogs.harmless import coloured_lines, prose
+from panpan.faces.terminal.dialogs.line_editor import LineEditor
+from panpan.faces.terminal.dialogs.paged import Page
+from panpan.faces.terminal.dialogs.permission_choices import (
+    ONLY_YOU,
+    SAVES_RULE,
+    Choice,
+    Meaning,
+    choice_rows,
+    choices_for,
+    choices_side_by_side,
+)
+from panpan.faces.terminal.dialogs.permission_forms import FORMS, Form, editor_rows, row_of_words
+from panpan.faces.terminal.dialogs.permission_head import head_rows
+from panpan.faces.terminal.dialogs.quiet import QUIET_S, Quiet
+from panpan.faces.terminal.rendering.cells import broken, cut, wrapped
+from panpan.faces.terminal.rendering.fitting import fitted
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.system.text.terminal_text import spelled_out
+from panpan.types.dataclass import dataclass
+from panpan.types.permission import PermissionAnswer, PermissionQuestion
+
+SMALLEST_ROOM = 20
+"""Rows of a terminal of 24, less those of the input."""
+_FOLDED_ROWS = 12
+_LEFT_UNFOLDED = 24
+"""Rows that are not folded where there is room for all of the question: a key fewer, and nothing gives way for it."""
+_MORE_FILES = re.compile(r" and \d+ more$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The question in one form."""
+
+    form: Form
+    offered: Sequence[Choice]
+    rows: Sequence[str]
+    """What would run, with the reason where there is room."""
+    room: int
+    """For these rows; negative where not even the rest has room."""
+    most: int
+    """Of these rows that are shown: only what would run is folded, and the reason is not."""
+    foot: Sequence[str]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows are shown."""
+        return len(self.rows) <= self.most
+
+
+class PermissionDialog:
+    """Asks whether a call may run, and shows exactly what would.
+
+    Only a deliberate key allows: nothing is selected at first, so Enter alone answers nothing; a paste never answers;
+    and where a part of what would run has not been on the screen, the first "yes" says so and only the next one counts,
+    once that could be read.
+
+    Args:
+        question: What is asked.
+        preview: Rows with colours, such as a diff, that are shown in place of the arguments; none: the arguments.
+        rule_place: Where the rule of "always" is kept, as people know it.
+        room: Returns how many rows there are for the dialog; asked at each drawing. Where there are too few even for
+            the least that can be shown, there are more rows than that.
+        clock: Returns seconds that only ever grow.
+        ends_turn: Returns whether ESC ends the turn, too; it does not where the call is that of a subagent beside it.
+    """
+
+    def __init__(
+        self,
+        question: PermissionQuestion,
+        preview: Sequence[str],
+        rule_place: str,
+        *,
+        room: Callable[[], int] = lambda: SMALLEST_ROOM,
+        clock: Callable[[], float] = monotonic,
+        ends_turn: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.answer: PermissionAnswer | None = None
+        self.cursor: tuple[int, int] | None = None
+        """Row and cell of the caret in what was drawn last; None where nothing is typed."""
+        self._question = question
+        self._preview = [part for line in preview for part in coloured_lines(line)]
+        self.ends_turn = ends_turn
+        self._rule_place = rule_place
+        self._choices = self._all_choices()
+        self._offered = self._choices
+        """Those that were drawn last; no key means another one."""
+        self._room = room
+        self._page = Page()
+        self._drawn: tuple[int, Theme] | None = None
+        self._why: Sequence[str] = ()
+        self._what: Sequence[str] = ()
+        self._is_folded = True
+        self._selected: Meaning | None = None
+        self._warned_for: Meaning | None = None
+        self._warning_quiet = Quiet(clock)
+        self._words = LineEditor()
+        self.is_telling = False
+        """Whether words for the model are being typed."""
+
+    def lay_out(self, width: int, theme: Theme) -> None:
+        """Make the rows of what would run, which may take a second where that is long; `lines` does what is left."""
+        if self._drawn != (width, theme):  # it may be drawn ten times a second
+            self._drawn = width, theme
+            self._why, self._what = self._reason_rows(width - 2, theme), self._change_rows(width - 2, theme)
+
+    def lines(self, width: int, theme: Theme) -> Sequence[str]:
+        """Return what is asked, what would run, and the answers; where there is little room, only what matters most."""
+        self.lay_out(width, theme)
+        self._choices = self._all_choices()
+        head = head_rows(self._question, width, theme)
+        layouts = [self._layout(form, self._room() - len(head), width, theme) for form in FORMS]
+        whole = (layout for layout in layouts if layout.is_whole)
+        part = (layout for layout in layouts if layout.room > layout.form.fewest_rows)
+        layout = next(whole, None) or next(part, layouts[-1])
+        self._offered, form, foot = layout.offered, layout.form, layout.foot
+        body = self._body(layout, width, theme)
+        self.cursor = None
+        if self.is_telling:
+            self.cursor = (len(head) + len(body) + row_of_words(form), 2 + self._words.row(width - 2)[1])
+        return [*head, *body, *foot]
+
+    def was_drawn(self) -> None:
+        """What `lines` returned last is on the screen."""
+        self._page.was_drawn()
+        if self._warned_for is not None:
+            self._warning_quiet.begin()
+
+    def takes(self, key: str) -> bool:
+        """Return whether a key means something here."""
+        return len(key) > 1 or self.is_telling or any(choice.is_meant_by(key) for choice in self._offered)
+
+    def press(self, key: str) -> None:
+        """Take one key."""
+        if self.answer is not None:
+            return
+        if self.is_telling:
+            self._press_in_words(key)
+            return
+        match key:
+            case "enter" if self._selected in [choice.meaning for choice in self._offered]:
+                self._choose(self._selected)
+                return
+            case "escape" | "c-c":
+                self._choose("no")
+            case "up" | "s-tab" | "down" | "tab":
+                self._select_next(-1 if key in ("up", "s-tab") else 1)
+            case "c-o" | "c-e":
+                self._is_folded = not self._is_folded
+            case "pagedown" | "pageup":
+                self._page.turn(key)
+            case _:
+                meant = next((choice.meaning for choice in self._offered if choice.is_meant_by(key)), None)
+                if meant in SAVES_RULE and self._selected != meant:
+                    self._selected = meant  # it holds for ever, so one letter is not enough
+                elif meant is not None:
+                    self._choose(meant)
+                    return
+        self._warned_for = None
+
+    def paste(self, text: str) -> bool:
+        """Type pasted text into the words for the model, and return whether they are being typed; answers nothing."""
+        if self.is_telling:
+            self._words.insert(text)
+        return self.is_telling
+
+    def _select_next(self, step: int) -> None:
+        offered = [choice.meaning for choice in self._offered]
+        if self._selected in offered:
+            self._selected = offered[(offered.index(self._selected) + step) % len(offered)]
+        else:
+            self._selected = offered[0 if step > 0 else -1]
+
+    def _choose(self, meaning: Meaning) -> None:
+        match meaning:
+            case "no":
+                self.answer = PermissionAnswer(is_allowed=False)
+            case "tell":
+                self.is_telling, self._warned_for = True, None
+            case _ if self._page.was_all_seen:
+                self._allow(meaning)
+            case _ if self._warned_for != meaning:
+                self._warned_for = meaning
+                self._warning_quiet.end()
+            case _ if self._warning_quiet.has_lasted(QUIET_S):
+                self._allow(meaning)
+            case _:  # nobody can have read the warning yet
+                self._warning_quiet.restart()
+
+    def _allow(self, meaning: Meaning) -> None:
+        self.answer = PermissionAnswer(
+            is_allowed=True, is_remembered=meaning in SAVES_RULE, is_for_prefix=meaning == "always-like"
+        )
+
+    def _press_in_words(self, key: str) -> None:
+        match key:
+            case "enter":
+                said = self._words.text.strip()
+                feedback = f"The user refused it and said: {said}" if said else ""
+                self.answer = PermissionAnswer(is_allowed=False, feedback=feedback)
+            case "escape" | "c-c":
+                self.is_telling = False  # what was typed stays
+            case "pagedown" | "pageup":
+                self._page.turn(key)
+            case _:
+                self._words.press(key)
+
+    def _all_choices(self) -> Sequence[Choice]:
+        asked, ends_turn = self._question, self.ends_turn()
+        return choices_for(asked.tool_name, asked.rule, asked.prefix_rule, self._rule_place, ends_turn=ends_turn)
+
+    def _layout(self, form: Form, room: int, width: int, theme: Theme) -> _Layout:
+        offered = [each for each in self._choices if form.offers_rule or each.meaning not in SAVES_RULE]
+        foot = self._foot(form, offered, width, theme)
+        why = self._why if form.says_why or not self._is_folded else ()
+        rows, room = [*why, *self._what], room - len(foot)
+        folds = self._is_folded and not (form.has_gaps and len(self._what) <= _LEFT_UNFOLDED and len(rows) <= room)
+        most = min(room, len(why) + _FOLDED_ROWS) if folds else room
+        return _Layout(form, offered, rows, room, most, foot)
+
+    def _body(self, layout: _Layout, width: int, theme: Theme) -> list[str]:
+        """Return the part of the rows that has room, and a note where that is not all."""
+        room = max(layout.room, 1)
+        size = len(layout.rows) if len(layout.rows) <= room else max(room - 1, 1)
+        shown = self._page.of(layout.rows, min(size, max(layout.most, 1)))
+        body = [f"  {row}" for row in shown]
+        if self._page.is_cut:
+            body.append(theme.paint("warn", cut(f"  {self._page.note(is_folded=self._is_folded)}", width)))
+        return body
+
+    def _reason_rows(self, width: int, theme: Theme) -> Sequence[str]:
+        said = filter(None, (self._question.reason, self._question.bounds))
+        rows = [theme.paint("dim", row) for text in said for row in _of_words(text, width)]
+        if self._question.is_protected:
+            rows += [theme.paint("warn", row) for row in wrapped(ONLY_YOU, width)]
+        return rows
+
+    def _change_rows(self, width: int, theme: Theme) -> Sequence[str]:
+        """Return all that would run or change; where that is several files, their names come first."""
+        question = self._question
+        effect = _of_words(question.effect, width) if question.effect else []
+        if not self._preview:
+            return [*effect, *argument_rows(question.input, width, theme)]
+        paths = [file.path for file in question.preview.files] if question.preview is not None else []
+        heads = [] if _names_only(question.title, paths) else [exact_line(question.title)]
+        if len(paths) > 1:
+            heads.append(exact_line(f"{len(paths)} files: {', '.join(paths)}"))
+        rows = [theme.paint("strong", row) for head in heads for row in broken(head, width)]
+        return [*effect, *rows, *(row for line in self._preview for row in broken(line, width))]
+
+    def _foot(self, form: Form, offered: Sequence[Choice], width: int, theme: Theme) -> list[str]:
+        gap = [""] if form.has_gaps else []
+        if self.is_telling:
+            return gap + editor_rows(self._words, form, width, theme)
+        layout = choices_side_by_side if form.is_terse else choice_rows
+        rows = gap + layout(offered, self._selected, width, theme)
+        if self._warned_for is not None:
+            unread = "Not all of it has been on the screen. The same key again allows it all the same."
+            return rows + [theme.paint("warn", row) for row in wrapped(unread, width)]
+        keys = fitted([("a letter or number answers", 0), ("or arrows and enter", 1)], width - 2, ", ")
+        if self._selected in SAVES_RULE:
+            letter = next(choice.key for choice in self._choices if choice.meaning == self._selected)
+            keys = f"enter, or {letter} again, saves the rule"
+        hint = theme.paint("dim", cut(f"  {keys}", width))
+        return [*rows, hint] if form.has_gaps else rows
+
+
+def _names_only(title: str, paths: Sequence[str]) -> bool:
+    """Return whether a title says nothing but the paths of a change, or the first of them."""
+    names = ", ".join(paths)
+    if match := _MORE_FILES.search(title):
+        return names.startswith(f"{title[: match.start()]}, ")
+    return title == names or (len(paths) == 1 and title.endswith(f"/{names}"))
+
+
+def _of_words(text: str, width: int) -> list[str]:
+    return wrapped(prose(spelled_out(text)), width)

@@ -1,0 +1,175 @@
+"""Picking one line of a list."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Self
+
+from panpan.core.command import Option
+from panpan.faces.terminal.dialogs.harmless import on_one_line
+from panpan.faces.terminal.dialogs.line_editor import LineEditor
+from panpan.faces.terminal.rendering.cells import cut
+from panpan.faces.terminal.rendering.fitting import fitted
+from panpan.faces.terminal.rendering.list_rows import ListRow, ListRows
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.types.dataclass import dataclass
+
+MOST_ROWS = 12
+"""Of a long list, on the screen at once."""
+_NOTHING = "  nothing fits"
+_LOOKING = "  nothing fits; looking further …"
+_FRAME_ROWS = 3
+"""The title, what is typed, and the hint, which goes first where there is no room."""
+
+
+@dataclass(frozen=True, slots=True)
+class NothingPicked:
+    """The user does not want any of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    index: int
+    row: ListRow
+    is_current: bool
+    key: str
+
+    @classmethod
+    def of(cls, index: int, option: Option) -> Self:
+        number = f"{option.key}. " if option.key else ""
+        label = f"{'✓' if option.is_current else ' '} {number}{on_one_line(option.label)}"
+        return cls(index, ListRow(label, on_one_line(option.detail)), option.is_current, option.key)
+
+    def has(self, words: Sequence[str]) -> bool:
+        text = f"{self.row.label} {self.row.detail}".casefold()
+        return all(word in text for word in words)
+
+
+class PickDialog:
+    """Lets the user pick one option; what he types narrows the list to what has every word of it.
+
+    The key of an option picks it, as long as nothing is typed; a paste never does.
+
+    Args:
+        title: What is picked, on one line.
+        options: What there is; the current one is selected at first.
+        room: Returns how many rows there are for the dialog; asked at each drawing.
+        look_up: Told what was typed, where options are found by it that are not listed; see `take_found`.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        options: Sequence[Option],
+        *,
+        room: Callable[[], int] = lambda: sys.maxsize,
+        look_up: Callable[[str], None] | None = None,
+    ) -> None:
+        self.answer: int | NothingPicked | None = None
+        """Index of the option that was picked."""
+        self.cursor: tuple[int, int] | None = None
+        """Row and cell of the caret in what was drawn last."""
+        self._title = on_one_line(title)
+        self._entries = [_Entry.of(index, option) for index, option in enumerate(options)]
+        self._matches: Sequence[_Entry] = self._entries
+        self._selected = next((entry.index for entry in self._entries if entry.is_current), 0)
+        self._top = 0
+        self._filter = LineEditor()
+        self._room = room
+        self._look_up = look_up
+        self._found: Sequence[_Entry] = ()
+        """What was found by what is typed; empty until it was looked up."""
+        self._is_looking_up = False
+
+    def lines(self, width: int, theme: Theme) -> Sequence[str]:
+        """Return the title, what was typed, the part of the list around what is selected, and what that is."""
+        typed, caret = self._filter.row(width - 2)
+        self.cursor = (1, 2 + caret)
+        drawing = ListRows([entry.row for entry in (*self._entries, *self._found)], width, theme)
+        detail = drawing.detail_rows(self._matches[self._selected].row) if self._matches else []
+        room = self._room()
+        has_hint = room > _FRAME_ROWS + len(detail)
+        frame = _FRAME_ROWS + len(detail) if has_hint else _FRAME_ROWS - 1
+        most = min(max(room - frame, 1), MOST_ROWS)
+        self._top = min(max(self._top, self._selected - most + 1), self._selected)
+        shown = self._matches[self._top : self._top + most]
+        rows = [drawing.row(entry.row, is_selected=at == self._selected) for at, entry in enumerate(shown, self._top)]
+        note = self._note(len(shown))
+        picks = "a number or enter picks" if any(entry.key for entry in self._entries) else "enter picks"
+        keys = fitted([(picks, 1), ("esc leaves", 0), ("typing narrows", 2)], width - 2 - len(note), ", ")
+        hint = theme.paint("dim", cut(f"  {note}{keys}", width))
+        return [
+            theme.paint("question", cut(f"? {self._title}", width)),
+            f"{theme.paint('accent', '/')} {typed}",
+            *(rows or [theme.paint("dim", cut(_LOOKING if self._is_looking_up else _NOTHING, width))]),
+            *([*detail, hint] if has_hint else []),
+        ]
+
+    def was_drawn(self) -> None:
+        """Nothing depends on what has been seen."""
+
+    def takes(self, key: str) -> bool:
+        """Return whether a key means something: all do, since letters are typed here."""
+        return True
+
+    def press(self, key: str) -> None:
+        """Take one key."""
+        if self.answer is not None:
+            return
+        last = max(len(self._matches) - 1, 0)
+        match key:
+            case "enter":
+                if self._matches:
+                    self.answer = self._matches[self._selected].index
+            case "escape" | "c-c":
+                self.answer = NothingPicked()
+            case "up" | "s-tab":
+                self._selected = self._selected - 1 if self._selected else last
+            case "down" | "tab":
+                self._selected = self._selected + 1 if self._selected < last else 0
+            case "pageup":
+                self._selected = max(self._selected - MOST_ROWS, 0)
+            case "pagedown":
+                self._selected = min(self._selected + MOST_ROWS, last)
+            case _:
+                before = self._filter.text
+                keyed = [entry.index for entry in self._entries if entry.key == key]
+                if keyed and not before:
+                    self.answer = keyed[0]
+                    return
+                self._filter.press(key)
+                self._narrow(before)
+
+    def paste(self, text: str) -> bool:
+        """Narrow the list to what has pasted words; picks nothing."""
+        if self.answer is None:
+            before = self._filter.text
+            self._filter.insert(text)
+            self._narrow(before)
+        return True
+
+    def take_found(self, typed: str, found: Mapping[int, Option]) -> None:
+        """Offer what was found besides, behind what fits; where something else is typed meanwhile, nothing.
+
+        Args:
+            typed: What it was looked up by.
+            found: Options by their index, which may be beyond those that were listed.
+        """
+        if self.answer is None and typed == self._filter.text:
+            self._is_looking_up = False
+            shown = {entry.index for entry in self._matches}
+            self._found = [_Entry.of(index, option) for index, option in found.items() if index not in shown]
+            self._matches = [*self._matches, *self._found]
+
+    def _narrow(self, before: str) -> None:
+        """Show what fits, where what was typed has changed."""
+        if self._filter.text != before:
+            words = self._filter.text.casefold().split()
+            self._matches, self._found = [entry for entry in self._entries if entry.has(words)], ()
+            self._selected = self._top = 0
+            if self._look_up is not None:
+                self._is_looking_up = True
+                self._look_up(self._filter.text)
+
+    def _note(self, shown: int) -> str:
+        total = len(self._matches)
+        return f"{self._top + 1}-{self._top + shown} of {total}; " if shown < total else ""

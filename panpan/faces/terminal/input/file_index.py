@@ -1,0 +1,156 @@
+"""The files of the workspace, for completion: listed in the background, the newest first.
+
+The rule: who asks gets what is known, and waits only for the first list. The list is made by the search that Glob
+uses, so that what git ignores is not in it; and it is bounded, which `is_partial` tells.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from panpan.capabilities.search.engine import RipgrepFinder, find_ripgrep, search
+from panpan.capabilities.search.ignore_rules import surroundings_of
+from panpan.capabilities.search.records import parse_listing
+from panpan.capabilities.search.request import SearchRequest
+from panpan.errors import ToolError
+from panpan.system.files.paths import PathResolver
+from panpan.types.dataclass import dataclass
+
+MAX_PATHS = 50_000
+MAX_AGE_S = 15.0
+"""An older list is made again when somebody asks; so files that appear meanwhile are found a moment later."""
+CHUNK_PATHS = 1_000
+"""Few enough to be searched in a millisecond or two."""
+
+
+PATH_MARK = "\x01"
+NAME_MARK = "\x02"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some paths as one text, which can be searched at once: `PATH_MARK`, folders, `NAME_MARK`, name, line break."""
+
+    text: str
+    folded: str
+    """In lower case, each character where it is in `text`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileList:
+    """What was found at one time."""
+
+    folder: Path | None = None
+    """Where the paths start from; None before the first list."""
+    chunks: Sequence[Chunk] = ()
+    """The newest files first, then folders, which end in a slash."""
+    total: int = 0
+    is_partial: bool = False
+    """Whether there are more files than these."""
+    problem: str = ""
+    """Why there is no list."""
+    made_at_s: float = field(default=float("-inf"), compare=False)
+
+
+class FileIndex:
+    """Keeps the list. `run` it in a task.
+
+    Args:
+        paths: Knows the workspace; the list is of the working directory.
+        find: Says which ripgrep to run.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(
+        self, paths: PathResolver, *, find: RipgrepFinder = find_ripgrep, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.files = FileList()
+        self._paths = paths
+        self._find = find
+        self._clock = clock
+        self._wanted = anyio.Event()
+        self._made = anyio.Event()
+
+    async def known(self) -> FileList:
+        """Return the list; waits only while there is none of the working directory. An old one is made again."""
+        while True:
+            is_ours = self.files.folder == self._paths.cwd
+            if not is_ours or self._clock() - self.files.made_at_s >= MAX_AGE_S:
+                self._wanted.set()
+            if is_ours:
+                return self.files
+            await self._made.wait()
+
+    async def run(self) -> None:
+        """Make the list now and whenever it is wanted, until cancelled."""
+        while True:
+            self._wanted = anyio.Event()
+            self.files = await self.look()
+            made, self._made = self._made, anyio.Event()
+            made.set()
+            await self._wanted.wait()
+
+    async def look(self) -> FileList:
+        """Return what is there now."""
+        folder = self._paths.cwd
+        try:
+            request = await to_thread.run_sync(_request, folder, abandon_on_cancel=True)
+            found = await search(request, self._find(self._paths))
+        except (ToolError, OSError) as exc:
+            return FileList(folder, problem=str(exc), made_at_s=self._clock())
+        return await to_thread.run_sync(
+            _listed, folder, found.stdout, found.is_partial, self._clock(), abandon_on_cancel=True
+        )
+
+
+def _request(folder: Path) -> SearchRequest:
+    surroundings = surroundings_of(folder)
+    return SearchRequest(
+        folder=str(folder),
+        answer="listing",
+        is_in_repository=surroundings.is_in_repository,
+        has_parent_rules=surroundings.rules is not None,
+    )
+
+
+def _listed(folder: Path, stdout: bytes, is_partial: bool, now_s: float) -> FileList:
+    return file_list(folder, parse_listing(stdout), is_partial=is_partial, made_at_s=now_s)
+
+
+def file_list(folder: Path, files: Sequence[str], *, is_partial: bool = False, made_at_s: float = 0.0) -> FileList:
+    """Return a list of `files`, relative to `folder`, and of the folders that they lie in.
+
+    Names that a mention cannot hold are left out: with a quote, or with what cannot be seen.
+    """
+    usable = [path for path in files if path.isprintable() and '"' not in path]
+    kept = usable[:MAX_PATHS]
+    kept += dict.fromkeys(parent for path in kept for parent in _parents(path))
+    chunks = [_chunk(kept[start : start + CHUNK_PATHS]) for start in range(0, len(kept), CHUNK_PATHS)]
+    return FileList(folder, chunks, len(kept), is_partial or len(usable) > MAX_PATHS, made_at_s=made_at_s)
+
+
+def folded(text: str) -> str:
+    """Return the lower case; where that is longer (as of İ), only of what keeps its place."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+def _chunk(paths: Sequence[str]) -> Chunk:
+    text = "".join(map(_line, paths))
+    return Chunk(text, folded(text))
+
+
+def _line(path: str) -> str:
+    name = path.rfind("/", 0, -1) + 1
+    return f"{PATH_MARK}{path[:name]}{NAME_MARK}{path[name:]}\n"
+
+
+def _parents(path: str) -> Iterator[str]:
+    end = path.rfind("/")
+    while end >= 0:
+        yield path[: end + 1]
+        end = path.rfind("/", 0, end)

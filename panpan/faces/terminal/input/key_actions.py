@@ -1,0 +1,181 @@
+"""What the keys make happen, in terms of the parts of the REPL."""
+
+from collections.abc import Callable, Sequence
+from time import monotonic
+
+from panpan.core.command import Leave, Next
+from panpan.errors import PanpanError
+from panpan.faces.terminal.inbox import Sent
+from panpan.faces.terminal.input.draft import Draft
+from panpan.faces.terminal.input.draft_keys import DraftKeys
+from panpan.faces.terminal.input.paste import PasteTooLargeError
+from panpan.faces.terminal.input.second_press import SecondPress
+from panpan.faces.terminal.screen.hand_over import HandOver
+from panpan.faces.terminal.views.todos_view import TodosView
+from panpan.faces.terminal.views.turn_view import TurnView
+from panpan.faces.terminal.work import Work
+from panpan.session.session import Session
+from panpan.types.permission import PermissionMode
+
+MODES: Sequence[PermissionMode] = ("default", "acceptEdits", "plan")
+"""What Shift+Tab goes through; the others have to be asked for by name."""
+
+
+class KeyActions:
+    """Does what keys ask for.
+
+    Args:
+        session: The session that is shown.
+        draft: What is typed.
+        work: Does what is sent.
+        view: Shows the turns.
+        todos: Shows the todos of the model.
+        other_programs: The editor and the pager.
+        paste_picture: Pastes the picture in the clipboard.
+        say: Shows a hint below the input for a moment.
+        leave: Closes the session, and asks what becomes of background tasks.
+        leave_at_once: Ends the program without asking.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        draft: Draft,
+        work: Work,
+        view: TurnView,
+        todos: TodosView,
+        other_programs: HandOver,
+        *,
+        paste_picture: Callable[[], None],
+        say: Callable[[str], None],
+        leave: Callable[[Next], None],
+        leave_at_once: Callable[[], None],
+    ) -> None:
+        self._session = session
+        self._draft = draft
+        self._work = work
+        self._view = view
+        self._todos = todos
+        self._other_programs = other_programs
+        self._paste_picture = paste_picture
+        self._say = say
+        self._leave = leave
+        self._leave_at_once = leave_at_once
+        self._second = SecondPress(monotonic)
+        self._draft_keys = DraftKeys(draft, self._second, say)
+
+    def key_pressed(self) -> None:
+        """A key was pressed, whichever it is; called before it is handled."""
+        self._second.key_pressed()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything runs."""
+        return self._work.is_busy
+
+    @property
+    def has_queued(self) -> bool:
+        """Whether something was sent that can be taken back."""
+        return bool(self._work.waiting)
+
+    @property
+    def is_in_retry_pause(self) -> bool:
+        """Whether a request waits to be sent again."""
+        return self._view.is_in_retry_pause
+
+    def enter(self) -> None:
+        self._send(is_for_later=False)
+
+    def enter_later(self) -> None:
+        self._send(is_for_later=True)
+
+    def _send(self, *, is_for_later: bool) -> None:
+        if text := self._draft.enter():
+            self._work.send(Sent(text, is_for_later))
+
+    def take_back(self) -> None:
+        if (text := self._work.take_back()) is not None:
+            self._draft.put(text)
+
+    def escape(self) -> None:
+        if self._draft.cancel_completion() or self._interrupt():
+            return
+        if self._draft.text:
+            self._draft_keys.escape()
+        elif self._second.is_second("escape"):
+            self._work.send(Sent("/rewind"))
+
+    def control_c(self) -> None:
+        if self._draft.text:
+            self._draft_keys.clear()
+        elif self._interrupt():
+            pass
+        elif self._second.is_second("c-c"):
+            self._leave_at_once()
+        else:
+            self._say("Ctrl+C again, or Ctrl+D, leaves")
+
+    def control_d(self) -> None:
+        self._leave(Leave())  # a turn that runs is ended in good order with the session
+
+    def expand(self) -> None:
+        if not self._view.toggle_expanded():
+            self._other_programs.open_pager()
+
+    def next_mode(self) -> None:
+        mode = self._session.permission_mode
+        at = MODES.index(mode) + 1 if mode in MODES else 0
+        self._session.set_permission_mode(MODES[at % len(MODES)])
+
+    def edit_elsewhere(self) -> None:
+        self._other_programs.open_editor()
+
+    def suspend(self) -> None:
+        self._other_programs.suspend()
+
+    def stash(self) -> None:
+        self._draft_keys.stash()
+
+    def choose_model(self) -> None:
+        self._work.send(Sent("/model"))
+
+    def switch_thinking(self) -> None:
+        try:
+            self._session.use_thinking(is_on=not self._session.thinks)
+        except PanpanError as error:
+            self._say(str(error))
+        else:
+            self._say(f"thinking is {'on' if self._session.thinks else 'off'} from the next message on")
+
+    def to_background(self) -> None:
+        if self._session.background.move():
+            self._say("it goes on in the background and ends with panpan; /tasks shows it")
+        elif self._view.runs_tools:
+            self._say("only a command or a subagent can go on in the background, and none runs; Esc stops what does")
+        else:
+            self._work.send(Sent("/tasks"))
+
+    def show_todos(self) -> None:
+        self._say(self._todos.toggle())
+
+    def paste_picture(self) -> None:
+        self._paste_picture()
+
+    def paste(self, text: str) -> None:
+        try:
+            self._draft.paste(text)
+        except PasteTooLargeError as error:
+            self._say(str(error))
+
+    def backspace(self) -> None:
+        self._draft.backspace()
+
+    def retry_now(self) -> None:
+        self._session.retry_now()
+
+    def help(self) -> None:
+        self._work.send(Sent("/help"))
+
+    def _interrupt(self) -> bool:
+        """End what runs; return whether the key was for that, as it also is for what is about to end."""
+        return self._work.interrupt() or self._work.is_busy

@@ -1,0 +1,218 @@
+"""Takes the lines of a Markdown text one by one and returns rows as soon as nothing that follows can change them.
+
+What is kept is the innermost block that is open, and no more than `MAX_CHARS` of it: so the work for a line does not
+grow with the text before it, be that one list, one table or one block of code. What comes out depends on the lines only
+and not on when they came.
+"""
+
+import re
+from collections.abc import Sequence
+
+from panpan.faces.terminal.rendering.cells import broken
+from panpan.faces.terminal.rendering.code import OpenCode, lexer_for
+from panpan.faces.terminal.rendering.containers import Container, opened_item, opened_quote
+from panpan.faces.terminal.rendering.leaf_blocks import Kind, LeafBlocks, OpenTable
+from panpan.faces.terminal.screen.theme import Theme
+
+MAX_CHARS = 3_000
+"""Of a paragraph, table or line; what is longer is printed in pieces."""
+
+_MAX_DEPTH = 8
+"""Containers in each other; what is deeper is shown as it is written."""
+_NARROWEST = 16
+"""Cells that containers leave for what is in them."""
+
+_FENCE = re.compile(r" {0,3}(?P<mark>`{3,}(?=[^`]*$)|~{3,})(?P<info>.*)")
+_HEADING = re.compile(r" {0,3}#{1,6}( |$)")
+_RULE = re.compile(r" {0,3}([-_*])( *\1){2,} *$")
+_BEGINS_BLOCK = re.compile(r" {0,3}([-+*]( |$)|\d{1,9}[.)]( |$)|>|#{1,6}( |$)|`{3,}|~{3,})")
+_STANDS_ALONE: frozenset[Kind] = frozenset({"heading", "code", "table"})
+_NEEDS_ROOM_BELOW: frozenset[Kind] = frozenset({"code", "table"})
+
+
+class BlockScanner:
+    """Reads one text.
+
+    Args:
+        width: Cells of a row; may be changed at any time, for what is rendered later.
+        theme: How it looks.
+        leaves: Renders blocks that hold no others.
+    """
+
+    def __init__(self, width: int, theme: Theme, leaves: LeafBlocks) -> None:
+        self.width = width
+        self._theme = theme
+        self._leaves = leaves
+        self._containers: list[Container] = []
+        self._pending: list[str] = []
+        """Lines of the leaf block that is open, without what belongs to the containers."""
+        self._pending_chars = 0
+        """In them, ends of lines included."""
+        self._code: OpenCode | None = None
+        self._fence = ""
+        """What ends the code."""
+        self._table: OpenTable | None = None
+        self._item_before: Container | None = None
+        """The item that ended last, as long as nothing came after it."""
+        self._is_after_blank = False
+        self._last_kind: Kind | None = None
+        """Of what was printed last."""
+        self._goes_on = False
+        """Whether what was printed last is the beginning of the leaf block that is open."""
+
+    @property
+    def is_in_code(self) -> bool:
+        """Whether a fence is open."""
+        return self._code is not None
+
+    @property
+    def source_prefix(self) -> str:
+        """What a line begins with that goes on in all containers that are open."""
+        return "".join(container.source_prefix for container in self._containers)
+
+    def take(self, line: str) -> list[str]:
+        """Return the rows that are finished with this line, which is harmless and without tabs."""
+        kept, content = self._inside(line)
+        if kept == len(self._containers):
+            return self._content(content)
+        if self._is_lazy(content):
+            return self._add(content)
+        return [*self._leave(kept), *self._content(content)]
+
+    def flush(self) -> list[str]:
+        """Return the rows of what is open, which goes on in the next line, if it does, as a block of its own."""
+        if self._code is not None:
+            return self._print_part("code", self._broken(self._code.ended()))
+        lines, self._pending, self._pending_chars = self._pending, [], 0
+        if not lines:
+            return []
+        found, self._table = self._leaves.render(lines, self._room, self._table)
+        return [row for leaf in found for row in self._print_part(leaf.kind, leaf.rows)]
+
+    def finish(self) -> list[str]:
+        """Return the rows of all that is left; the text is over."""
+        return self._leave(0) if self._containers else self._end_leaf()
+
+    def twin(self) -> "BlockScanner":
+        """Return one that goes on by itself."""
+        twin = BlockScanner(self.width, self._theme, self._leaves)
+        twin._containers = [container.twin() for container in self._containers]
+        twin._pending, twin._pending_chars = list(self._pending), self._pending_chars
+        twin._code = self._code and self._code.twin()
+        twin._fence, twin._table = self._fence, self._table
+        twin._item_before = self._item_before
+        twin._is_after_blank, twin._last_kind = self._is_after_blank, self._last_kind
+        twin._goes_on = self._goes_on
+        return twin
+
+    def _inside(self, line: str) -> tuple[int, str]:
+        """Return how many of the containers a line goes on in, and what of it stands in them."""
+        for depth, container in enumerate(self._containers):
+            content = container.content(line, is_in_code=self.is_in_code)
+            if content is None:
+                return depth, line
+            line = content
+        return len(self._containers), line
+
+    def _is_lazy(self, line: str) -> bool:
+        """Return whether a line goes on in a paragraph although it lacks the marks of the containers around it."""
+        is_in_text = (bool(self._pending) or self._goes_on) and self._code is None and self._table is None
+        return is_in_text and bool(line.strip()) and not _BEGINS_BLOCK.match(line) and not _RULE.match(line)
+
+    def _content(self, line: str) -> list[str]:
+        """Take a line without what belongs to the containers."""
+        if self._code is not None:
+            return self._code_line(self._code, line)
+        if not line.strip():
+            rows = self._end_leaf()
+            self._is_after_blank = True
+            return rows
+        if _RULE.match(line) or _HEADING.match(line):
+            rows = [] if _RULE.match(line) else self._end_leaf()  # below a paragraph, dashes make it a heading
+            self._pending.append(line)
+            return [*rows, *self._end_leaf()]
+        if fence := _FENCE.match(line):
+            return self._open_code(fence)
+        if opened := self._opened(line):
+            rows = self._end_leaf()
+            self._containers.append(opened[0])
+            self._item_before = None
+            return [*rows, *(self._content(opened[1]) if opened[1].strip() else [])]
+        return self._add(line)
+
+    def _add(self, line: str) -> list[str]:
+        """Add a line to the leaf block that is open; return its rows where it has become too long."""
+        self._pending.append(line)
+        self._pending_chars += len(line) + 1
+        return self.flush() if self._pending_chars > MAX_CHARS else []
+
+    def _opened(self, line: str) -> tuple[Container, str] | None:
+        if len(self._containers) >= _MAX_DEPTH or self._room <= _NARROWEST:
+            return None
+        return opened_quote(line, self._theme) or opened_item(
+            line, self._item_before, is_in_paragraph=bool(self._pending), theme=self._theme
+        )
+
+    def _open_code(self, fence: re.Match[str]) -> list[str]:
+        rows = self._end_leaf()
+        language = fence["info"].strip().split(" ")[0]
+        self._code = OpenCode(self._theme, lexer_for(language) if language and self._theme.has_colour else None)
+        self._fence = fence["mark"]
+        if not self._theme.has_colour:  # without colours, the fences tell code from text
+            rows += self._print_part("code", self._broken([fence["mark"] + fence["info"].rstrip()]))
+        return rows
+
+    def _code_line(self, code: OpenCode, line: str) -> list[str]:
+        mark = line.strip(" ")
+        if mark and not mark.strip(self._fence[0]) and len(mark) >= len(self._fence):
+            return self._end_leaf()
+        return self._print_part("code", self._broken(code.add(line)))
+
+    def _end_leaf(self) -> list[str]:
+        """Return the rows of the leaf block that is open; it is over."""
+        rows = self.flush()
+        if self._code is not None:
+            self._code = None
+            if not self._theme.has_colour:
+                rows += self._print_part("code", [self._fence])
+        self._table = None
+        self._goes_on = False
+        return rows
+
+    def _leave(self, depth: int) -> list[str]:
+        """Return the rows of what is open in the containers from `depth` on; they are over."""
+        rows = self._end_leaf()
+        if not self._containers[-1].is_begun:
+            rows += self._print("text", [""])  # an empty item
+        self._item_before = self._containers[depth]
+        del self._containers[depth:]
+        return rows
+
+    @property
+    def _room(self) -> int:
+        return self.width - sum(container.width for container in self._containers)
+
+    def _broken(self, lines: Sequence[str]) -> list[str]:
+        return [row for line in lines for row in broken(line, self._room)]
+
+    def _print_part(self, kind: Kind, rows: Sequence[str]) -> list[str]:
+        """Return the rows of the leaf block that is open, or of a part of it."""
+        printed = self._print(kind, rows)
+        self._goes_on = self._goes_on or bool(printed)
+        return printed
+
+    def _print(self, kind: Kind, rows: Sequence[str]) -> list[str]:
+        """Return rows with what the containers put before them, and an empty one above where there is to be one."""
+        if not rows:
+            return []
+        is_apart = self._is_after_blank or kind in _STANDS_ALONE or self._last_kind in _NEEDS_ROOM_BELOW
+        printed = []
+        if self._last_kind is not None and is_apart and not self._goes_on:
+            printed.append("".join(container.rest for container in self._containers if container.is_begun).rstrip(" "))
+        for row in rows:
+            prefix = "".join(container.prefix() for container in self._containers)
+            printed.append((prefix + row).rstrip(" "))
+        self._item_before = None
+        self._is_after_blank = self._goes_on = False
+        self._last_kind = kind
+        return printed

@@ -1,0 +1,93 @@
+"""Markdown as it streams in: lines that are finished, each once, and the unfinished rest to be shown meanwhile."""
+
+import re
+
+from panpan.faces.terminal.rendering.block_scanner import MAX_CHARS, BlockScanner
+from panpan.faces.terminal.rendering.clean_stream import CleanStream
+from panpan.faces.terminal.rendering.leaf_blocks import LeafBlocks
+from panpan.faces.terminal.screen.theme import Theme
+
+TAIL_ROWS = 20
+NARROWEST = 4
+"""Cells; a terminal that says less is taken to have that."""
+
+_TAB = 4
+_SENTENCE_END = re.compile(r"[.!?:;]\)? (?=[^\W\d_])")
+_WORD_END = re.compile(r" (?=[^\W\d_])")
+"""Behind it comes a letter: what is printed in pieces must not go on as a list or a heading."""
+
+
+class MarkdownStream:
+    """Renders one text of the model. The work for a piece of it does not grow with what came before.
+
+    Args:
+        width: Cells of a row.
+        theme: How it looks.
+    """
+
+    def __init__(self, width: int, theme: Theme) -> None:
+        self._clean = CleanStream()
+        self._scanner = BlockScanner(max(width, NARROWEST), theme, LeafBlocks(theme))
+        self._open_line = ""
+        self._tail: list[str] | None = None
+        """What `tail` returned last, until something changes: it is asked for with every frame."""
+
+    def feed(self, text: str) -> list[str]:
+        """Take what came, and return the rows that are finished with it."""
+        self._tail = None
+        return self._take(self._clean.feed(text))
+
+    def tail(self) -> list[str]:
+        """Return the rows of what is not finished, the last `TAIL_ROWS` at most."""
+        if self._tail is None:
+            scanner = self._scanner.twin()
+            rows = scanner.take(_without_tabs(self._open_line)) if self._open_line else []
+            self._tail = [*rows, *scanner.finish()][-TAIL_ROWS:]
+        return self._tail
+
+    def finish(self) -> list[str]:
+        """Return the rows that are left; the text is over."""
+        self._tail = None
+        rows = self._take(self._clean.finish())
+        if self._open_line:
+            rows += self._scanner.take(_without_tabs(self._open_line))
+            self._open_line = ""
+        return [*rows, *self._scanner.finish()]
+
+    def resize(self, width: int) -> None:
+        """Use another width for what is not returned yet."""
+        if self._scanner.width != max(width, NARROWEST):
+            self._scanner.width, self._tail = max(width, NARROWEST), None
+
+    def _take(self, text: str) -> list[str]:
+        rows: list[str] = []
+        *lines, rest = text.split("\n")
+        for line in lines:
+            rows += self._grow(line)
+            rows += self._scanner.take(_without_tabs(self._open_line))
+            self._open_line = ""
+        return rows + self._grow(rest)
+
+    def _grow(self, text: str) -> list[str]:
+        """Make the open line longer; return the rows of those pieces for which it has become too long."""
+        rows: list[str] = []
+        self._open_line += text
+        while len(self._open_line) > MAX_CHARS:
+            end, begin = (MAX_CHARS, MAX_CHARS) if self._scanner.is_in_code else _cut(self._open_line)
+            rows += self._scanner.take(_without_tabs(self._open_line[:end]))
+            rows += self._scanner.flush()
+            self._open_line = self._scanner.source_prefix + self._open_line[begin:]
+        return rows
+
+
+def _cut(line: str) -> tuple[int, int]:
+    """Return where the first piece of a long line ends, and where the next one begins."""
+    for place in (_SENTENCE_END, _WORD_END):
+        ends = [match.end() for match in place.finditer(line, MAX_CHARS // 2, MAX_CHARS)]
+        if ends:
+            return ends[-1] - 1, ends[-1]
+    return MAX_CHARS, MAX_CHARS
+
+
+def _without_tabs(line: str) -> str:
+    return line.expandtabs(_TAB)

@@ -1,0 +1,160 @@
+"""One call of a tool: the line that says what it is, and what came of it."""
+
+from collections.abc import Callable, Sequence
+from math import ceil
+
+from panpan.faces.terminal.rendering.attachments import attachment_mark
+from panpan.faces.terminal.rendering.cells import broken, cell_width, cut, wrapped, wrapped_under_indent
+from panpan.faces.terminal.rendering.diff import diff_lines
+from panpan.faces.terminal.rendering.duration import spoken_s
+from panpan.faces.terminal.rendering.markdown_rows import markdown_rows
+from panpan.faces.terminal.rendering.printed import INDENT_CELLS, hanging, printed_rows
+from panpan.faces.terminal.rendering.spinner import spinner
+from panpan.faces.terminal.rendering.todos import todo_lines, todos_of
+from panpan.faces.terminal.screen.theme import Role, Theme
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.content import DocumentBlock, ImageBlock, ToolUseBlock
+from panpan.types.display import DiffDisplay, PlanDisplay, SummaryDisplay, TodoDisplay
+from panpan.types.messages import ToolResultMessage
+
+MAX_DIFF_ROWS = 60
+"""Of one file, unless all is wanted."""
+
+_HEAD, _TAIL = 2, 3
+_ERROR_HEAD, _ERROR_TAIL = 3, 6
+"""Rows of an error: what was tried stands at its beginning, what went wrong at its end."""
+_SHOWS_TIME_FROM_S = 1.0
+
+
+def running_line(
+    name: str, title: str, now_s: float, elapsed_s: float, width: int, theme: Theme, *, timeout_s: float | None = None
+) -> str:
+    """Return the row of a call that runs.
+
+    Args:
+        name: Of the tool.
+        title: The argument that matters.
+        now_s: Seconds of any clock that only grows; turns the spinner.
+        elapsed_s: Seconds since it began.
+        width: Cells of a row.
+        theme: How it looks.
+        timeout_s: How long it may take; None where there is no limit.
+    """
+    time = _shown_time(elapsed_s)
+    if time and timeout_s is not None:
+        time += f" (limit {_spoken_limit(timeout_s)})"
+    return call_line(theme.paint("accent", spinner(now_s, theme)), name, title, time, width, theme)
+
+
+def title_line(
+    name: str,
+    title: str,
+    elapsed_s: float | None,
+    is_error: bool,
+    width: int,
+    theme: Theme,
+    *,
+    agent: Role | None = None,
+) -> str:
+    """Return the row of a call that is over; `elapsed_s` is None where it never ran, `agent` as with `call_line`."""
+    return call_line(end_mark(is_error, theme), name, title, _shown_time(elapsed_s or 0.0), width, theme, agent=agent)
+
+
+def end_mark(is_error: bool, theme: Theme) -> str:
+    """Return what stands before a call that is over."""
+    return theme.paint("bad", "✗") if is_error else theme.paint("good", "●")
+
+
+def result_lines(
+    message: ToolResultMessage,
+    use: ToolUseBlock | None,
+    width: int,
+    theme: Theme,
+    *,
+    title: str = "",
+    is_expanded: bool = False,
+) -> list[str]:
+    """Return what a call brought, to stand below its row.
+
+    Args:
+        message: The result.
+        use: The call, where it is known.
+        width: Cells of a row, 8 or more.
+        theme: How it looks.
+        title: What stands in its row; a path in it is not told again.
+        is_expanded: Whether all of it is shown, and not only its beginning and end.
+    """
+    room = width - INDENT_CELLS
+    if message.is_error:
+        texts = _text_rows(message, room, fill=wrapped_under_indent)  # errors are sentences mostly
+        rows = texts if is_expanded else _folded(texts, _ERROR_HEAD, _ERROR_TAIL)
+        return hanging(rows or ["error"], room, theme, "bad")
+    match message.display:
+        case TodoDisplay(todos=todos):
+            return hanging(todo_lines(todos, room, theme) or ["nothing to do"], room, theme)
+        case DiffDisplay(files=files, notes=notes):
+            most = None if is_expanded else MAX_DIFF_ROWS
+            names_files = [file.path for file in files] != [title]
+            diffs = (diff_lines(file, room, theme, most, names_file=names_files) for file in files)
+            told = [theme.paint("bad", row) for note in notes for row in wrapped(clean_line(note), room)]
+            return hanging([*(row for diff in diffs for row in diff), *told], room, theme)
+        case SummaryDisplay(text=text):
+            summary = wrapped(clean_line(text), room)
+            return hanging([*summary, *(_text_rows(message, room) if is_expanded else ())], room, theme, "dim")
+        case PlanDisplay(text=text, summary=summary):
+            return hanging([*wrapped(clean_line(summary), room), "", *markdown_rows(text, room, theme)], room, theme)
+        case None if drafts := todos_of(use):
+            return hanging(todo_lines(drafts, room, theme), room, theme)
+        case None:
+            texts = _text_rows(message, room)
+            rows = texts if is_expanded else _folded(texts, _HEAD, _TAIL)
+            return hanging(rows or ["(no output)"], room, theme, "dim")
+
+
+def _shown_time(seconds: float) -> str:
+    """Return how long a call has taken; empty where it is too short to matter."""
+    return f" {spoken_s(seconds)}" if seconds >= _SHOWS_TIME_FROM_S else ""
+
+
+def _spoken_limit(seconds: float) -> str:
+    """Return how long a call may take, without what makes a measurement of it: `5 s`, `2 min`."""
+    whole = ceil(seconds)
+    return spoken_s(whole).removesuffix(" 0 s").removesuffix(" 0 min") if whole >= 10 else f"{whole} s"
+
+
+def call_line(
+    mark: str, name: str, title: str, behind: str, width: int, theme: Theme, *, agent: Role | None = None
+) -> str:
+    """Return the row of a call.
+
+    Args:
+        mark: Painted.
+        name: Of the tool.
+        title: The argument that matters; the first to be cut.
+        behind: Its time and the like, with a blank before.
+        width: Cells of a row.
+        theme: How it looks.
+        agent: Colour of the kind of subagent that the title begins with, before a colon; None: it has none.
+    """
+    said = f"{mark} {theme.paint('strong', clean_line(name))} {_title(clean_line(title), agent, theme)}".rstrip(" ")
+    return cut(cut(said, max(width - cell_width(behind), 1)) + theme.paint("dim", behind), width)
+
+
+def _title(title: str, agent: Role | None, theme: Theme) -> str:
+    kind, colon, rest = title.partition(":")
+    return f"{theme.paint(agent, kind)}:{rest}" if agent is not None and colon else title
+
+
+def _text_rows(message: ToolResultMessage, room: int, *, fill: Callable[[str, int], list[str]] = broken) -> list[str]:
+    """Return what the model reads of a result, in rows that `fill` makes of a line; pictures as marks."""
+    marks = [
+        attachment_mark(block) for block in message.result.content if isinstance(block, ImageBlock | DocumentBlock)
+    ]
+    return [*printed_rows(message.text, room, fill=fill), *(row for mark in marks for row in fill(mark, room))]
+
+
+def _folded(rows: Sequence[str], head: int, tail: int) -> list[str]:
+    hidden = len(rows) - head - tail
+    if hidden <= 1:  # the note would take the place of one row
+        return list(rows)
+    return [*rows[:head], f"… +{hidden} lines (ctrl+o expands)", *rows[-tail:]]

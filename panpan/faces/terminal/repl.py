@@ -1,0 +1,299 @@
+"""The REPL of one session: it holds the parts together; how a part works is in its own file."""
+
+from collections.abc import Mapping, Sequence
+from time import monotonic
+from typing import Any
+
+import anyio
+
+from panpan.config.locations import Locations
+from panpan.config.ui_look import ThemeSetting
+from panpan.core.command import Command, Leave, Next, Option, OptionSearch
+from panpan.faces.terminal.desk import Desk
+from panpan.faces.terminal.dialogs.asking import Asking, AskingScreen
+from panpan.faces.terminal.dialogs.dialog import Dialog
+from panpan.faces.terminal.dialogs.dialog_keys import DialogKeys
+from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
+from panpan.faces.terminal.dialogs.permission import PermissionDialog
+from panpan.faces.terminal.dialogs.pick import PickDialog
+from panpan.faces.terminal.dialogs.picking import picked
+from panpan.faces.terminal.inbox import Sent
+from panpan.faces.terminal.input.clipboard_paste import ClipboardPaste
+from panpan.faces.terminal.input.completion import InputCompleter
+from panpan.faces.terminal.input.file_index import FileIndex
+from panpan.faces.terminal.input.key_actions import KeyActions
+from panpan.faces.terminal.input.keys import key_bindings
+from panpan.faces.terminal.input.passing_hint import PassingHint
+from panpan.faces.terminal.leaving import Leaving
+from panpan.faces.terminal.screen.around_input import AroundInput
+from panpan.faces.terminal.screen.caller import Caller
+from panpan.faces.terminal.screen.canvas import say
+from panpan.faces.terminal.screen.contents import Contents
+from panpan.faces.terminal.screen.hand_over import HandOver
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.views.background_watch import BackgroundWatch
+from panpan.faces.terminal.views.greeting import greeting
+from panpan.faces.terminal.views.status_view import StatusView
+from panpan.faces.terminal.views.todos_view import TodosView
+from panpan.faces.terminal.views.turn_view import TurnView
+from panpan.faces.terminal.work import Work
+from panpan.session.session import Session
+
+WARM_UP_S = 0.3
+"""How long after the start the SDK is loaded and files are listed: both keep a processor busy."""
+
+
+class Repl:
+    """One session on the terminal; also what commands may use of it.
+
+    Args:
+        session: An open one.
+        desk: The terminal it is shown on.
+        commands: What `/` offers.
+        asking: Puts the session's questions to the user.
+    """
+
+    def __init__(self, session: Session, desk: Desk, commands: Sequence[Command], asking: Asking) -> None:
+        self.session = session
+        self._desk = desk
+        self._screen = desk.screen
+        self._asking = asking
+        self._waited_before_s = asking.waiting.answered_s
+        self._hint = PassingHint(monotonic)
+        self._dialogs = DialogQueue(self.refresh, monotonic, lambda: bool(desk.draft.text), desk.draft.insert)
+        self._status = StatusView(session, desk.env, lambda: desk.screen.vi_mode, self.refresh, self._hint.show)
+        self._todos = TodosView(lambda: session.todos)
+        kinds = session.agents
+        colours = {one.name: one.color for one in kinds}
+        self._view = TurnView(
+            self,
+            session.conversation,
+            has_begun=self._turn_has_begun,
+            is_over=self._turn_is_over,
+            is_asking=self._is_asking,
+            rule_place=asking.rule_place,
+            waiting=asking.waiting,
+            can_move=lambda: bool(session.background.movable),
+            doing=lambda: self._todos.doing,
+            asked_about=lambda: asking.asked_about,
+            subagents=session.past_subagents,
+            colour_of=lambda kind: colours.get(kind, ""),
+        )
+        self._work = Work(self, self._view, commands, self._give_back)
+        self._leaving = Leaving(session, self._work, self)
+        self._background = BackgroundWatch(
+            session.background, lambda line: say(self, f"\n{line}", "dim"), self._work.wake, self.refresh
+        )
+        self._around = AroundInput(
+            session,
+            desk,
+            dialogs=self._dialogs,
+            view=self._view,
+            todos=self._todos,
+            work=self._work,
+            status=self._status,
+            hint=self._hint,
+        )
+        paths = session.parts.tool_context.paths
+        self._files = FileIndex(paths)
+        agents = {one.name: " ".join(one.description.split()) for one in kinds}
+        self._completer = InputCompleter(commands, self._files, paths, lambda command: command.offers(session), agents)
+        self._other_programs = HandOver(desk.draft, self._view.transcript, desk.env, self._hint.show)
+        self._clipboard = ClipboardPaste(desk.draft, desk.env, session.folders.add, self._hint.show)
+        self._actions = KeyActions(
+            session,
+            desk.draft,
+            self._work,
+            self._view,
+            self._todos,
+            self._other_programs,
+            paste_picture=self._clipboard.want,
+            say=self._hint.show,
+            leave=self.leave,
+            leave_at_once=self._leaving.want_at_once,
+        )
+        self._caller = Caller(self._screen.send, session.settings.ui.notify, desk.env, session.info.cwd)
+
+    async def run(self, first_prompt: str | None, *, shows_past: bool) -> Next:
+        """Show the session until the user leaves it, and return what comes then.
+
+        Args:
+            first_prompt: Sent at once.
+            shows_past: Whether its last turns are shown again; they may be on the screen still.
+        """
+        questions = AskingScreen(
+            self._dialogs,
+            room=self._room_for_dialog,
+            look=lambda: (self.width, self.theme),
+            note_waiting=self._caller.question_waits,
+            edit=lambda text: self._other_programs.edited(text, self._screen),
+            shown=Locations.find(self.session.info.cwd, self.env).shown,
+            keep_plan=self._view.keep_plan,
+            is_of_turn=self._view.is_of_turn,
+        )
+        self._caller.idle()
+        self._desk.box.serve(self._completer, self._around.mark, self._around.example)
+        self._screen.use(self._contents())
+        self.show(*greeting(self.session, self.width, self.theme))
+        if first_prompt is not None:
+            self._work.send(Sent(first_prompt))
+        self._desk.waiting.hand_over(self._actions, self._work.send)
+        try:
+            if shows_past:
+                await self._view.show_past(self.session.conversation.messages)
+            with self._asking.shown_by(questions):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._work.run)
+                    tasks.start_soon(self._status.run)
+                    tasks.start_soon(self._prepare)
+                    tasks.start_soon(self._other_programs.run, self._screen)
+                    tasks.start_soon(self._clipboard.run)
+                    tasks.start_soon(self._background.run)
+                    await self._leaving.wait()
+                    tasks.cancel_scope.cancel("the user left")
+        finally:
+            self._keep_left_over()
+        return self._leaving.then
+
+    def _keep_left_over(self) -> None:
+        """Let the next session have what nobody got; where there is none, it is told at the end."""
+        if isinstance(self._leaving.then, Leave):
+            self._desk.not_sent += [sent.text for sent in self._work.left_over]
+        else:
+            self._desk.waiting.take(self._work.left_over)
+
+    async def _prepare(self) -> None:
+        """Do what makes later things quick, once the first keys have been taken."""
+        await anyio.sleep(WARM_UP_S)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._files.run)
+            tasks.start_soon(self.session.prepare)
+
+    # What commands use
+
+    @property
+    def theme(self) -> Theme:
+        """How things look."""
+        return self._desk.theme
+
+    @property
+    def theme_setting(self) -> ThemeSetting:
+        """What the user chose of it."""
+        return self._desk.theme_setting
+
+    @property
+    def width(self) -> int:
+        """Cells of a row."""
+        return self._screen.width
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds that the session has waited for the user's answers."""
+        return self._asking.waiting.answered_s - self._waited_before_s
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment that panpan was started in."""
+        return self._desk.env
+
+    def show(self, *lines: str) -> None:
+        """Put lines into the scrollback."""
+        self._screen.show(*lines)
+
+    def refresh(self) -> None:
+        """Draw what is live again with the next frame."""
+        self._screen.refresh()
+
+    async def caught_up(self) -> None:
+        """Let keys be taken, and wait while more is shown than the terminal takes."""
+        await self._screen.caught_up()
+
+    async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
+        """Let the user pick one."""
+        return await picked(self._dialogs, title, options, search, room=self._room_for_dialog, refresh=self.refresh)
+
+    def submit(self, prompt: str) -> None:
+        """Begin a turn, or queue it."""
+        self._work.submit(prompt)
+
+    def hand_back(self, text: str) -> None:
+        """Put a text into the input, before what is typed there."""
+        self._desk.draft.put(text)
+        self.refresh()
+
+    def use_theme(self, setting: ThemeSetting) -> None:
+        """Show everything from now on in another theme."""
+        self._desk.use_theme(setting)
+
+    def toggle_vim(self) -> bool:
+        """Switch the keys of vi on or off."""
+        return self._desk.toggle_vim()
+
+    async def read(self, lines: Sequence[str]) -> None:
+        """Show lines in the pager."""
+        await self._other_programs.read(lines, self._screen)
+
+    def leave(self, then: Next) -> None:
+        """Close the session, once the user has said what becomes of background tasks."""
+        self._leaving.want(then)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn or a command runs."""
+        return self._work.is_busy
+
+    def interrupt(self) -> bool:
+        """End what runs, as for a signal; return whether something runs that had not been told to end before."""
+        return self._screen.is_handed_over or self._work.interrupt()
+
+    # What the screen shows
+
+    def _contents(self) -> Contents:
+        keys_of_dialogs = DialogKeys(
+            self._dialogs,
+            interrupt_turn=self._work.interrupt_turn,
+            type_elsewhere=self._desk.draft.insert,
+            paste_elsewhere=self._actions.paste,
+            take_back=self._actions.take_back,
+        )
+        return Contents(
+            key_bindings(self._actions, self._desk.box.buffer, keys_of_dialogs),
+            live=self._around.live,
+            dialog=self._around.dialog,
+            caret=lambda: self._dialogs.caret,
+            queue=self._around.queue,
+            status=self._around.status,
+            is_moving=self._around.is_moving,
+            was_drawn=self._dialogs.was_drawn,
+            key_pressed=self._key_pressed,
+        )
+
+    def _room_for_dialog(self) -> int:
+        return self._screen.room_for_dialog
+
+    def _is_asking(self) -> bool:
+        """Whether the turn waits for the user; a list that he opened and a subagent beside it hold nothing up."""
+        return any(_holds_up_turn(dialog) for dialog in self._dialogs.all)
+
+    # What comes from below
+
+    def _turn_has_begun(self) -> None:
+        self._caller.begun()
+
+    def _turn_is_over(self, duration_s: float) -> None:
+        self._caller.turn_is_over(duration_s)
+        self._status.turn_ended()
+
+    def _give_back(self, text: str) -> None:
+        self._desk.draft.give_back(text)
+        self.refresh()
+
+    def _key_pressed(self) -> None:
+        self._actions.key_pressed()
+        if not self._dialogs.takes_keys:
+            self._dialogs.typed_elsewhere()
+
+
+def _holds_up_turn(dialog: Dialog[Any]) -> bool:
+    """Return whether the turn waits until a dialog is answered."""
+    return dialog.ends_turn() if isinstance(dialog, PermissionDialog) else not isinstance(dialog, PickDialog)

@@ -1,0 +1,219 @@
+"""Runs the REPL: first where the user can type, then the sessions; the terminal is left as it was found.
+
+The rule: nothing is imported here that the first screen does not need. `ReplSetup.load` brings the rest, in a thread,
+while the user already types.
+"""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Protocol
+
+import anyio
+from anyio import to_thread
+from anyio.lowlevel import checkpoint
+from prompt_toolkit.input.typeahead import store_typeahead
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.key_binding import KeyPress
+
+from panpan.cli_kit.signals import Received, watch_signals
+from panpan.cli_kit.stdout import drop_terminal
+from panpan.config.ui_look import UiLook
+from panpan.faces.terminal.desk import Desk
+from panpan.faces.terminal.input.draft import Draft
+from panpan.faces.terminal.input.history import PromptHistory
+from panpan.faces.terminal.input.input_box import InputBox
+from panpan.faces.terminal.input.key_parser import use_key_parser
+from panpan.faces.terminal.input.paste import Pastes
+from panpan.faces.terminal.input.waiting_input import WaitingInput
+from panpan.faces.terminal.screen.notify import keep_title, restore_title
+from panpan.faces.terminal.screen.reflow import reflows
+from panpan.faces.terminal.screen.screen import Screen
+from panpan.faces.terminal.screen.steady_output import SteadyOutput
+from panpan.faces.terminal.screen.terminal_colours import choose_theme, query_background
+from panpan.system.single_exception import unwrap_single_exception
+from panpan.types.dataclass import dataclass
+
+HUNG_UP = 129
+"""Exit code where the terminal was closed: 128 and SIGHUP, as shells count."""
+
+QUERY_S = 0.1
+"""How long the terminal may take to say its background colour; most answer within 0.01 s."""
+
+_NEW_ROW = "\r\x1b[K"
+"""What was typed while panpan started stands there as an echo; it is read, and shown where it belongs."""
+
+
+class SessionsOnDesk(Protocol):
+    """Shows sessions, one after the other."""
+
+    async def run(self, first_prompt: str | None) -> None:
+        """Show sessions until the user leaves."""
+
+    def interrupt(self) -> bool:
+        """End the turn that runs; return whether there was one."""
+        ...
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn or a command runs."""
+        ...
+
+    @property
+    def way_back(self) -> str:
+        """How to go on with what was shown last; empty where there was nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReplSetup:
+    """What the REPL is started with."""
+
+    env: Mapping[str, str]
+    look: UiLook
+    load: Callable[[Desk], SessionsOnDesk]
+    """Brings what shows sessions; takes most of a second, and is called in a thread."""
+    first_prompt: str | None = None
+
+
+async def run_repl(setup: ReplSetup) -> int:
+    """Take keys, open sessions until the user leaves, and return the exit code.
+
+    Raises:
+        PanpanError: The first session could not be opened.
+    """
+    received, crashes = Received(), list[BaseException]()
+    with unwrap_single_exception(), _kept_title(setup.env):
+        async with anyio.create_task_group() as tasks:
+            stop = tasks.cancel_scope.cancel
+            run = _Run(setup, stop)
+            tasks.start_soon(
+                partial(watch_signals, received, interrupt=run.interrupt, stop=stop, is_busy=lambda: run.is_busy)
+            )
+            tasks.start_soon(run.watch_stops)
+            await checkpoint()  # from here on a signal leaves the terminal as it was
+            with _crashes_noted(crashes, stop):
+                await run.run()
+            stop("the user left")
+    if crashes:
+        raise crashes[0]
+    return received.exit_code or (HUNG_UP if run.is_terminal_gone else 0)
+
+
+class _Run:
+    """The terminal, and the sessions on it once they are loaded."""
+
+    def __init__(self, setup: ReplSetup, stop: Callable[[], object]) -> None:
+        self._setup = setup
+        self._desk = _desk(setup, stop)
+        self._sessions: SessionsOnDesk | None = None
+
+    @property
+    def is_terminal_gone(self) -> bool:
+        """Whether the terminal was closed."""
+        return self._desk.screen.is_terminal_gone
+
+    def interrupt(self) -> bool:
+        """End the turn that runs; return whether there was one."""
+        return self._sessions is not None and self._sessions.interrupt()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn or a command runs."""
+        return self._sessions is not None and self._sessions.is_busy
+
+    async def watch_stops(self) -> None:
+        """Draw anew whenever the process was stopped and goes on, until cancelled."""
+        with anyio.open_signal_receiver(signal.SIGCONT) as signals:
+            async for _ in signals:
+                self._desk.screen.continued()
+
+    async def run(self) -> None:
+        """Show sessions until the user leaves, or the terminal is gone.
+
+        Raises:
+            PanpanError: The first one could not be opened.
+        """
+        try:
+            async with self._desk.screen.shown():
+                try:
+                    await self._desk.screen.has_been_drawn.wait()
+                    self._sessions = await to_thread.run_sync(self._setup.load, self._desk)
+                    await self._sessions.run(self._setup.first_prompt)
+                finally:
+                    self._desk.keep_typed()
+        finally:  # also where a signal ends it
+            self._say_way_back()
+
+    def _say_way_back(self) -> None:
+        if self._sessions is not None and self._sessions.way_back:
+            self._desk.output.write_raw(f"{self._sessions.way_back}\r\n")
+            self._desk.output.flush()
+
+
+def _desk(setup: ReplSetup, stop: Callable[[], object]) -> Desk:
+    """Return the terminal as it is, with colours that suit it."""
+    answer = query_background(sys.stdin.fileno(), sys.stdout.fileno(), QUERY_S)
+    look = setup.look
+    theme = choose_theme(look.theme, setup.env, answer.background)
+    output = SteadyOutput(sys.stdout, setup.env.get("TERM"))
+    output.write_raw(_NEW_ROW)
+    keyboard = Vt100Input(sys.stdin)
+    use_key_parser(keyboard)
+    store_typeahead(keyboard, _keys_of(keyboard, answer.typed))
+    box = InputBox(lambda: theme.paint("accent", "❯ "))
+    draft = Draft(box, Pastes())
+    waiting = WaitingInput(draft, box.buffer, theme, stop)
+    screen = Screen(output, keyboard, box, waiting.contents, theme, does_reflow=reflows(setup.env))
+    screen.use_vi_keys(is_on=look.vim)
+
+    def warn(text: str) -> None:
+        desk.warn(text)
+
+    history = PromptHistory(look.history_file, warn)
+    desk = Desk(setup.env, output, screen, box, draft, history, waiting, theme, look.theme, answer.background, look.vim)
+    box.use_history(history)
+    return desk
+
+
+def _keys_of(keyboard: Vt100Input, typed: str) -> list[KeyPress]:
+    """Return the keys that a text from the terminal is."""
+    keyboard.vt100_parser.feed(typed)
+    return keyboard.flush_keys()
+
+
+@contextmanager
+def _crashes_noted(crashes: list[BaseException], stop: Callable[[], object]) -> Iterator[None]:
+    """End everything when a key binding or a drawing goes wrong, which the event loop would only log."""
+
+    def note(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        is_of_library = any(name in context for name in ("asyncgen", "transport", "protocol"))
+        if isinstance(crash := context.get("exception"), BaseException) and not is_of_library:
+            crashes.append(crash)
+            stop()
+
+    loop = asyncio.get_running_loop()
+    before = loop.get_exception_handler()
+    loop.set_exception_handler(note)
+    try:
+        yield
+    finally:
+        loop.set_exception_handler(before)
+
+
+@contextmanager
+def _kept_title(env: Mapping[str, str]) -> Iterator[None]:
+    """Leave the window's title as it was."""
+    sys.stdout.buffer.write(keep_title(env))
+    sys.stdout.buffer.flush()
+    try:
+        yield
+    finally:
+        try:
+            sys.stdout.buffer.write(restore_title(env))
+            sys.stdout.buffer.flush()
+        except OSError:  # the terminal is gone
+            drop_terminal()

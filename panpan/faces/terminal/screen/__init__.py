@@ -1,0 +1,1 @@
+"""The screen: its canvas, its windows, and what is painted again."""

@@ -1,0 +1,65 @@
+"""Runs a program that has the terminal to itself: the user's editor or pager.
+
+The rule: it is asked to end before it is killed, since only the program knows how to leave the terminal as it was; for
+one that had no time to, the terminal is brought back here. What it has put into the background, as editors put a
+server, is left alone.
+"""
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+import anyio
+
+from panpan.system.processes.process_table import RunningProcess, send_signal
+from panpan.system.processes.process_tree import ProcessTree
+
+GRACE_S = 1.0
+"""Between TERM and KILL; an editor writes down what is not saved meanwhile."""
+_POLL_S = 0.02
+_STDOUT = 1
+_USUAL_SCREEN = b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?1l\x1b>\x1b[?1049l\x1b[?25h\x1b[0m"
+"""No mouse, no marked pastes, usual keys, no alternate screen, a cursor, no colours (xterm's ctlseqs)."""
+
+
+async def run_in_foreground(argv: Sequence[str], env: Mapping[str, str]) -> int:
+    """Run a program to its end and return its exit code; cancelled, end it with all it started.
+
+    Args:
+        argv: The program and its arguments.
+        env: Its environment.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    tree = ProcessTree()
+    process = await anyio.open_process(argv, stdin=None, stdout=None, stderr=None, env=tree.marked(env))
+    try:
+        return await process.wait()
+    finally:
+        with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                await _end(tree)
+            if await process.wait() < 0:
+                _bring_screen_back()
+
+
+async def _end(tree: ProcessTree) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        remaining = _in_foreground(tree)
+        for one in remaining:
+            send_signal(one, number)
+        with anyio.move_on_after(GRACE_S):
+            while remaining:
+                await anyio.sleep(_POLL_S)
+                remaining = _in_foreground(tree)
+
+
+def _in_foreground(tree: ProcessTree) -> list[RunningProcess]:
+    return [one for one in tree.members() if one.group == os.getpgrp()]
+
+
+def _bring_screen_back() -> None:
+    with suppress(OSError):  # the terminal is gone
+        os.write(_STDOUT, _USUAL_SCREEN)

@@ -1,0 +1,249 @@
+"""The terminal: finished lines go into its scrollback, and below them live the windows that change.
+
+The rule: what is printed is whole lines, printed once. What may still change (the end of an answer, running tools, the
+queue, the input) is drawn below and drawn again, at most ten times a second unless the user types.
+"""
+
+import os
+import signal
+import termios
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+
+import anyio
+from anyio.lowlevel import checkpoint
+from prompt_toolkit.application import Application
+from prompt_toolkit.application.run_in_terminal import in_terminal
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import DynamicKeyBindings
+from prompt_toolkit.key_binding.vi_state import InputMode
+from prompt_toolkit.output import ColorDepth
+
+from panpan.faces.terminal.input.input_box import InputBox
+from panpan.faces.terminal.screen.contents import Contents
+from panpan.faces.terminal.screen.last_drawing import LastDrawing
+from panpan.faces.terminal.screen.scrollback import Scrollback
+from panpan.faces.terminal.screen.steady_output import SteadyOutput
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.screen.windows import Windows
+
+FRAME_S = 0.1
+"""Between two drawings of what changes by itself."""
+
+ESCAPE_S = 0.04
+"""How long an ESC waits for the rest of a key that the terminal sends as several bytes; an interrupt should act within
+0.06 s. Afterwards the parser says that nothing belongs to it, so no key binding waits once more."""
+
+_ROWS_AT_ONCE = 100
+"""Most rows in one write, which blocks: keys are taken before the next, also where the terminal is slow."""
+_ROWS_AHEAD = 300
+"""How many rows may wait before whoever follows a turn waits, too."""
+
+_GO_ON_S = 0.2
+"""Within which a program that was stopped and goes on is told so."""
+_CLOSE_S = 1.0
+"""Far longer than it takes; a terminal that takes nothing must not keep panpan."""
+
+
+class Screen:
+    """Shows lines and windows, and takes keys, for as long as panpan runs.
+
+    Args:
+        output: The terminal.
+        keyboard: Where keys come from.
+        box: The input.
+        contents: What stands around it at first.
+        theme: How completions look.
+        does_reflow: Whether the terminal breaks rows anew when it becomes narrower.
+    """
+
+    def __init__(
+        self,
+        output: SteadyOutput,
+        keyboard: Input,
+        box: InputBox,
+        contents: Contents,
+        theme: Theme,
+        *,
+        does_reflow: bool = False,
+    ) -> None:
+        self._output = output
+        self._is_dirty = False
+        self.is_handed_over = False
+        """Whether another program has the terminal."""
+        self.is_terminal_gone = False
+        """Whether the screen was closed because the terminal was."""
+        self._has_ended = anyio.Event()
+        self._goes_on = anyio.Event()
+        """Set when panpan was stopped and goes on."""
+        self._scope = anyio.CancelScope(shield=True)
+        """Ended by `_close` alone: what has the terminal last leaves it as it was, and that is no other program."""
+        self._windows = Windows(output, box, contents)
+        self._box = box
+        self._color_depth: ColorDepth | None = None
+        self._app: Application[None] = Application(
+            layout=self._windows.layout,
+            key_bindings=DynamicKeyBindings(lambda: self._windows.contents.keys),
+            color_depth=lambda: self._color_depth,
+            input=keyboard,
+            output=output,
+            editing_mode=EditingMode.EMACS,
+            erase_when_done=True,
+        )
+        self._app.ttimeoutlen = ESCAPE_S
+        self._scrollback = Scrollback(output, self._app)
+        drawing = LastDrawing(self._app, output, self._windows)
+        self.has_been_drawn = drawing.has_been
+        """Set once the user sees where to type."""
+        self.use_theme(theme)
+        if does_reflow:
+            output.rows_more = drawing.rows_more
+
+    @property
+    def width(self) -> int:
+        """Cells of a row."""
+        return self._output.size.columns
+
+    @property
+    def rows(self) -> int:
+        """Rows of the terminal."""
+        return self._output.size.rows
+
+    @property
+    def room(self) -> int:
+        """Rows there are above the input."""
+        return self._windows.room
+
+    @property
+    def room_for_dialog(self) -> int:
+        """The same where a dialog is open."""
+        return self._windows.room_for_dialog
+
+    def use_vi_keys(self, *, is_on: bool) -> None:
+        """Switch the keys of vi on or off."""
+        self._app.editing_mode = EditingMode.VI if is_on else EditingMode.EMACS
+
+    @property
+    def vi_mode(self) -> str:
+        """NORMAL or INSERT; empty where the keys of vi are off."""
+        if self._app.editing_mode is not EditingMode.VI:
+            return ""
+        return "NORMAL" if self._app.vi_state.input_mode is InputMode.NAVIGATION else "INSERT"
+
+    def use_theme(self, theme: Theme) -> None:
+        """Draw completions in another theme."""
+        self._box.menu.theme = theme
+        self._color_depth = None if theme.has_colour else ColorDepth.DEPTH_1_BIT  # None: what the terminal can do
+        self.refresh()
+
+    def use(self, contents: Contents) -> None:
+        """Show other things around the input, with the next frame, and let keys do what they do there."""
+        self._windows.contents = contents
+        self.refresh()
+
+    def show(self, *lines: str) -> None:
+        """Put whole lines into the scrollback; they appear with the next frame."""
+        self._scrollback.add(*lines)
+
+    def send(self, sequence: bytes) -> None:
+        """Send the terminal something that shows nothing in it: a bell, a title."""
+        self._output.write_raw(sequence.decode())
+        self._output.flush()
+
+    async def caught_up(self) -> None:
+        """Let keys be taken, and wait while more is shown than the terminal takes."""
+        await checkpoint()
+        while self._scrollback.count > _ROWS_AHEAD and self._app.is_running and not self.is_handed_over:  # noqa: ASYNC110
+            await anyio.sleep(FRAME_S)
+
+    def refresh(self) -> None:
+        """Draw the windows again, with the next frame."""
+        self._is_dirty = True
+
+    @asynccontextmanager
+    async def shown(self) -> AsyncGenerator[None, None]:
+        """Show the screen and take keys until the block is left; the block is cancelled when the terminal is closed."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._run, tasks.cancel_scope)
+            tasks.start_soon(self._draw_frames)
+            try:
+                yield
+            finally:
+                await self._close()
+                self._scrollback.print()
+                tasks.cancel_scope.cancel("the screen is closed")
+
+    async def _close(self) -> None:
+        """Take the windows away, also where the block is left by being cancelled."""
+        if self._app.is_running and not self._app.is_done:
+            self._app.exit()
+            with anyio.move_on_after(_CLOSE_S, shield=True):
+                await self._has_ended.wait()
+        self._scope.cancel("the screen is closed")
+
+    async def _run(self, scope: anyio.CancelScope) -> None:
+        try:
+            with self._scope:
+                await self._app.run_async(set_exception_handler=False, handle_sigint=False)
+        except EOFError:
+            self.is_terminal_gone = True
+            scope.cancel("the terminal is gone")
+        finally:
+            self._has_ended.set()
+
+    async def _draw_frames(self) -> None:
+        """Draw what has come, frame after frame."""
+        while True:
+            await anyio.sleep(FRAME_S)
+            if self._scrollback.count and not self.is_handed_over:
+                await self._print_in_parts()
+            elif (self._is_dirty or self._windows.contents.is_moving()) and not self.is_handed_over:
+                self._is_dirty = False
+                self._app.invalidate()
+
+    async def _print_in_parts(self) -> None:
+        """Print what waits by now, and take keys in between."""
+        for at in range(0, count := self._scrollback.count, _ROWS_AT_ONCE):
+            if not self.is_handed_over:
+                self._scrollback.print(min(_ROWS_AT_ONCE, count - at))
+                await checkpoint()
+
+    @asynccontextmanager
+    async def handed_over(self) -> AsyncGenerator[None, None]:
+        """Leave the terminal to another program for a while; what is shown meanwhile is printed afterwards.
+
+        Ctrl+C then belongs to that program, although panpan gets the signal, too (`is_handed_over`).
+        """
+        self._scrollback.print()
+        self.is_handed_over = True
+        try:
+            async with in_terminal():
+                yield
+        finally:
+            self.is_handed_over = False
+            self.refresh()
+
+    async def suspend(self) -> bool:
+        """Stop panpan with all of its process group, as Ctrl+Z stops other programs, until the shell lets it go on.
+
+        Returns:
+            Whether it was stopped; the system stops nothing that no shell could let go on.
+        """
+        async with self.handed_over():
+            self._goes_on = anyio.Event()
+            os.kill(0, signal.SIGTSTP)
+            with anyio.move_on_after(_GO_ON_S):  # counted from when it goes on
+                await self._goes_on.wait()
+        return self._goes_on.is_set()
+
+    def continued(self) -> None:
+        """Take the terminal again and draw anew, since panpan was stopped and the shell had it; called at SIGCONT."""
+        self._goes_on.set()
+        if self.is_handed_over or not self._app.is_running:
+            return
+        with suppress(termios.error):  # the terminal is gone
+            self._app.input.raw_mode().__enter__()  # `__exit__` would give back what the shell has set
+        self._output.write_raw("\r")
+        self._app.renderer.reset()  # which forgets where the windows were
+        self._app._redraw()

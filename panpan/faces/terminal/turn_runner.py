@@ -1,0 +1,186 @@
+"""Runs the turns of a session one after the other, and keeps what the user sends meanwhile.
+
+The rule: what was sent is shown as waiting until the model has it, and goes back into the editor where it never got it.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+
+import anyio
+
+from panpan.capabilities.guards.reply_limits import note_on_end
+from panpan.errors import PanpanError
+from panpan.faces.terminal.views.paced_shower import PacedShower
+from panpan.faces.terminal.views.turn_view import TurnView
+from panpan.session.session import Session
+from panpan.system.single_exception import unwrap_single_exception
+from panpan.types.messages import AssistantMessage, UserMessage
+
+
+class TurnRunner:
+    """Takes prompts and runs them.
+
+    Args:
+        session: Whose turns they are.
+        view: Shows what they yield.
+        give_back: Gets the text of what was sent and never delivered.
+        is_held_up: Whether something goes on in whose way a turn would be that nobody asked for.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        view: TurnView,
+        give_back: Callable[[str], None],
+        is_held_up: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._session = session
+        self._view = view
+        self._give_back = give_back
+        self._is_held_up = is_held_up
+        self._is_wake_wanted = False
+        self._queue: deque[UserMessage] = deque()
+        self._notes: list[UserMessage] = []
+        """What the user did while a turn runs; added after it, since it asks for nothing."""
+        self._has_work = anyio.Event()
+        self._is_running = False
+        self._is_stopped = False
+        """Whether the turn was interrupted or failed, so that the user should look before anything else is sent."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn runs, or is about to."""
+        return self._is_running or bool(self._queue)
+
+    @property
+    def steering(self) -> tuple[UserMessage, ...]:
+        """What the model gets at the next round."""
+        return tuple(self._session.steering.waiting)
+
+    @property
+    def queued(self) -> tuple[UserMessage, ...]:
+        """What comes after the turn."""
+        return tuple(self._queue) if self._is_running else ()
+
+    @property
+    def left_over(self) -> tuple[UserMessage, ...]:
+        """All that was not delivered."""
+        return (*self.steering, *self._queue)
+
+    def submit(self, message: UserMessage) -> None:
+        """Begin a turn, or queue it behind the one that runs."""
+        self._queue.append(message)
+        self._has_work.set()
+
+    def steer(self, message: UserMessage) -> None:
+        """Let the model have a message at the next round; begin a turn where none runs."""
+        if self._is_running:
+            self._session.steering.add(message)
+        else:
+            self.submit(message)
+
+    def wake(self) -> None:
+        """Let the model know what is new as soon as nothing goes on; after a stopped turn, with what is said next."""
+        self._is_wake_wanted = True
+        self._has_work.set()
+
+    def look_again(self) -> None:
+        """Begin what had to wait for something else."""
+        self._has_work.set()
+
+    def note(self, message: UserMessage) -> None:
+        """Add a message that asks for nothing: now, or after the turn that runs."""
+        if self._is_running:
+            self._notes.append(message)
+        else:
+            self._session.add_message(message)
+
+    def take_back(self) -> UserMessage | None:
+        """Return what was sent last and is not delivered yet, and send it no more."""
+        if self.queued:
+            return self._queue.pop()
+        return self._session.steering.take_last()
+
+    def interrupt(self) -> bool:
+        """End the turn that runs, or is about to; return whether there was one that had not been told to end before."""
+        if not self._is_running:
+            return self._give_back_waiting()
+        is_told = self._session.interrupt()
+        self._is_stopped = is_told or self._is_stopped
+        return is_told
+
+    async def run(self) -> None:
+        """Run turns until cancelled."""
+        while True:
+            await self._has_work.wait()
+            self._has_work = anyio.Event()
+            while self._queue or self._takes_wake():
+                try:
+                    await self._run_turn(self._queue.popleft() if self._queue else None)
+                finally:
+                    self._add_notes()  # also where the user leaves, who has seen what they say
+                self._after_turn()
+
+    def _takes_wake(self) -> bool:
+        """Return whether the model is woken now; once for each time that somebody wants it."""
+        if not self._is_wake_wanted or self._is_held_up():
+            return False
+        self._is_wake_wanted = False
+        return self._session.settings.background.wake and not self._is_stopped and self._session.may_be_woken
+
+    async def _run_turn(self, prompt: UserMessage | None) -> None:
+        """Run a turn; without a prompt, the model is woken."""
+        self._is_running, self._is_stopped = True, False
+        self._view.begin(prompt)
+        last_reply: AssistantMessage | None = None
+        shower = PacedShower(self._view, lambda: self._is_stopped)
+        try:
+            with unwrap_single_exception():
+                async with aclosing(self._session.wake() if prompt is None else self._session.send(prompt)) as events:
+                    async for event in events:
+                        await shower.show(event)
+                        if isinstance(event, AssistantMessage):
+                            last_reply = event
+        except PanpanError as error:
+            self._is_stopped = True
+            self._view.fail(str(error))
+        else:
+            if last_reply is not None and (note := note_on_end(last_reply)):
+                self._view.note(note)
+            if shower.left_out:
+                more = f"{shower.left_out:,} more characters had come"
+                self._view.note(f"[Interrupted] while it was shown: {more}; /export writes them")
+        finally:
+            self._is_running = False
+            self._view.end()
+
+    def _after_turn(self) -> None:
+        """Let what was not delivered be the next turn; after an interrupt or error the user shall look at it first."""
+        if self._is_stopped:
+            self._give_back_waiting()
+        else:
+            self._queue.extend(self._take_waiting())
+
+    def _give_back_waiting(self) -> bool:
+        """Give back all that waits, and return whether there was anything."""
+        waiting = self._take_waiting()
+        if waiting:
+            self._give_back("\n".join(message.typed for message in waiting))
+        return bool(waiting)
+
+    def _take_waiting(self) -> Sequence[UserMessage]:
+        """Take out all that waits, what comes first first."""
+        waiting = self.left_over
+        while self._session.steering.take_last() is not None:
+            pass
+        self._queue.clear()
+        return waiting
+
+    def _add_notes(self) -> None:
+        notes, self._notes = self._notes, []
+        for note in notes:
+            try:
+                self._session.add_message(note)
+            except PanpanError as error:  # the log has no space; the note is in the conversation all the same
+                self._view.note(str(error))

@@ -1,0 +1,189 @@
+"""Shows tools while they run, a row each and the last lines of what they print, and what came of them."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import field
+
+from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
+from panpan.capabilities.questions.ask_user import AskUserQuestionTool
+from panpan.capabilities.subagents.task import TaskTool
+from panpan.faces.call_title import title_of
+from panpan.faces.terminal.rendering.cells import cut
+from panpan.faces.terminal.rendering.live_output import LiveOutput
+from panpan.faces.terminal.rendering.subagent import RunningSubagent, SubagentState, step_row, subagent_rows
+from panpan.faces.terminal.rendering.tool import result_lines, running_line, title_line
+from panpan.faces.terminal.screen.canvas import Canvas
+from panpan.faces.terminal.screen.theme import AGENT_ROLES, Role
+from panpan.faces.terminal.views.subagent_progress import Step, SubagentProgress
+from panpan.faces.terminal.views.transcript import Transcript
+from panpan.types.content import ToolUseBlock
+from panpan.types.dataclass import dataclass
+from panpan.types.events import Event, SubagentEvent, ToolFinished, ToolProgress, ToolStarted
+from panpan.types.messages import AssistantMessage, ToolResultMessage
+
+_FOLDED_LINES = 3
+_EXPANDED_LINES = 20
+_ASKING = frozenset({AskUserQuestionTool.name, ExitPlanModeTool.name})
+"""Tools that do nothing but wait for the user."""
+
+
+@dataclass(slots=True)
+class _Running:
+    name: str
+    title: str
+    began_s: float
+    timeout_s: float | None
+    output: LiveOutput = field(default_factory=LiveOutput)
+    subagent: SubagentProgress | None = None
+    """What the subagent does that it runs; None where it runs none."""
+    ended_s: float | None = None
+    """When it ended: its result comes when those of the calls before it are there."""
+    is_error: bool = False
+
+    def elapsed_s(self, now_s: float) -> float:
+        """Return how long it has taken."""
+        return (now_s if self.ended_s is None else self.ended_s) - self.began_s
+
+
+class ToolsView:
+    """Follows the tools of a turn.
+
+    Args:
+        canvas: Where they are shown.
+        clock: Returns seconds that only ever grow.
+        transcript: Keeps what those printed that were cut short.
+        asked_about: Returns the ids of the calls about which the user is asked at the moment.
+        colour_of: Returns the colour of a kind of subagent, as its definition says; empty where it has none.
+    """
+
+    def __init__(
+        self,
+        canvas: Canvas,
+        clock: Callable[[], float],
+        transcript: Transcript,
+        asked_about: Callable[[], Collection[str]] = tuple,
+        colour_of: Callable[[str], str] = lambda kind: "",
+    ) -> None:
+        self._canvas = canvas
+        self._clock = clock
+        self._asked: dict[str, ToolUseBlock] = {}
+        self._running: dict[str, _Running] = {}
+        self._transcript = transcript
+        self._asked_about = asked_about
+        self._colour_of = colour_of
+        self.is_expanded = False
+
+    @property
+    def are_running(self) -> bool:
+        """Whether a tool runs, or its result is still to come."""
+        return bool(self._running)
+
+    def is_wanted(self, tool_use_id: str) -> bool:
+        """Return whether a subagent that runs wants to make a call."""
+        subagents = (tool.subagent for tool in self._running.values() if tool.subagent is not None)
+        return any(subagent.wants(tool_use_id) for subagent in subagents)
+
+    @property
+    def are_moving(self) -> bool:
+        """Whether one works, so that its row changes by itself; a subagent that only waits for the user does not."""
+        asked_about = self._asked_about()
+        return any(
+            tool.ended_s is None and not (tool.subagent is not None and tool.subagent.only_waits(asked_about))
+            for tool in self._shown
+        )
+
+    @property
+    def _shown(self) -> Sequence[_Running]:
+        """Those that have a row: what only asks the user is shown by its question."""
+        return [tool for tool in self._running.values() if tool.name not in _ASKING]
+
+    def follow(self, event: Event) -> None:
+        """Show what `event` adds."""
+        match event:
+            case AssistantMessage():
+                self._asked = {use.id: use for use in event.tool_uses}
+            case ToolStarted(tool_use_id=use_id, name=name, title=title, timeout_s=timeout_s):
+                running = self._running[use_id] = _Running(name, title, self._clock(), timeout_s)
+                if name == TaskTool.name:
+                    running.subagent = SubagentProgress()
+            case SubagentEvent(parent_tool_use_id=use_id) if use_id in self._running:
+                if not self._follow_subagent(self._running[use_id], event):
+                    return
+            case ToolProgress(tool_use_id=use_id, text=text) if use_id in self._running:
+                self._running[use_id].output.feed(text)
+            case ToolFinished(tool_use_id=use_id, is_error=is_error) if use_id in self._running:
+                ended = self._running[use_id]
+                ended.ended_s, ended.is_error = self._clock(), is_error
+            case ToolResultMessage():
+                self._show_result(event)
+            case _:
+                return
+        self._canvas.refresh()
+
+    def live_lines(self, width: int) -> Sequence[str]:
+        """Return rows for the tools that run."""
+        theme, now_s = self._canvas.theme, self._clock()
+        rows: list[str] = []
+        subagents: list[RunningSubagent] = []
+        count = _EXPANDED_LINES if self.is_expanded else _FOLDED_LINES
+        for tool in self._shown:
+            elapsed_s = tool.elapsed_s(now_s)
+            if tool.subagent is not None:
+                subagents.append(self._row_of(tool, elapsed_s, tool.subagent))
+                continue
+            if tool.ended_s is None:
+                row = running_line(tool.name, tool.title, now_s, elapsed_s, width, theme, timeout_s=tool.timeout_s)
+            else:
+                row = title_line(tool.name, tool.title, elapsed_s, tool.is_error, width, theme)
+            rows.append(row)
+            if self.is_expanded and (above := tool.output.count_above(count)):
+                rows.append(theme.paint("dim", cut(f"    … {above:,} line{'s' * (above != 1)} above", width)))
+            rows += tool.output.preview(count, width, theme)
+        asked_about = self._asked_about() if subagents else ()
+        return rows + subagent_rows(subagents, asked_about, now_s, width, theme, is_expanded=self.is_expanded)
+
+    def end(self) -> None:
+        """The turn is over: no result follows; what was still running is shown as far as it got."""
+        theme, width = self._canvas.theme, self._canvas.width
+        for tool in self._running.values():
+            is_over, elapsed_s = tool.ended_s is not None, tool.elapsed_s(self._clock())
+            agent = self._agent_role(tool.name, tool.title)
+            steps: Sequence[Step] = ()
+            if tool.subagent is not None and not is_over:
+                steps = tool.subagent.steps(_FOLDED_LINES, (), has_words=False)
+            self._canvas.show(
+                title_line(tool.name, tool.title, elapsed_s, tool.is_error or not is_over, width, theme, agent=agent),
+                *tool.output.preview(_FOLDED_LINES, width, theme),
+                *(step_row(step, width, theme) for step in steps),
+            )
+            if printed := "\n".join(tool.output.lines()):
+                self._transcript.keep_cut_short(f"{tool.name} {tool.title} (what it printed until then)", printed)
+        self._running.clear()
+        self._asked.clear()
+
+    def _row_of(self, tool: _Running, elapsed_s: float, progress: SubagentProgress) -> RunningSubagent:
+        state: SubagentState = "runs" if tool.ended_s is None else "failed" if tool.is_error else "done"
+        agent = self._agent_role(tool.name, tool.title)
+        return RunningSubagent(tool.name, tool.title, elapsed_s, progress, state, agent)
+
+    def _agent_role(self, name: str, title: str) -> Role | None:
+        """Return the colour of the kind of subagent that the title of a call names first."""
+        return AGENT_ROLES.get(self._colour_of(title.partition(":")[0])) if name == TaskTool.name else None
+
+    def _follow_subagent(self, tool: _Running, event: SubagentEvent) -> bool:
+        """Let a call have an event of its subagent; return whether that changes what is shown."""
+        if tool.subagent is None:
+            tool.subagent = SubagentProgress()
+        return tool.subagent.follow(event)
+
+    def _show_result(self, message: ToolResultMessage) -> None:
+        use = self._asked.pop(message.tool_use_id, None)
+        tool = self._running.pop(message.tool_use_id, None)
+        name = tool.name if tool is not None else use.name if use is not None else ""
+        title = tool.title if tool is not None else title_of(use) if use is not None else ""
+        says_time = tool is not None and tool.subagent is not None and not message.is_error  # in its summary
+        elapsed_s = None if tool is None or says_time else tool.elapsed_s(self._clock())
+        theme, width = self._canvas.theme, self._canvas.width
+        self._canvas.show(
+            title_line(name, title, elapsed_s, message.is_error, width, theme, agent=self._agent_role(name, title)),
+            *result_lines(message, use, width, theme, title=title, is_expanded=self.is_expanded),
+        )

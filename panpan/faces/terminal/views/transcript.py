@@ -1,0 +1,137 @@
+"""The conversation for the pager, whole and in its order: prompts, answers, thoughts, and what tools printed.
+
+It is made of the messages when it is asked for, and of what is in none of them since it was cut short.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from panpan.capabilities.mentions.mentions import attached_names, data_lines
+from panpan.capabilities.shell.user_commands import command_told_in
+from panpan.capabilities.subagents.past import PastSubagents, PastTurns
+from panpan.capabilities.subagents.task import TaskTool
+from panpan.core.conversation import Conversation
+from panpan.faces.call_title import title_of
+from panpan.faces.diff_text import diff_text
+from panpan.faces.terminal.screen.theme import Role, Theme
+from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+from panpan.types.content import TextBlock, ThinkingBlock, ToolUseBlock
+from panpan.types.display import DiffDisplay
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+
+MAX_MESSAGES = 5_000
+"""Those before are in the log."""
+MAX_CUT_SHORT = 50
+
+
+class Transcript:
+    """What was said and done in a session.
+
+    Args:
+        conversation: It.
+        subagents: Tells what the session's subagents said and did; None: nothing of it is known.
+    """
+
+    def __init__(self, conversation: Conversation, subagents: PastSubagents | None = None) -> None:
+        self._conversation = conversation
+        self._subagents = subagents
+        self._cut_short: list[tuple[int, str, str]] = []
+        """How many messages come before, a heading, and the text."""
+
+    def keep_cut_short(self, heading: str, text: str) -> None:
+        """Keep what no message has, such as the output of a tool that was interrupted.
+
+        Args:
+            heading: One line.
+            text: The whole of it.
+        """
+        kept = self._cut_short[1 - MAX_CUT_SHORT :]
+        self._cut_short = [*kept, (len(self._conversation.messages), heading, text)]
+
+    def rows(self, theme: Theme) -> Iterator[str]:
+        """Yield all of it, harmless, the newest last; nothing where nothing was said. May be read in a thread."""
+        messages, cut_short = list(self._conversation.messages), self._cut_short
+        first = max(len(messages) - MAX_MESSAGES, 0)
+        if first:
+            yield theme.paint("dim", f"… {first:,} earlier messages: /export writes them")
+        teller = _Teller(theme, self._subagents.turns() if self._subagents is not None else None)
+        for number, message in enumerate(messages[first:], first + 1):
+            yield from teller.rows_of(message)
+            for before, heading, text in cut_short:
+                if before == number:
+                    yield from _part(heading, text, theme)
+
+
+class _Teller:
+    """Tells one conversation, message by message.
+
+    Args:
+        theme: How it looks.
+        turns: What its subagents said and did; None: nothing of it is known.
+        agent_id: Of the subagent whose conversation it is; empty: that of the session.
+    """
+
+    def __init__(self, theme: Theme, turns: PastTurns | None, agent_id: str = "") -> None:
+        self._theme = theme
+        self._turns = turns
+        self._agent_id = agent_id
+        self._calls: dict[str, ToolUseBlock] = {}
+
+    def rows_of(self, message: Message) -> Iterator[str]:
+        """Yield the rows of one message; a call is told with its result, and before it what its subagent did."""
+        theme = self._theme
+        match message:
+            case UserMessage() if (ran := command_told_in(message)) is not None:
+                yield from _part(f"! {ran.command}", ran.output, theme, "user")
+            case UserMessage():
+                names = "".join(f"\n[{name}]" for name in (*attached_names(message), *data_lines(message)))
+                said = clean_for_terminal(f"❯ {message.typed}{names}").split("\n")
+                yield from (*(theme.paint("user", line) for line in said), "")
+            case AssistantMessage():
+                yield from self._rows_of_reply(message)
+            case ToolResultMessage():
+                use = self._calls.pop(message.tool_use_id, None)
+                heading = f"{use.name} {title_of(use)}" if use is not None else ""
+                if use is not None and use.name == TaskTool.name:
+                    yield from self._rows_of_subagent(use.id)
+                yield from _part(heading, _result_text(message), theme, "bad" if message.is_error else "strong")
+            case _:
+                pass
+
+    def _rows_of_reply(self, message: AssistantMessage) -> Iterator[str]:
+        for block in message.content:
+            match block:
+                case ThinkingBlock(thinking=thought):
+                    yield from _part("∴ thought", thought.strip(), self._theme, "dim")
+                case TextBlock(text=text):
+                    yield from (*_lines(text), "")
+                case ToolUseBlock():
+                    self._calls[block.id] = block
+                case _:
+                    pass
+
+    def _rows_of_subagent(self, tool_use_id: str) -> Iterator[str]:
+        """Yield what a subagent said and did for one call, with a mark before each row."""
+        turn = self._turns.take(tool_use_id, of=self._agent_id) if self._turns is not None else None
+        if turn is None:
+            return
+        mark = self._theme.paint("dim", "│")
+        teller = _Teller(self._theme, self._turns, turn.agent_id)
+        for message in turn.messages():
+            yield from (f"{mark} {row}".rstrip(" ") for row in teller.rows_of(message))
+
+
+def _result_text(message: ToolResultMessage) -> str:
+    """Return what a call brought: the change where it is one, else what the model reads."""
+    files = message.display.files if isinstance(message.display, DiffDisplay) else ()
+    lines = [line for file in files for line in (*([file.path] if len(files) > 1 else ()), *diff_text(file.diff))]
+    return "\n".join(lines) or message.text
+
+
+def _part(heading: str, text: str, theme: Theme, role: Role = "strong") -> Iterator[str]:
+    yield theme.paint(role, clean_line(heading))
+    yield from _lines(text)
+    yield ""
+
+
+def _lines(text: str) -> Sequence[str]:
+    return clean_for_terminal(text).strip("\n").split("\n")

@@ -1,0 +1,264 @@
+"""Shows a turn: the prompt, the reply, its tools, what is waited for, and how it ended."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from time import monotonic
+
+from panpan.capabilities.compaction.report import compaction_lines
+from panpan.capabilities.subagents.past import PastSubagents
+from panpan.core.conversation import Conversation
+from panpan.faces.cost_text import cost_in_short
+from panpan.faces.past_turns import beginning_of_last_turns, earlier, past_events, task_end_told, was_interrupted
+from panpan.faces.terminal.rendering.cells import cut, wrapped
+from panpan.faces.terminal.rendering.fitting import fitted
+from panpan.faces.terminal.rendering.markdown_rows import markdown_rows
+from panpan.faces.terminal.rendering.spinner import spinner
+from panpan.faces.terminal.rendering.user_message import user_message_lines
+from panpan.faces.terminal.screen.canvas import Canvas, say
+from panpan.faces.terminal.views.paced_shower import PacedShower
+from panpan.faces.terminal.views.reply_view import ReplyView
+from panpan.faces.terminal.views.tools_view import ToolsView
+from panpan.faces.terminal.views.transcript import Transcript
+from panpan.faces.waiting_time import WaitingTime, spoken_duration
+from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+from panpan.types.events import (
+    Compacted,
+    Event,
+    PermissionDecided,
+    ReplyStarted,
+    RetryScheduled,
+    SubagentEvent,
+    TurnEnded,
+    Waiting,
+)
+from panpan.types.file_change import files_in_short
+from panpan.types.messages import Message, UserMessage
+from panpan.types.permission import PermissionQuestion
+
+_MAX_REASON_CHARS = 200
+"""Of why a request is tried again."""
+
+
+class TurnView:
+    """Follows the turns of a session.
+
+    Args:
+        canvas: Where they are shown.
+        conversation: What they make longer.
+        has_begun: Called when a turn has begun.
+        is_over: Called when a turn is over, with the seconds that it took.
+        is_asking: Whether the turn waits for an answer of the user.
+        rule_place: Where "always" is kept, as it is shown.
+        waiting: How long the user was waited for, which is not the turn's own time.
+        can_move: Whether a call runs that could go on in the background.
+        doing: Returns what the model says that it is doing; empty where it says nothing.
+        asked_about: Returns the ids of the calls about which the user is asked at the moment.
+        subagents: Tells what subagents said and did; None: nothing of it is known.
+        colour_of: Returns the colour of a kind of subagent; empty where it has none.
+    """
+
+    def __init__(
+        self,
+        canvas: Canvas,
+        conversation: Conversation,
+        *,
+        has_begun: Callable[[], None],
+        is_over: Callable[[float], None],
+        is_asking: Callable[[], bool],
+        rule_place: str,
+        waiting: WaitingTime,
+        can_move: Callable[[], bool] = lambda: False,
+        doing: Callable[[], str] = lambda: "",
+        asked_about: Callable[[], Collection[str]] = tuple,
+        subagents: PastSubagents | None = None,
+        colour_of: Callable[[str], str] = lambda kind: "",
+    ) -> None:
+        self._canvas = canvas
+        self._has_begun = has_begun
+        self._is_over = is_over
+        self._is_asking = is_asking
+        self._rule_place = rule_place
+        self._waiting = waiting
+        self._can_move = can_move
+        self._doing = doing
+        self._waited_before_s = 0.0
+        """When the turn began."""
+        self._transcript = Transcript(conversation, subagents)
+        self._reply = ReplyView(canvas, self._transcript)
+        self._tools = ToolsView(canvas, monotonic, self._transcript, asked_about, colour_of)
+        self._began_s: float | None = None
+        """When the turn began; None: none runs."""
+        self._waits_for = ""
+        self._retry: RetryScheduled | None = None
+        self._retry_at_s = 0.0
+
+    @property
+    def is_in_retry_pause(self) -> bool:
+        """Whether a request waits to be sent again."""
+        return self._retry is not None and monotonic() < self._retry_at_s
+
+    def is_of_turn(self, question: PermissionQuestion) -> bool:
+        """Return whether the turn waits for the answer: its own model does, or a subagent that it waits for."""
+        return not question.agent or self._tools.is_wanted(question.tool_use_id)
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether what it shows changes by itself; nothing does while only the user is waited for."""
+        return self._began_s is not None and (not self._is_asking() or self._tools.are_moving)
+
+    @property
+    def runs_tools(self) -> bool:
+        """Whether a call runs at the moment."""
+        return self._tools.are_running
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds that the turn has taken so far, without those in which it waited for the user; 0 where none runs."""
+        return 0.0 if self._began_s is None else monotonic() - self._began_s - self._waited_s
+
+    @property
+    def _waited_s(self) -> float:
+        """Seconds in which the turn waited for the user."""
+        return self._waiting.seconds - self._waited_before_s
+
+    async def show_past(self, messages: Sequence[Message]) -> None:
+        """Show the last turns of a conversation that goes on, and how to see those before."""
+        begin = beginning_of_last_turns(messages)
+        if begin:
+            say(self._canvas, earlier(begin, "Ctrl+O shows them"), "dim")
+        shower = PacedShower(self, lambda: False)
+        for event in past_events(messages[begin:]):
+            if line := task_end_told(event):
+                self._canvas.show("")
+                say(self._canvas, line, "dim")
+            await shower.show(event)
+            if was_interrupted(event):
+                say(self._canvas, "[Interrupted]", "warn")
+        self._finish()
+
+    def begin(self, prompt: UserMessage | None) -> None:
+        """A turn begins; None: the model is woken, for what was said already."""
+        self._began_s, self._waited_before_s = monotonic(), self._waiting.seconds
+        if prompt is not None:
+            self._show_prompt(prompt)
+        self._has_begun()
+
+    def show(self, event: Event) -> None:
+        """Show what `event` adds."""
+        self._reply.follow(event)
+        self._tools.follow(event)
+        match event:
+            case UserMessage():
+                self._show_prompt(event)
+            case Waiting(reason=reason):
+                self._waits_for = reason
+            case ReplyStarted():
+                self._waits_for, self._retry = "", None
+            case (
+                PermissionDecided(saved_rule=rule)
+                | SubagentEvent(innermost=SubagentEvent(event=PermissionDecided(saved_rule=rule)))
+            ) if rule:
+                say(self._canvas, f"✓ always: {rule}, saved in {self._rule_place}", "dim")
+            case RetryScheduled(delay_s=delay_s):
+                self._retry, self._retry_at_s = event, monotonic() + delay_s
+            case Compacted(compaction=compaction):
+                self._waits_for = ""
+                for line in compaction_lines(compaction):
+                    say(self._canvas, f"… {clean_line(line)}", "dim")
+            case TurnEnded():
+                self._show_end(event)
+            case _:
+                pass
+
+    async def caught_up(self) -> None:
+        """Let keys be taken, and wait while more is shown than the terminal takes."""
+        await self._canvas.caught_up()
+
+    def fail(self, message: str) -> None:
+        """The turn ended with an error."""
+        self._finish()
+        say(self._canvas, f"✗ {message}", "bad")
+
+    def note(self, text: str) -> None:
+        """Say something that the user should know."""
+        say(self._canvas, text, "warn")
+
+    def keep_plan(self, text: str) -> None:
+        """Show a plan that was neither approved nor sent back, so that it does not vanish with its question."""
+        say(self._canvas, "The plan was not approved:", "warn")
+        rows = markdown_rows(text, self._canvas.width - 2, self._canvas.theme)
+        self._canvas.show(*(f"  {row}".rstrip(" ") for row in rows))
+
+    def end(self) -> None:
+        """The turn is over, in whatever way."""
+        self._finish()
+        duration_s, self._began_s = self.duration_s, None
+        self._is_over(duration_s)
+        self._canvas.refresh()
+
+    def toggle_expanded(self) -> bool:
+        """Show more of what runs, or less; return whether something runs that this changes."""
+        if not (self._tools.are_running or self._reply.is_thinking):
+            return False
+        self._tools.is_expanded = self._reply.is_expanded = not self._tools.is_expanded
+        self._canvas.refresh()
+        return True
+
+    def transcript(self) -> Iterable[str]:
+        """Return all that was said and done, for a pager."""
+        return self._transcript.rows(self._canvas.theme)
+
+    def live_lines(self, width: int) -> Sequence[str]:
+        """Return the rows that change."""
+        if self._began_s is None:
+            return ()
+        return [*self._reply.live_lines(width), *self._tools.live_lines(width), "", *self._activity(width)]
+
+    def _activity(self, width: int) -> Sequence[str]:
+        """Return the rows that say what goes on, and how to stop it."""
+        theme, now_s = self._canvas.theme, monotonic()
+        if self._is_asking():  # which says itself what its keys do
+            parts = [("… waiting for your answer", 0), *([("the others go on", 1)] if self._tools.are_moving else [])]
+            return [theme.paint("dim", cut(fitted(parts, width, " · ") or parts[0][0], width))]
+        if self._retry is not None and now_s < self._retry_at_s:
+            reason = clean_line(self._retry.reason[:_MAX_REASON_CHARS])
+            pause = f"! try {self._retry.attempt} in {self._retry_at_s - now_s:.0f} s"
+            rows = wrapped(f"{pause} · R retries now · esc interrupts · {reason}", max(width, 2))
+            return [theme.paint("warn", row) for row in rows]
+        waits_for = clean_for_terminal(self._waits_for).split("\n")[0]
+        what = (
+            waits_for or cut(self._doing(), max(width // 2, 1)) or ("running" if self._tools.are_running else "working")
+        )
+        parts = [(f"{spinner(now_s, theme)} {what} {self.duration_s:.0f} s", 0), ("esc interrupts", 1)]
+        if self._tools.are_running:
+            parts.append((f"ctrl+o {'folds' if self._tools.is_expanded else 'expands'}", 2))
+        if self._can_move():
+            parts.append(("ctrl+b background", 3))
+        return [theme.paint("dim", cut(fitted(parts, width, " · ") or parts[0][0], width))]
+
+    def _show_prompt(self, message: UserMessage) -> None:
+        self._canvas.show("", *user_message_lines(message, self._canvas.width, self._canvas.theme))
+
+    def _show_end(self, event: TurnEnded) -> None:
+        self._finish()
+        if event.is_interrupted:
+            say(self._canvas, "[Interrupted]", "warn")
+        if not event.rounds and not event.is_interrupted:  # there was nothing that the model did not know
+            return
+        self._canvas.show(self._canvas.theme.paint("dim", _summary(event, self._waited_s, self._canvas.width)))
+
+    def _finish(self) -> None:
+        self._reply.end()
+        self._tools.end()
+        self._waits_for, self._retry = "", None
+
+
+def _summary(event: TurnEnded, waited_s: float, width: int) -> str:
+    spoken = spoken_duration(event.duration_s, waited_s)
+    parts = [(spoken, 0), ("1 round" if event.rounds == 1 else f"{event.rounds} rounds", 3)]
+    if count := event.usage.context_tokens:
+        parts.append((f"{count:,} tokens", 4))
+    if event.cost_usd:
+        parts.append((cost_in_short(event.cost_usd, is_estimated=event.is_cost_estimated), 2))
+    if event.files:
+        parts.append((files_in_short(event.files), 1))
+    return fitted(parts, width, " · ") or cut(spoken, width)

@@ -1,0 +1,143 @@
+"""What the user has asked for: what runs, what waits for it, and how both are stopped or taken back.
+
+Three things run side by side: the lines that are handled (`Inbox`), the user's own shell command (`ShellLine`) and the
+turn (`TurnRunner`). What the user sends goes through the inbox; what asks the model for something, or runs a command
+of the shell, waits there while such a command runs, so that it comes behind it.
+"""
+
+from collections.abc import Callable, Sequence
+
+import anyio
+
+from panpan.core.command import Command, Terminal
+from panpan.faces.terminal.inbox import Inbox, Sent
+from panpan.faces.terminal.sending import Sending
+from panpan.faces.terminal.shell_line import ShellLine
+from panpan.faces.terminal.turn_runner import TurnRunner
+from panpan.faces.terminal.views.turn_view import TurnView
+from panpan.types.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One thing that was sent and is not delivered."""
+
+    until: str
+    """When its turn comes, in a few words."""
+    text: str
+    """As it was typed."""
+
+
+class Work:
+    """Does what the user sends.
+
+    Args:
+        terminal: The one it was typed in.
+        view: Shows the turns.
+        commands: What slash commands there are.
+        give_back: Gets the text of what was interrupted before it was done or delivered.
+    """
+
+    def __init__(
+        self, terminal: Terminal, view: TurnView, commands: Sequence[Command], give_back: Callable[[str], None]
+    ) -> None:
+        self._view = view
+        self._turns = TurnRunner(terminal.session, view, give_back, self._is_handling)
+        self._shell = ShellLine(terminal, self._turns.note, self._shell_has_ended)
+        self._sending = Sending(terminal, commands, self._turns, self._shell)
+        self._inbox = Inbox(self._handle, self._sending.has_to_wait, give_back)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything runs."""
+        return self._shell.is_running or self._inbox.is_busy or self._turns.is_busy
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether what it shows changes by itself."""
+        return self._shell.is_running or self._view.is_moving
+
+    @property
+    def waiting(self) -> Sequence[Waiting]:
+        """What was sent and waits for something that runs; what comes first is first."""
+        sent: list[Waiting] = []
+        if self._shell.is_running or self._inbox.is_busy:  # what waits for nothing is handled before it could be read
+            until = "after the command" if self._shell.is_running else "next"
+            sent = [Waiting(until, text) for text in self._inbox.waiting]
+        return [
+            *(Waiting("next round", message.typed) for message in self._turns.steering),
+            *(Waiting("after the turn", message.typed) for message in self._turns.queued),
+            *sent,
+        ]
+
+    @property
+    def left_over(self) -> Sequence[Sent]:
+        """What was sent and nobody got, once this is closed and does not run any more; what came first is first."""
+        return [*(Sent(message.typed) for message in self._turns.left_over), *self._inbox.left_over]
+
+    def send(self, sent: Sent) -> None:
+        """Do what a line asks for, behind what was sent before."""
+        self._inbox.put(sent)
+
+    def submit(self, prompt: str) -> None:
+        """Begin a turn with a prompt that a command made, or queue it behind what runs."""
+        self._inbox.put(Sent(prompt, is_for_later=True))
+
+    def wake(self) -> None:
+        """Let the model know what is new as soon as nothing goes on that the user has asked for."""
+        self._turns.wake()
+
+    def take_back(self) -> str | None:
+        """Return what was sent last and is not delivered yet, and send it no more."""
+        if (text := self._inbox.take_back()) is not None:
+            return text
+        message = self._turns.take_back()
+        return None if message is None else message.typed
+
+    def interrupt(self) -> bool:
+        """End what runs, or is about to: the shell command, else the rest.
+
+        Returns:
+            Whether there was something that had not been told to end before.
+        """
+        if self._shell.interrupt():
+            return True
+        is_told = self._inbox.interrupt()
+        return self.interrupt_turn() or is_told
+
+    def interrupt_turn(self) -> bool:
+        """End the turn that runs and nothing else; return whether there was one, as for `interrupt`."""
+        return self._turns.interrupt()
+
+    def close(self) -> None:
+        """Handle nothing more; what waits is left over, unless it is opened again."""
+        self._inbox.close()
+
+    def open(self) -> None:
+        """Go on after `close`."""
+        self._inbox.open()
+        self._turns.look_again()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._inbox.run)
+            tasks.start_soon(self._shell.run)
+            tasks.start_soon(self._turns.run)
+
+    def shell_lines(self, width: int) -> Sequence[str]:
+        """Return rows for the shell command that runs."""
+        return self._shell.live_lines(width)
+
+    def _is_handling(self) -> bool:
+        return self._shell.is_running or self._inbox.is_busy or self._inbox.is_closed
+
+    async def _handle(self, sent: Sent) -> None:
+        try:
+            await self._sending.handle(sent)
+        finally:
+            self._turns.look_again()
+
+    def _shell_has_ended(self) -> None:
+        self._inbox.look_again()
+        self._turns.look_again()

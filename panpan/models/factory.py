@@ -1,0 +1,348 @@
+"""From settings and environment to a client that can be asked.
+
+No SDK is imported here, nothing is sent, and no file is read but a cassette: the provider does the rest when it is
+first asked.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from panpan.config.models import ModelFacts
+from panpan.config.vendors import VENDORS, vendor_named
+from panpan.errors import ConfigError
+from panpan.models.model_choice import Chooser, NamedProvider, NoModelError, ProviderKind, Wish, merged
+from panpan.models.model_keys import key_for
+from panpan.models.model_profile import FULL, ModelProfile
+from panpan.types.dataclass import dataclass
+from panpan.types.llm import Effort, ModelOptions, Provider
+
+if TYPE_CHECKING:
+    from panpan.config.settings import Settings
+    from panpan.config.settings_file import Source
+    from panpan.config.sources import Loaded, Origin
+    from panpan.models.client import LLMClient
+    from panpan.models.providers.vendor_profiles import VendorProfile
+
+DEFAULT_OUTPUT_TOKENS = 32_000
+"""Longest reply that is asked for unless the settings say otherwise: some servers count it against the rate limit
+before a word is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedModel:
+    """A model, where it is and how it is reached; ready for `create_client`."""
+
+    provider: str
+    kind: ProviderKind
+    model: str
+    """Its name as the provider knows it."""
+    base_url: str
+    """Address of the server; the path of the tape for a cassette."""
+    facts: ModelFacts
+    reason: str
+    """Why this one, on one line, for faces."""
+    key_place: str = ""
+    """Where the key was found; empty where none is sent."""
+    api_key: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: Mapping[str, object] = field(default_factory=dict, repr=False)
+    """Fields that are added to each request for a reply."""
+    profile: ModelProfile = FULL
+    """How much of panpan the model is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerWishes:
+    """How the model should answer, as the settings say it."""
+
+    max_output_tokens: int | None = None
+    """None: as much as is sensible."""
+    thinking_budget_tokens: int | None = None
+    """None: no extended thinking."""
+    is_budget_chosen: bool = False
+    """Whether the user said how much; if not, it is the default."""
+    thinking_place: str = ""
+    """Where thinking was switched on, such as "--thinking" or `FILE:LINE`; empty where it was in the session."""
+    effort: Effort | None = None
+    effort_place: str = ""
+    """Where the effort was set, likewise."""
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    max_tries: int | None = None
+    """None: the client's own."""
+    idle_timeout_s: float | None = None
+    """None: the provider's own."""
+
+
+def resolve_model(
+    wishes: Sequence[Wish],
+    env: Mapping[str, str],
+    *,
+    providers: Mapping[str, NamedProvider] | None = None,
+    aliases: Mapping[str, str] | None = None,
+) -> ResolvedModel:
+    """Decide which model is asked, where and with which key.
+
+    Args:
+        wishes: What the sources of settings say, weakest first, none of them a file of the project.
+        env: The environment.
+        providers: Providers from the user's settings.
+        aliases: Aliases from the user's settings.
+
+    Raises:
+        NoModelError: Nothing says which; a face can offer what `local_servers` finds.
+        ConfigError: What was said does not lead to a model; says what to set.
+    """
+    chooser = Chooser(providers or {}, aliases or {}, env)
+    destination = chooser.destination(merged(wishes))
+    key = key_for(destination, wishes, chooser, env)
+    extras = destination.extras
+    return ResolvedModel(
+        provider=destination.provider,
+        kind=destination.kind,
+        model=destination.model,
+        base_url=destination.base_url,
+        facts=destination.facts,
+        reason=f"{destination.title}, since {destination.reason}",
+        key_place=key.place,
+        api_key=key.text,
+        headers={**(extras.headers if extras else {}), **key.headers},
+        body=extras.body if extras else {},
+        profile=destination.profile,
+    )
+
+
+def resolve_from(loaded: "Loaded", env: Mapping[str, str], *, why_override: str | None = None) -> ResolvedModel:
+    """Decide as `resolve_model` does, from loaded settings.
+
+    A file of the project may choose among the models at the place that the user's own settings lead to; a wish that
+    leads elsewhere is not followed, and the reason says so.
+
+    Args:
+        loaded: The settings.
+        env: The environment.
+        why_override: Why the overrides name the model, as half a sentence; None: the command line does.
+
+    Raises:
+        NoModelError: Nothing says which.
+        ConfigError: What was said does not lead to a model.
+    """
+    providers = {name: _named(name, loaded.settings) for name in loaded.settings.providers}
+    resolve = partial(resolve_model, env=env, providers=providers, aliases=loaded.settings.aliases)
+    wish = partial(_wish, why_override=why_override)
+    own = [wish(source) for source in loaded.sources if source.kind != "project"]
+    with_project = [_project_wish(source) if source.kind == "project" else wish(source) for source in loaded.sources]
+    if merged(with_project) == merged(own):
+        return resolve(own)
+    try:
+        users = resolve(own)
+    except ConfigError as exc:
+        if merged(own).has_key:
+            raise  # a project must not say where a key of the user's goes
+        wanted = resolve(with_project)  # it may say what was missing
+        if isinstance(exc, NoModelError) and wanted.provider not in providers:
+            raise  # it must not lead to a place that the user did not name: whoever has that port would get his code
+        return wanted
+    return _if_at_same_place(users, partial(resolve, with_project))
+
+
+def _if_at_same_place(users: ResolvedModel, resolve: Callable[[], ResolvedModel]) -> ResolvedModel:
+    """Return what the project wants if it is where the user's own settings lead, else what the user wants."""
+    try:
+        wanted = resolve()
+    except ConfigError as exc:
+        return replace(users, reason=f"{users.reason}; the model that the project wants is not used: {exc}")
+    if (wanted.provider, wanted.base_url) == (users.provider, users.base_url):
+        return wanted
+    note = f"{wanted.model}, which the project wants, is not used, since it is at {wanted.provider}"
+    return replace(users, reason=f"{users.reason}; {note}")
+
+
+def answer_wishes(settings: "Settings", origins: "Mapping[str, Origin] | None" = None) -> AnswerWishes:
+    """Return what the settings say of the model's answers.
+
+    Args:
+        settings: Those of all sources.
+        origins: Where each was set, by its dotted key; None: it is not known.
+    """
+    place_by_key = {key: str(origin) for key, origin in (origins or {}).items()}
+    return AnswerWishes(
+        max_output_tokens=settings.max_output_tokens,
+        thinking_budget_tokens=settings.thinking_budget_tokens if settings.thinking else None,
+        is_budget_chosen="thinking_budget_tokens" in settings.model_fields_set,
+        thinking_place=place_by_key.get("thinking", ""),
+        effort=settings.effort,
+        effort_place=place_by_key.get("effort", ""),
+        temperature=settings.temperature,
+        top_p=settings.top_p,
+        top_k=settings.top_k,
+        max_tries=settings.retry.max_tries,
+        idle_timeout_s=settings.idle_timeout_s,
+    )
+
+
+def create_client(
+    resolved: ResolvedModel,
+    answers: AnswerWishes | None = None,
+    *,
+    around: Callable[[Provider], Provider] = lambda provider: provider,
+) -> "LLMClient":
+    """Return a client for a model; close it when it is not needed any more.
+
+    Args:
+        resolved: The model.
+        answers: How it should answer.
+        around: Returns what is asked in the place of the model's provider.
+
+    Raises:
+        ConfigError: The cassette cannot be read.
+    """
+    from panpan.models.client import LLMClient
+    from panpan.models.retry import RetryPolicy
+
+    answers = answers or AnswerWishes()
+    policy = RetryPolicy() if answers.max_tries is None else RetryPolicy(max_tries=answers.max_tries)
+    return LLMClient(
+        around(create_provider(resolved, idle_timeout_s=answers.idle_timeout_s)),
+        model_options(resolved, answers),
+        price=resolved.facts.price,
+        key_place=resolved.key_place,
+        retry=policy,
+    )
+
+
+def create_provider(resolved: ResolvedModel, *, idle_timeout_s: float | None = None) -> Provider:
+    """Return the provider of a model.
+
+    Raises:
+        ConfigError: The cassette cannot be read.
+    """
+    match resolved.kind:  # each provider's module is loaded only when it is used
+        case "cassette":
+            return _cassette_provider(Path(resolved.base_url))
+        case "embedded":
+            return _embedded_provider(resolved, idle_timeout_s)
+        case "anthropic":
+            from panpan.models.providers.anthropic import AnthropicProvider
+
+            return AnthropicProvider(
+                api_key=resolved.api_key,
+                base_url=resolved.base_url.removesuffix("/v1"),  # the SDK adds it itself
+                name=resolved.provider,
+                headers=resolved.headers,
+                idle_timeout_s=idle_timeout_s,
+            )
+        case "openai":
+            from panpan.models.providers.openai_compatible import OpenAICompatibleProvider
+
+            return OpenAICompatibleProvider(
+                api_key=resolved.api_key,
+                base_url=resolved.base_url,
+                name=resolved.provider,
+                profile=profile_of(resolved),
+                headers=resolved.headers,
+                idle_timeout_s=idle_timeout_s,
+            )
+
+
+def _cassette_provider(path: Path) -> Provider:
+    from panpan.capabilities.cassettes.recorded_file import is_recorded
+
+    if is_recorded(path):
+        from panpan.capabilities.cassettes.recorded import RecordedProvider
+
+        return RecordedProvider.from_file(path)
+    from panpan.capabilities.cassettes.cassette import CassetteProvider
+
+    return CassetteProvider.from_file(path)
+
+
+def _embedded_provider(resolved: ResolvedModel, idle_timeout_s: float | None) -> Provider:
+    from panpan.capabilities.local_model.embedded import EmbeddedProvider
+    from panpan.capabilities.local_model.machine import require_machine
+    from panpan.capabilities.local_model.profile import embedded_profile
+    from panpan.capabilities.local_model.running_server import running_or_started
+    from panpan.capabilities.local_model.weight_store import WeightStore
+    from panpan.capabilities.local_model.weights import QWEN_CODER_1_5B
+
+    require_machine()
+    store = WeightStore(Path(resolved.base_url).parent, QWEN_CODER_1_5B)
+    store.require_ready()  # said at the start, and not with the first prompt; the hash is compared there
+    return EmbeddedProvider(partial(running_or_started, store), embedded_profile(), idle_timeout_s=idle_timeout_s)
+
+
+def profile_of(resolved: ResolvedModel) -> "VendorProfile":
+    """Return how the model wants to be talked to, as its vendor, its address or its name tells."""
+    from panpan.models.providers.vendor_profiles import GENERIC, profile_elsewhere, profile_for
+
+    vendor = vendor_named(resolved.provider)
+    if vendor is not None and (vendor.model_pattern is None or vendor.makes(resolved.model)):
+        return profile_for(vendor.base_url)
+    openai = vendor_named("openai")
+    if openai is not None and openai.makes(resolved.model):
+        return profile_for(openai.base_url)  # its newer models refuse what everyone else's take
+    profile = profile_for(resolved.base_url, resolved.provider)
+    maker = next((vendor for vendor in VENDORS if vendor.makes(resolved.model.rpartition("/")[2])), None)
+    return profile_elsewhere(profile_for(maker.base_url)) if maker is not None and profile is GENERIC else profile
+
+
+def model_options(resolved: ResolvedModel, answers: AnswerWishes) -> ModelOptions:
+    """Return how the model is asked to answer, within what it can."""
+    wanted = answers.max_output_tokens or DEFAULT_OUTPUT_TOKENS
+    limit = resolved.facts.max_output_tokens
+    is_limit_sure = resolved.facts.is_known or answers.max_output_tokens is None
+    return ModelOptions(
+        model=resolved.model,
+        max_output_tokens=min(wanted, limit) if is_limit_sure else wanted,
+        thinking_budget_tokens=answers.thinking_budget_tokens,
+        effort=answers.effort,
+        temperature=resolved.profile.temperature if answers.temperature is None else answers.temperature,
+        top_p=answers.top_p,
+        top_k=answers.top_k,
+        extra_body=resolved.body,
+    )
+
+
+def _wish(source: "Source", why_override: str | None = None) -> Wish:
+    def text(key: str) -> str | None:
+        value = source.values.get(key)
+        if value is None:
+            return None
+        reveal = getattr(value, "get_secret_value", None)
+        return str(reveal() if reveal else value) or None
+
+    reason = why_override if source.kind == "flag" and text("model") is not None else None
+    return Wish(
+        source.place,
+        text("model"),
+        text("provider"),
+        text("base_url"),
+        text("api_key"),
+        text("api_key_env"),
+        reason,
+    )
+
+
+def _project_wish(source: "Source") -> Wish:
+    """Return what a file of the project may say here: a model, and nothing of where it is."""
+    return Wish(source.place, model=_wish(source).model)
+
+
+def _named(name: str, settings: "Settings") -> NamedProvider:
+    given = settings.providers[name]
+    vendor = vendor_named(name)
+    dialect = vendor.dialect if vendor is not None and "kind" not in given.model_fields_set else given.kind
+    return NamedProvider(
+        name=name,
+        dialect=dialect,
+        base_url=given.base_url,
+        models=tuple(given.models),
+        api_key_env=given.api_key_env,
+        api_key=given.api_key.get_secret_value() if given.api_key is not None else None,
+        headers={header: value.get_secret_value() for header, value in given.headers.items()},
+        body=given.body,
+    )

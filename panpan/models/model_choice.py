@@ -1,0 +1,370 @@
+"""Which model is asked, where it is, and with which key: pure decisions over what the user said, nothing is sent.
+
+What the user said comes as wishes, one for each source of settings. The rule that must not break: a key goes to the
+provider and address it was given for and to no other (see `model_keys`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from panpan.config.models import FREE, UNKNOWN_OUTPUT_TOKENS, ModelFacts, facts_about, vendor_of
+from panpan.config.vendors import ALIASES, VENDORS, Dialect, Vendor, vendor_named
+from panpan.errors import ConfigError
+from panpan.models.model_profile import FULL, ModelProfile
+from panpan.types.dataclass import dataclass
+
+CASSETTE_PREFIX = "cassette:"
+EMBEDDED = "local"
+"""What the embedded model is called, as a model and as a provider."""
+MAX_ALIAS_STEPS = 10
+CASSETTE_CONTEXT_TOKENS = 200_000
+"""What a tape claims to take, so that nothing is shortened for its sake."""
+
+ProviderKind: TypeAlias = Dialect | Literal["cassette", "embedded"]
+
+
+class NoModelError(ConfigError):
+    """Nothing says which model to ask: no setting, and no key of a vendor in the environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What one source of settings says about the model; what it does not say is None."""
+
+    place: str = "the settings"
+    """The source, for messages."""
+    model: str | None = None
+    provider: str | None = None
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    api_key_env: str | None = None
+    """Environment variable that holds the key."""
+    reason: str | None = None
+    """Why it names model or provider, as half a sentence; None: the source chose them."""
+
+    @property
+    def why(self) -> str:
+        """Why this model or provider, as half a sentence."""
+        return self.reason or f"{self.place} chose {self.provider or self.model}"
+
+    @property
+    def has_key(self) -> bool:
+        """Whether this source gives a key."""
+        return self.api_key is not None or self.api_key_env is not None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedProvider:
+    """A provider from the user's settings."""
+
+    name: str
+    dialect: Dialect = "openai"
+    base_url: str | None = None
+    """None: that of the vendor of the same name."""
+    models: tuple[str, ...] = ()
+    api_key_env: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    body: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """What is known beforehand of a model that panpan runs itself, for which no key is sent."""
+
+    facts: ModelFacts
+    title: str
+    """What people call it, and where it is."""
+    profile: ModelProfile = FULL
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where requests go, and for which model."""
+
+    provider: str
+    kind: ProviderKind
+    model: str
+    base_url: str
+    reason: str
+    """Why it was chosen, as half a sentence."""
+    vendor: Vendor | None = None
+    named: NamedProvider | None = None
+    is_own_address: bool = True
+    """Whether the address is the vendor's, or the one in the vendor's own variable: where the vendor's key may go."""
+    built_in: BuiltIn | None = None
+
+    @property
+    def title(self) -> str:
+        """The model and where it is, for people."""
+        return self.built_in.title if self.built_in else f"{self.model} at {self.provider} ({self.base_url})"
+
+    @property
+    def profile(self) -> ModelProfile:
+        """How much of panpan the model is given."""
+        return self.built_in.profile if self.built_in else FULL
+
+    @property
+    def extras(self) -> NamedProvider | None:
+        """The provider whose headers and fields are sent; None where the settings gave them for another host."""
+        named = self.named
+        is_elsewhere = (
+            named is not None and named.base_url is not None and not _same_host(named.base_url, self.base_url)
+        )
+        return None if is_elsewhere else named
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether the address is a loopback one."""
+        return is_loopback(self.base_url)
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What is known of the model there."""
+        if self.built_in is not None:
+            return self.built_in.facts
+        facts = facts_about(self.model, self.vendor.name if self.vendor else None)
+        maker = vendor_of(self.model)
+        if facts.is_known or self.vendor is not None or maker is None:
+            return facts
+        return replace(facts_about(self.model, maker), price=None)  # the same model, at who knows what price
+
+
+class Chooser:
+    """Decides where requests go.
+
+    Args:
+        providers: Providers from the settings, by name.
+        aliases: Short names for models, from the settings.
+        env: The environment.
+    """
+
+    def __init__(
+        self, providers: Mapping[str, NamedProvider], aliases: Mapping[str, str], env: Mapping[str, str]
+    ) -> None:
+        self._providers = providers
+        self._aliases = aliases
+        self._env = {name: text for name, value in env.items() if (text := value.strip())}
+
+    def destination(self, wish: Wish) -> Destination:
+        """Return where a wish leads.
+
+        Raises:
+            NoModelError: The wish says nothing, and no vendor's key is in the environment.
+            ConfigError: It names what does not exist, or not enough.
+        """
+        text = self._expanded(wish.model)
+        if text is not None and text.startswith(CASSETTE_PREFIX):
+            return _cassette(text)
+        if text == EMBEDDED:  # whatever provider the settings name: nobody who says this wants his code sent elsewhere
+            return self._embedded(wish.reason or f"{wish.place} chose it")
+        if wish.provider is not None:
+            return self._at(wish.provider, text, wish, wish.why)
+        if text is None:
+            return self._default(wish)
+        if self._is_vendor_alias(text):
+            return replace(self._default(wish, text), reason=wish.why)
+        name, model = self._provider_of(text, wish)
+        return self._at(name, model, wish, wish.why)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the providers that can be chosen."""
+        return tuple(dict.fromkeys([*self._providers, *(vendor.name for vendor in VENDORS)]))
+
+    def key_variable(self, vendor: Vendor) -> str | None:
+        """Return the variable that holds the vendor's key; None where none is set."""
+        return next((name for name in vendor.key_variables if name in self._env), None)
+
+    def _expanded(self, model: str | None) -> str | None:
+        """Follow aliases; the user's own come first."""
+        aliases = {**dict(ALIASES), **self._aliases}
+        for _ in range(MAX_ALIAS_STEPS):
+            if model is None or model not in aliases or aliases[model] == model:
+                return model
+            model = aliases[model]
+        raise ConfigError(f"the alias {model} leads back to itself; change it in the settings under [aliases]")
+
+    def _is_vendor_alias(self, text: str) -> bool:
+        return any(text == alias for vendor in VENDORS for alias, _ in vendor.aliases)
+
+    def _provider_of(self, text: str, wish: Wish) -> tuple[str, str]:
+        """Return the provider of a model, and the model's name there."""
+        for provider in self._providers.values():
+            if text in provider.models:
+                return provider.name, text
+        prefix, slash, rest = text.partition("/")
+        if slash and prefix in self.names():
+            return prefix, rest
+        makers = [vendor for vendor in VENDORS if vendor.makes(text)]
+        if wish.base_url is not None:
+            return ("anthropic" if makers and makers[0].dialect == "anthropic" else "custom"), text
+        if makers:
+            return self._maker_with_key(makers), text
+        if slash and "OPENAI_BASE_URL" not in self._env:
+            if "OPENROUTER_API_KEY" in self._env:
+                return "openrouter", text
+            raise self._unknown_provider(prefix)
+        if {"OPENAI_API_KEY", "OPENAI_BASE_URL"} & self._env.keys():
+            return "openai", text
+        raise self._unknown_model(text)
+
+    def _maker_with_key(self, makers: Sequence[Vendor]) -> str:
+        with_key = next((vendor for vendor in makers if self.key_variable(vendor)), None)
+        if with_key is None and makers[0].dialect == "openai" and "OPENAI_BASE_URL" in self._env:
+            return "openai"  # whoever moves OpenAI's address asks other vendors there
+        return (with_key or makers[0]).name
+
+    def _at(self, name: str, text: str | None, wish: Wish, reason: str) -> Destination:
+        """Return the destination for a model at a provider."""
+        named, vendor = self._providers.get(name), vendor_named(name)
+        if named is None and vendor is None and not (name == "custom" and wish.base_url):
+            raise self._unknown_provider(name)
+        base_url, is_own = self._address(name, named, vendor, wish)
+        dialect = named.dialect if named else vendor.dialect if vendor else "openai"
+        model = self._model_at(name, text, named, vendor)
+        return Destination(name, dialect, model, base_url, reason, vendor, named, is_own)
+
+    def _address(self, name: str, named: NamedProvider | None, vendor: Vendor | None, wish: Wish) -> tuple[str, bool]:
+        if wish.base_url is not None:
+            return checked_address(wish.base_url, "base_url"), False
+        if named is not None and named.base_url is not None:
+            return checked_address(named.base_url, f"providers.{name}.base_url"), False
+        if vendor is None:
+            raise ConfigError(f"provider {name} has no address; set providers.{name}.base_url in the settings")
+        variable = vendor.base_url_variable
+        if variable is not None and variable in self._env:
+            return checked_address(self._env[variable], variable), True
+        return vendor.base_url, True
+
+    def _model_at(self, name: str, text: str | None, named: NamedProvider | None, vendor: Vendor | None) -> str:
+        if text is None:
+            default = next(iter(named.models), None) if named else None
+            default = default or (vendor.default_model if vendor else None)
+            if default is None:
+                raise ConfigError(f"{name} needs to be told which model; use --model {name}/NAME")
+            return default
+        aliases = dict(vendor.aliases) if vendor else {}
+        if text in aliases:
+            return aliases[text]
+        if self._is_vendor_alias(text) and not (named and text in named.models):
+            raise ConfigError(f"{name} has no model called {text}; name one, or set aliases.{text} in the settings")
+        model = text.removeprefix(f"{name}/")
+        if not model:
+            raise ConfigError(f"{text!r} names no model; use --model {name}/NAME")
+        return model
+
+    def _default(self, wish: Wish, alias: str | None = None) -> Destination:
+        """Return the destination where nothing names a provider or a model."""
+        if wish.base_url is not None:
+            raise ConfigError(f"base_url is {wish.base_url} but nothing says which model; set --model or PANPAN_MODEL")
+        for vendor in VENDORS:
+            variable = self.key_variable(vendor)
+            if variable is None:
+                continue
+            return self._at(vendor.name, alias, wish, f"{variable} is set")
+        for named in self._usable_providers():
+            return self._at(named.name, alias, wish, f"the settings have providers.{named.name}")
+        if wish.has_key:
+            raise ConfigError("there is an API key but nothing says whose; set PANPAN_PROVIDER or PANPAN_MODEL")
+        raise NoModelError("no model is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or another vendor's key")
+
+    def _embedded(self, reason: str) -> Destination:
+        from panpan.capabilities.local_model.profile import CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, embedded_profile
+        from panpan.capabilities.local_model.weight_store import embedded_store
+
+        weights = embedded_store(self._env).path
+        facts = ModelFacts(EMBEDDED, CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, FREE)
+        built_in = BuiltIn(facts, "the small local model, on this machine", embedded_profile().model)
+        return Destination(EMBEDDED, "embedded", EMBEDDED, str(weights), reason, built_in=built_in)
+
+    def _usable_providers(self) -> Iterator[NamedProvider]:
+        for named in self._providers.values():
+            if named.models and (named.api_key_env is None or named.api_key_env in self._env):
+                yield named
+
+    def _unknown_provider(self, name: str) -> ConfigError:
+        from difflib import get_close_matches
+
+        matches = get_close_matches(name, self.names(), n=1)
+        advice = f"did you mean {matches[0]}?" if matches else f"known are {', '.join(self.names())}"
+        return ConfigError(f"there is no provider {name!r}; {advice}")
+
+    def _unknown_model(self, text: str) -> ConfigError:
+        from difflib import get_close_matches
+
+        names = [*dict(ALIASES), *self._aliases, *(model for vendor in VENDORS for model in _models_of(vendor))]
+        matches = get_close_matches(text, names, n=1, cutoff=0.75)
+        guess = f"did you mean {matches[0]}? Otherwise " if matches else ""
+        return ConfigError(
+            f"nothing says who serves the model {text!r}; {guess}write provider/model, such as openai/{text}, or set "
+            "PANPAN_BASE_URL to the server's address"
+        )
+
+
+def merged(wishes: Sequence[Wish]) -> Wish:
+    """Return all wishes as one; a later one replaces what an earlier one said."""
+    whole = Wish()
+    for wish in wishes:
+        said = {part.name: value for part in fields(wish) if (value := getattr(wish, part.name)) is not None}
+        if wish.model is None and wish.provider is None:
+            said.pop("place")
+        else:
+            said["reason"] = wish.reason
+        whole = replace(whole, **said)
+    return whole
+
+
+def checked_address(url: str, place: str) -> str:
+    """Return the address of a server without a slash at its end.
+
+    Raises:
+        ConfigError: It is not one.
+    """
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address or any(ord(character) <= 0x20 for character in url):
+        raise ConfigError(f"{place} is no address such as https://api.example.com/v1: {url!r}")
+    return url.rstrip("/")
+
+
+def _same_host(one: str, other: str) -> bool:
+    """Return whether two addresses have the same scheme, host and port."""
+    first, second = urlsplit(one), urlsplit(other)
+    return (first.scheme, first.hostname, first.port) == (second.scheme, second.hostname, second.port)
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether an address is on this machine."""
+    from ipaddress import ip_address
+
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _cassette(text: str) -> Destination:
+    path = text.removeprefix(CASSETTE_PREFIX)
+    if not path:
+        raise ConfigError("cassette: names no file; use --model cassette:PATH")
+    try:
+        file = Path(path).expanduser()
+    except RuntimeError as exc:
+        raise ConfigError(f"{text} names a home folder that does not exist; write the whole path") from exc
+    facts = ModelFacts(text, CASSETTE_CONTEXT_TOKENS, UNKNOWN_OUTPUT_TOKENS, FREE)
+    built_in = BuiltIn(facts, f"{text} at cassette ({file})")
+    return Destination("cassette", "cassette", text, str(file), "it is a tape", built_in=built_in)
+
+
+def _models_of(vendor: Vendor) -> tuple[str, ...]:
+    from panpan.config.models import known_models
+
+    return known_models(vendor.name)

@@ -1,0 +1,266 @@
+"""GPT and every other model behind the chat completions API.
+
+Follows https://platform.openai.com/docs/api-reference/chat-streaming. The rule: a reply is whole when its finish
+reason or `[DONE]` came; whatever else ends the stream is an error. What servers do differently when they are asked
+lies in `vendor_profiles`; what they do differently when they answer is accepted here from all of them, since one can
+be behind another's address.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from functools import partial
+from typing import Any, Literal
+
+from panpan.errors import ProviderError, RetryableError, StreamError
+from panpan.models.prefix import Prefix
+from panpan.models.providers.openai_calls import CallAssembler
+from panpan.models.providers.openai_request import OpenAIEncoder
+from panpan.models.providers.vendor_profiles import VendorProfile, profile_for
+from panpan.models.reply import ReplyBuilder
+from panpan.models.sdk_clients import SdkClient, open_openai
+from panpan.models.transport import DEFAULT_IDLE_TIMEOUT_S, Transport, WholeReply, WireRead, drain, next_read
+from panpan.models.wire_errors import read_error_body
+from panpan.models.wire_event import read_event
+from panpan.models.wire_history import WireHistory
+from panpan.models.wire_json import count_in, joined_body, list_in, text_in
+from panpan.types.events import StreamEvent
+from panpan.types.llm import ModelOptions, ModelRequest
+from panpan.types.messages import StopReason, Usage
+
+_STOP_REASONS: Mapping[str, StopReason] = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "content_filter": "refusal",
+    "sensitive": "refusal",  # GLM
+    "model_context_window_exceeded": "model_context_window_exceeded",  # GLM
+}
+_FAILURES = frozenset({"insufficient_system_resource", "network_error", "error", "abort"})
+"""Finish reasons of replies that broke off: DeepSeek, GLM, gateways, vLLM."""
+
+
+class OpenAICompatibleProvider:
+    """One account at one server that speaks chat completions.
+
+    Args:
+        api_key: The key; empty for a server that asks for none.
+        base_url: Address of the server, with its `/v1`; None is OpenAI's.
+        name: Name for messages and logs; None: that of the profile.
+        profile: What the server wants differently; None: found by its address or name.
+        idle_timeout_s: Longest wait for the next bytes of a reply, in seconds; None: what suits the profile.
+        headers: Sent with every request besides the usual ones.
+        open_client: Opens the SDK's client in place of `open_openai`.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str,
+        base_url: str | None = None,
+        name: str | None = None,
+        profile: VendorProfile | None = None,
+        idle_timeout_s: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        open_client: Callable[[], SdkClient] | None = None,
+    ) -> None:
+        profile = profile or profile_for(base_url, name)
+        self.name = name or profile.name
+        self._profile = profile
+        self._transport = Transport(
+            provider=self.name,
+            open_client=open_client
+            or partial(open_openai, api_key=api_key, base_url=base_url, headers=dict(headers or {})),
+            secrets=(api_key, *(headers or {}).values()),
+            idle_timeout_s=idle_timeout_s or profile.idle_timeout_s or DEFAULT_IDLE_TIMEOUT_S,
+        )
+        self._encoder = encoder = OpenAIEncoder(profile)
+        self._prefix = Prefix(
+            encode_head=encoder.encode_head,
+            new_history=lambda model: WireHistory(partial(encoder.encode_reply, model=model), encoder.encode_user_side),
+        )
+
+    async def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[StreamEvent, None]:
+        head, groups = self._prefix.of(request, options, is_stream=True)
+        if not groups:
+            raise ProviderError("there is no message to send", provider=self.name)
+        names = self._encoder.names_of(request.tools)
+        reply = OpenAIReply(self._builder(request, options.model), self._transport, names)
+        body = joined_body(head, [group.data for group in groups])
+        async with aclosing(self._transport.stream("/chat/completions", body)) as reads:
+            while (read := await next_read(reads, has_ended=reply.has_ended)) is not None:
+                reply.read(read)
+                if reply.is_over:
+                    break
+                for event in reply.builder.take():
+                    yield event
+            reply.finish()
+            await drain(reads)
+            for event in reply.builder.take():
+                yield event
+
+    async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
+        return None  # the dialect has no such request
+
+    async def prepare(self) -> None:
+        await self._transport.prepare()
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+    def _builder(self, request: ModelRequest, model: str) -> ReplyBuilder:
+        """Return what puts the reply together; for some models it also reads calls that they write as text."""
+        if not request.tools or not self._profile.reads_calls_in_text(model):
+            return ReplyBuilder(model=model, taken_ids=request.tool_use_ids)
+        from panpan.models.calls_in_text import CallReadingBuilder
+
+        names = frozenset(tool.name for tool in request.tools)
+        return CallReadingBuilder(model=model, tool_names=names, taken_ids=request.tool_use_ids)
+
+
+class OpenAIReply:
+    """Reads the chunks of one reply into a `ReplyBuilder`.
+
+    Args:
+        builder: Told of what comes.
+        transport: Where it comes from, for errors.
+        names: Names of tools by what they are called on the wire, where the two differ.
+    """
+
+    def __init__(self, builder: ReplyBuilder, transport: Transport, names: Mapping[str, str] | None = None) -> None:
+        self.builder = builder
+        self.has_ended = False
+        """Whether a finish reason or `[DONE]` came; usage may still follow the first."""
+        self.is_over = False
+        """Whether nothing can follow."""
+        self._transport = transport
+        self._calls = CallAssembler(builder, provider=transport.provider, names=names or {})
+        self._late: list[tuple[Literal["text", "thinking"], str]] = []  # what came behind the first call
+        self._stop_reason: StopReason | None = None
+        self._has_refusal = False
+
+    def read(self, read: WireRead) -> None:
+        """Read the chunks of one network read, or the document that came in their place.
+
+        Raises:
+            ProviderError: The server reports an error, or sends what is no JSON object.
+        """
+        if isinstance(read, WholeReply):
+            self._document(read.document)
+            return
+        for event in read:
+            if event.data.startswith(b"[DONE]"):
+                self.has_ended = self.is_over = True
+                return
+            if event.data:
+                self._chunk(read_event(event.data, provider=self._transport.provider), event.name)
+
+    def finish(self) -> None:
+        """End the reply.
+
+        Raises:
+            StreamError: It was not whole.
+        """
+        if not self.has_ended:
+            raise StreamError(
+                f"{self._transport.provider} ended the stream in the middle of the reply",
+                provider=self._transport.provider,
+            )
+        self._calls.finish()
+        for kind, piece in self._late:
+            self.builder.add(kind, piece)
+        reason = self._stop_reason
+        if reason in ("end_turn", "tool_use"):  # some servers say "stop" whatever the model did
+            reason = "tool_use" if self._calls.has_calls else "refusal" if self._has_refusal else "end_turn"
+        self.builder.finish(reason)
+
+    def _document(self, document: dict[str, Any]) -> None:
+        """Read a reply that came whole, as from a proxy that does not stream."""
+        if not list_in(document.get("choices")):
+            raise ProviderError(
+                f"{self._transport.provider} answered with a document that is no chat completion; check the base URL",
+                provider=self._transport.provider,
+            )
+        self._chunk(document)
+        self.has_ended = self.is_over = True
+
+    def _chunk(self, chunk: dict[str, Any], name: bytes = b"") -> None:
+        if chunk.get("error") or name == b"error":
+            raise self._transport.error(read_error_body(chunk), is_mid_stream=True)
+        choice = _first(chunk.get("choices"))
+        usage = chunk.get("usage")
+        if not self.builder.is_started and (choice is not None or usage):
+            self.builder.start(message_id=text_in(chunk.get("id")), model=text_in(chunk.get("model")))
+        if choice is not None:
+            delta = choice.get("delta") or choice.get("message")
+            if isinstance(delta, dict):
+                self._delta(delta)
+            reason = choice.get("finish_reason")
+            if reason:
+                self._end(reason)
+            usage = usage or choice.get("usage")  # Kimi
+        if isinstance(usage, dict):
+            self.builder.usage = _usage(usage)
+
+    def _delta(self, delta: dict[str, Any]) -> None:
+        thinking = delta.get("reasoning_content") or delta.get("reasoning")
+        if thinking and isinstance(thinking, str):
+            self._add("thinking", thinking)
+        content = delta.get("content")
+        if content:
+            self._add("text", content if isinstance(content, str) else _text_of_parts(content))
+        refusal = delta.get("refusal")
+        if refusal and isinstance(refusal, str):
+            self._has_refusal = True
+            self._add("text", refusal)
+        tool_calls = delta.get("tool_calls")
+        if tool_calls:
+            for call in list_in(tool_calls):
+                if isinstance(call, dict):
+                    self._calls.add(call)
+        elif isinstance(delta.get("function_call"), dict):  # the older form, for one call
+            self._calls.add({"index": 0, "function": delta["function_call"]})
+
+    def _add(self, kind: Literal["text", "thinking"], piece: str) -> None:
+        if not piece:
+            return
+        if self._calls.has_calls:
+            self._late.append((kind, piece))
+        else:
+            self.builder.add(kind, piece)
+
+    def _end(self, reason: object) -> None:
+        reason = text_in(reason)
+        if reason in _FAILURES:
+            provider = self._transport.provider
+            raise RetryableError(f"{provider} broke off the reply ({reason})", provider=provider)
+        self._stop_reason = _STOP_REASONS.get(reason, "unknown")
+        self.has_ended = True
+
+
+def _usage(usage: dict[str, Any]) -> Usage:
+    """Return the counts; chat completions counts cached tokens among those of the prompt, we beside them."""
+    details = usage.get("prompt_tokens_details")
+    details = details if isinstance(details, dict) else {}
+    read = count_in(details.get("cached_tokens")) or count_in(usage.get("prompt_cache_hit_tokens"))  # DeepSeek
+    read = read or count_in(usage.get("cached_tokens"))  # Kimi
+    written = count_in(details.get("cache_write_tokens"))
+    return Usage(
+        input_tokens=max(0, count_in(usage.get("prompt_tokens")) - read - written),
+        output_tokens=count_in(usage.get("completion_tokens")),
+        cache_read_input_tokens=read,
+        cache_creation_input_tokens=written,
+    )
+
+
+def _first(choices: object) -> dict[str, Any] | None:
+    """Return the one choice that was asked for."""
+    for choice in list_in(choices):
+        if isinstance(choice, dict) and not choice.get("index"):
+            return choice
+    return None
+
+
+def _text_of_parts(parts: object) -> str:
+    """Return the text of content that comes as a list of parts."""
+    return "".join(text_in(part.get("text")) for part in list_in(parts) if isinstance(part, dict))

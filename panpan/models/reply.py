@@ -1,0 +1,233 @@
+"""Puts a reply together from its pieces and tells of it in events, for every provider alike.
+
+The rules, which are why this is one place: blocks come one after the other (`BlockStarted`, its deltas,
+`BlockFinished`), deltas of one network read are joined, the block of a `BlockFinished` is the one of the final
+message, ids of calls are unique in the conversation, and a call whose arguments did not arrive whole carries
+`input_error` and never runs.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import field
+from time import monotonic
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from panpan.models.tool_arguments import ArgumentsError, read_arguments
+from panpan.types.content import (
+    AssistantContent,
+    RedactedThinkingBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolUseBlock,
+)
+from panpan.types.dataclass import dataclass
+from panpan.types.events import (
+    BlockFinished,
+    BlockStarted,
+    ReplyStarted,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+)
+from panpan.types.ids import unique_id
+from panpan.types.messages import AssistantMessage, StopReason, Usage
+
+CUT_OFF = (
+    "The arguments of this call were cut off by the output limit, so it was not run. "
+    "Do it in smaller steps, for example by writing a long file in several parts."
+)
+REFUSED = (
+    "The reply was refused or filtered by the provider before the arguments of this call were whole, so it was not run."
+)
+_CUTS: Mapping[StopReason | None, str] = MappingProxyType(
+    {"max_tokens": CUT_OFF, "model_context_window_exceeded": CUT_OFF, "refusal": REFUSED}
+)
+"""Why a reply may have ended in the middle of a call, and what the call then says."""
+
+REPEATED_ID = "This call came with the id of another call in the same reply, so it was not run. Ask for it again."
+
+BlockKind: TypeAlias = Literal["text", "thinking", "redacted_thinking", "tool_use"]
+
+
+@dataclass(slots=True)
+class OpenBlock:
+    """A block that is still coming."""
+
+    index: int
+    kind: BlockKind
+    parts: list[str] = field(default_factory=list)
+    announced: int = 0
+    """How many of `parts` have gone out as deltas."""
+    tool_use_id: str = ""
+    tool_name: str = ""
+    signature: str = ""
+    problem: str | None = None
+    """Why this call must not run, whatever its arguments."""
+
+    @property
+    def text(self) -> str:
+        """All that has come of it."""
+        return "".join(self.parts)
+
+
+class ReplyBuilder:
+    """One reply. Call it for each piece, then `take()` what there is to yield.
+
+    Args:
+        model: The model that was asked, as the request names it.
+        taken_ids: Ids of calls that the conversation already has.
+    """
+
+    def __init__(self, *, model: str, taken_ids: AbstractSet[str] = frozenset()) -> None:
+        self._model = model
+        self._taken_ids = taken_ids
+        self._wire_ids: set[str] = set()
+        self._new_ids: set[str] = set()
+        self._started_at = monotonic()
+        self._events: list[StreamEvent] = []
+        self._blocks: list[AssistantContent] = []
+        self._open: OpenBlock | None = None
+        self._waiting: OpenBlock | None = None  # an ended call that only the stop reason can judge
+        self.is_started = False
+        self.usage = Usage()
+
+    def start(self, *, message_id: str = "", model: str = "") -> None:
+        """Tell that the model began to answer; later calls change nothing."""
+        if not self.is_started:
+            self.is_started = True
+            self._events.append(ReplyStarted(message_id, model or self._model, self.usage))
+
+    def open_block(self, kind: BlockKind, *, tool_use_id: str = "", tool_name: str = "") -> OpenBlock:
+        """Begin a block; the one before is closed first."""
+        self.start()
+        self.close_block()
+        self._settle()
+        block = OpenBlock(len(self._blocks), kind, tool_name=tool_name)
+        if kind == "tool_use":
+            self._name(block, tool_use_id)
+        self._events.append(BlockStarted(block.index, kind, block.tool_use_id, tool_name))
+        self._open = block
+        return block
+
+    def add(self, kind: BlockKind, piece: str) -> None:
+        """Add to the open block if it is of this kind, else to a new one; for dialects that do not mark blocks."""
+        block = self._open
+        if block is None or block.kind != kind:
+            block = self.open_block(kind)
+        block.parts.append(piece)
+
+    def close_block(self) -> None:
+        """End the open block, if there is one."""
+        block, self._open = self._open, None
+        if block is None:
+            return
+        self._announce(block)
+        match block.kind:
+            case "text":
+                self._finish(TextBlock(text=block.text))
+            case "thinking":
+                self._finish(ThinkingBlock(thinking=block.text, signature=block.signature))
+            case "redacted_thinking":
+                self._finish(RedactedThinkingBlock(data=block.text))
+            case "tool_use":
+                self._end_call(block)
+
+    def finish(self, stop_reason: StopReason | None) -> None:
+        """End the reply.
+
+        Args:
+            stop_reason: Why it ended; None where the server did not say.
+        """
+        self.start()
+        self.close_block()
+        self._settle(_CUTS.get(stop_reason))
+        if stop_reason is None:
+            has_calls = any(isinstance(block, ToolUseBlock) for block in self._blocks)
+            stop_reason = "tool_use" if has_calls else "unknown"
+        self._events.append(
+            AssistantMessage(
+                content=tuple(self._blocks),
+                model=self._model,
+                stop_reason=stop_reason,
+                usage=self.usage,
+                duration_s=monotonic() - self._started_at,
+            )
+        )
+
+    def take(self) -> list[StreamEvent]:
+        """Return the events since the last call; deltas that wait are joined and go with them."""
+        if self._open is not None:
+            self._announce(self._open)
+        events, self._events = self._events, []
+        return events
+
+    def _name(self, block: OpenBlock, wire_id: str) -> None:
+        """Give a call an id that nothing else has."""
+        if wire_id and wire_id in self._wire_ids:
+            block.problem = REPEATED_ID
+        self._wire_ids.add(wire_id)
+        if wire_id and wire_id not in self._taken_ids and wire_id not in self._new_ids:
+            block.tool_use_id = wire_id
+        else:
+            block.tool_use_id = unique_id(wire_id, self._taken_ids | self._new_ids)
+        self._new_ids.add(block.tool_use_id)
+
+    def _announce(self, block: OpenBlock) -> None:
+        """Turn what came since the last time into one delta."""
+        parts = block.parts
+        if block.announced == len(parts):
+            return
+        text = parts[-1] if block.announced == len(parts) - 1 else "".join(parts[block.announced :])
+        block.announced = len(parts)
+        if not text:
+            return
+        match block.kind:
+            case "text":
+                self._events.append(TextDelta(block.index, text))
+            case "thinking":
+                self._events.append(ThinkingDelta(block.index, text))
+            case "tool_use":
+                self._events.append(ToolInputDelta(block.index, text))
+            case "redacted_thinking":
+                pass  # opaque: nothing to show
+
+    def _end_call(self, block: OpenBlock) -> None:
+        """Finish a call whose arguments are whole; one whose are not waits until it is known why the reply ended."""
+        try:
+            arguments = read_arguments(block.text)
+        except ArgumentsError:
+            self._waiting = block
+            return
+        if not block.text.strip():
+            self._waiting = block  # no arguments, or the reply was cut off before their first character
+            return
+        self._finish_call(block, arguments, block.problem)
+
+    def _settle(self, cut: str | None = None) -> None:
+        """Finish the call that waits, now that it is known whether it was cut off, and what to say if it was."""
+        block, self._waiting = self._waiting, None
+        if block is None:
+            return
+        if cut is not None:
+            self._finish_call(block, {}, block.problem or cut)
+            return
+        try:
+            self._finish_call(block, read_arguments(block.text), block.problem)
+        except ArgumentsError as exc:
+            self._finish_call(block, {}, block.problem or str(exc))
+
+    def _finish_call(self, block: OpenBlock, arguments: dict[str, object], problem: str | None) -> None:
+        self._finish(
+            ToolUseBlock(
+                id=block.tool_use_id,
+                name=block.tool_name,
+                input={} if problem else arguments,
+                input_error=problem,
+            )
+        )
+
+    def _finish(self, block: AssistantContent) -> None:
+        self._events.append(BlockFinished(len(self._blocks), block))
+        self._blocks.append(block)

@@ -1,0 +1,239 @@
+"""Sends prepared bytes through an SDK's client and reads the raw stream of the answer.
+
+The rule: whatever goes wrong between here and the server leaves as an error of our own tree, mapped once, with the
+SDK's or the network's error as its cause. Nothing is retried here, and the SDK is imported by the first request.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import anyio
+import anyio.to_thread
+from pydantic_core import from_json
+
+from panpan.errors import PanpanError, ProviderError, StreamError
+from panpan.models.sdk_clients import SdkClient
+from panpan.models.sdk_errors import request_error, request_id_of
+from panpan.models.sse import ServerSentEvent, SseParser
+from panpan.models.wire_errors import WireError, one_line, provider_error, read_error_body
+from panpan.system.text.redact import Redactor
+from panpan.types.dataclass import dataclass
+
+DEFAULT_IDLE_TIMEOUT_S = 120.0
+CONNECT_TIMEOUT_S = 15.0
+MAX_REPLY_BYTES = 256 * 1024 * 1024
+"""Bytes of one answer on the wire, keep-alives included; no honest reply comes near."""
+
+_MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
+_CLOSE_TIMEOUT_S = 2.0
+_LAST_WORDS_S = 2.0  # for the usage that follows a finish reason
+_DRAIN_S = 0.25  # for the end of the answer, which mostly came with its last event
+
+
+@dataclass(frozen=True, slots=True)
+class WholeReply:
+    """A reply that came as one JSON document, from a server or proxy that does not stream."""
+
+    document: dict[str, Any]
+
+
+WireRead: TypeAlias = list[ServerSentEvent] | WholeReply
+"""What one read of the network gives."""
+
+
+class Transport:
+    """One way to one server.
+
+    Args:
+        provider: Name for messages.
+        open_client: Opens the SDK's client; called once, in a thread, since the import takes a second.
+        secrets: Texts that no message may show.
+        idle_timeout_s: Longest wait for the next bytes of an answer, in seconds.
+        max_reply_bytes: Longest answer.
+    """
+
+    def __init__(
+        self,
+        *,
+        provider: str,
+        open_client: Callable[[], SdkClient],
+        secrets: tuple[str, ...] = (),
+        idle_timeout_s: float = DEFAULT_IDLE_TIMEOUT_S,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
+    ) -> None:
+        self.provider = provider
+        self.redactor = Redactor(secret for secret in secrets if secret)
+        self._open_client = open_client
+        self._idle_timeout_s = idle_timeout_s
+        self._max_reply_bytes = max_reply_bytes
+        self._sdk: SdkClient | None = None
+        self._opening = anyio.Lock()
+
+    async def stream(self, path: str, body: bytes) -> AsyncGenerator[WireRead, None]:
+        """Send `body` and yield the events of each read of the network, or the one document that came instead.
+
+        Raises:
+            ProviderError: The request failed, or the answer is no event stream.
+            RetryableError: It may go better next time.
+            StreamError: The answer stalled, broke off, or has an event that is too long.
+        """
+        response = await self._post(path, body, accept="text/event-stream")
+        try:
+            async with aclosing(self._chunks(response)) as chunks:
+                first = await anext(chunks, b"")
+                if _is_event_stream(response.headers.get("content-type", ""), first):
+                    parser = SseParser(self.provider)
+                    yield parser.feed(first)
+                    async for chunk in chunks:
+                        yield parser.feed(chunk)
+                    yield parser.finish()
+                else:
+                    yield WholeReply(await self._document(response, first, chunks))
+        finally:
+            await _bounded(response.aclose)
+
+    async def request(self, path: str, body: bytes) -> dict[str, Any]:
+        """Send `body` and return the document that answers it.
+
+        Raises:
+            ProviderError: The request failed, or the answer is not a JSON object.
+        """
+        response = await self._post(path, body, accept="application/json")
+        try:
+            async with aclosing(self._chunks(response)) as chunks:
+                return await self._document(response, b"", chunks)
+        finally:
+            await _bounded(response.aclose)
+
+    def error(self, error: WireError, *, is_mid_stream: bool) -> ProviderError:
+        """Return the error of our tree for what the server said, without secrets."""
+        return provider_error(error, provider=self.provider, redactor=self.redactor, is_mid_stream=is_mid_stream)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        sdk, self._sdk = self._sdk, None
+        if sdk is not None:
+            await _bounded(sdk.client.close)
+
+    async def _post(self, path: str, body: bytes, *, accept: str) -> Any:
+        sdk = await self._client()
+        import httpx2  # which the client has brought, in its thread; here it would hold up the event loop
+
+        timeout = httpx2.Timeout(self._idle_timeout_s, connect=min(CONNECT_TIMEOUT_S, self._idle_timeout_s))
+        options = {
+            "headers": {"Accept": accept, "Accept-Encoding": "identity", "Content-Type": "application/json"},
+            "timeout": timeout,
+            "follow_redirects": False,  # a key goes to the address that was set, and to no other
+        }
+        try:
+            return await sdk.client.post(path, cast_to=httpx2.Response, content=body, options=options, stream=True)
+        except (sdk.error_type, httpx2.HTTPError, httpx2.InvalidURL) as exc:
+            raise request_error(
+                exc, provider=self.provider, redactor=self.redactor, idle_timeout_s=self._idle_timeout_s
+            ) from exc
+        except UnicodeError as exc:
+            raise ProviderError(
+                f"a header for {self.provider} holds characters that no header can hold", provider=self.provider
+            ) from exc
+
+    async def prepare(self) -> None:
+        """Open the SDK's client; what goes wrong the first request says again."""
+        with suppress(PanpanError):
+            await self._client()
+
+    async def _client(self) -> SdkClient:
+        async with self._opening:
+            if self._sdk is None:
+                self._sdk = await anyio.to_thread.run_sync(self._open_client, abandon_on_cancel=True)
+            return self._sdk
+
+    async def _chunks(self, response: Any) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes of the answer as they come, with the network's errors as ours."""
+        import httpx2
+
+        size = 0
+        try:
+            is_encoded = response.headers.get("content-encoding", "identity") != "identity"
+            async with aclosing(response.aiter_bytes() if is_encoded else response.aiter_raw()) as chunks:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    if size > self._max_reply_bytes:
+                        raise ProviderError(
+                            f"{self.provider} sent more than {self._max_reply_bytes:,} bytes for one reply",
+                            provider=self.provider,
+                            request_id=request_id_of(response.headers),
+                        )
+                    yield chunk
+        except httpx2.TimeoutException as exc:
+            reason = f"{self.provider} sent nothing for {self._idle_timeout_s:g} seconds in the middle of its reply"
+            raise self._stream_error(reason, response) from exc
+        except (httpx2.HTTPError, httpx2.StreamError) as exc:
+            detail = one_line(str(exc), self.redactor) or type(exc).__name__
+            reason = f"the connection to {self.provider} broke in the middle of the reply: {detail}"
+            raise self._stream_error(reason, response) from exc
+
+    async def _document(self, response: Any, first: bytes, chunks: AsyncGenerator[bytes, None]) -> dict[str, Any]:
+        """Return the JSON object that the answer is."""
+        data = bytearray(first)
+        async for chunk in chunks:
+            data += chunk
+            if len(data) > _MAX_DOCUMENT_BYTES:
+                break
+        content_type = response.headers.get("content-type", "no content type")
+        try:
+            document = from_json(bytes(data))
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            start = one_line(bytes(data[:200]).decode("utf-8", "replace"), self.redactor)
+            raise ProviderError(
+                f"{self.provider} answered with {one_line(content_type)} that is neither an event stream nor a JSON "
+                f"object; check the base URL (the answer begins: {start!r})",
+                provider=self.provider,
+                status=response.status_code,
+                request_id=request_id_of(response.headers),
+            )
+        if document.get("error"):
+            said = read_error_body(document)
+            raise self.error(replace(said, request_id=request_id_of(response.headers)), is_mid_stream=False)
+        return document
+
+    def _stream_error(self, message: str, response: Any) -> StreamError:
+        return StreamError(message, provider=self.provider, request_id=request_id_of(response.headers))
+
+
+async def next_read(reads: AsyncGenerator[WireRead, None], *, has_ended: bool) -> WireRead | None:
+    """Return the next read, or None where nothing more comes.
+
+    Args:
+        reads: What `Transport.stream` gives.
+        has_ended: Whether the reply is whole already; then what follows is welcome, but neither waited for long nor
+            missed where it does not come.
+    """
+    if not has_ended:
+        return await anext(reads, None)
+    with suppress(ProviderError), anyio.move_on_after(_LAST_WORDS_S):
+        return await anext(reads, None)
+    return None
+
+
+async def drain(reads: AsyncGenerator[WireRead, None]) -> None:
+    """Read the rest of an answer that is over, so that its connection serves the next request; not for long."""
+    with suppress(ProviderError), anyio.move_on_after(_DRAIN_S):
+        async for _ in reads:
+            pass
+
+
+def _is_event_stream(content_type: str, first: bytes) -> bool:
+    """Whether to read the answer as events; servers that name another type are judged by its first byte."""
+    if content_type.partition(";")[0].strip().lower() == "text/event-stream":
+        return True
+    return not first.lstrip(b"\xef\xbb\xbf \r\n\t").startswith((b"{", b"[", b"<")) and bool(first)
+
+
+async def _bounded(close: Callable[[], Awaitable[None]]) -> None:
+    """Close something even while cancelled, but not for long."""
+    with anyio.move_on_after(_CLOSE_TIMEOUT_S, shield=True):
+        await close()

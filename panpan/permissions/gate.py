@@ -1,0 +1,374 @@
+"""The permission gate: decides about each call before it runs, and says why.
+
+Deny is stronger than ask, and ask than allow, over all sources and whatever their order; what nothing decides is asked.
+The gate is a courtesy to the user and no wall: a program that it lets run may do more than its command line shows.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import anyio.to_thread
+
+from panpan.core.hooks import Hook, ToolCall
+from panpan.errors import ToolError
+from panpan.permissions import reasons
+from panpan.permissions.reach.located import LocatedUse
+from panpan.permissions.reach.searches import secret_file, withheld_file
+from panpan.permissions.reach.special_files import waiting_file
+from panpan.permissions.rules.domain_pattern import DomainPattern
+from panpan.permissions.rules.idle_rules import IdleRule, idle_rules
+from panpan.permissions.rules.matching import allowing_rules, covering_rule, restriction
+from panpan.permissions.rules.path_pattern import PathPattern
+from panpan.permissions.rules.rules import Rule, RuleSource, parse_rule
+from panpan.permissions.rules.suggestions import narrowest_rule, prefix_rule
+from panpan.permissions.sandbox_bounds import sandbox_bounds
+from panpan.permissions.subject import Subject, subject_of
+from panpan.types.allowing_flags import flags_out_of_plan_mode, question_flag
+from panpan.types.dataclass import dataclass
+from panpan.types.permission import Allow, Ask, Behaviour, Decision, Deny, PermissionMode, Reason
+
+_Judgement = TypeVar("_Judgement")
+
+ANSWERED = "your answer"
+"""Source of a rule that "always" has just made."""
+
+
+class RuleStore(Protocol):
+    """Keeps what the user answered "always" to."""
+
+    def save(self, rule: str) -> None:
+        """Keep an allow rule for later sessions of this project. Called in a worker thread."""
+        ...
+
+    def remove(self, rule: str) -> None:
+        """Keep an allow rule no longer, if it is there. Called in a worker thread."""
+        ...
+
+    @property
+    def place(self) -> str:
+        """Where the rules are kept, as the sources of rules begin that come from there."""
+        ...
+
+
+@dataclass(slots=True)
+class Rules:
+    """All rules that count, by what they do."""
+
+    allow: list[Rule] = field(default_factory=list)
+    ask: list[Rule] = field(default_factory=list)
+    deny: list[Rule] = field(default_factory=list)
+
+
+class PermissionGate(Hook):
+    """Decides by rules, mode, and where the call's paths lie.
+
+    Args:
+        sources: The rules, from all places.
+        mode: What happens to calls that no rule decides.
+        store: Where "always" is kept; without one it holds until the session ends.
+        external_directory: What happens to paths outside the workspace that no rule opens.
+        auto_approve: True if questions that anybody may answer are answered with yes, so that they need no flag.
+        previous_mode: The mode before this one; None: it was the same.
+        when_mode_changes: Told the new mode.
+
+    Raises:
+        ConfigError: A rule cannot be read.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[RuleSource] = (),
+        *,
+        mode: PermissionMode = "default",
+        store: RuleStore | None = None,
+        external_directory: Behaviour = "ask",
+        auto_approve: bool = False,
+        previous_mode: PermissionMode | None = None,
+        when_mode_changes: Callable[[PermissionMode], None] = lambda _: None,
+    ) -> None:
+        self.previous_mode: PermissionMode = previous_mode or mode
+        """The mode before the present one."""
+        self.plan_file: Path | None = None
+        """The one file that may be written in plan mode, canonical."""
+        self._when_mode_changes = when_mode_changes
+        self.warnings: list[str] = []
+        """What the user should know about the rules, one sentence each."""
+        self.rules = Rules()
+        self.untrusted: Sequence[Rule] = ()
+        """Allow rules of the project, which count only where it is trusted."""
+        self._mode: PermissionMode = mode
+        self.store = store
+        """Where "always" is kept."""
+        self._external_directory = external_directory
+        self._auto_approve = auto_approve
+        for source in sources:
+            self._add(source)
+        self.warnings += map(str, self.idle_rules(within_files=True))
+
+    @property
+    def mode(self) -> PermissionMode:
+        """May be changed at any time; what is set counts from the next call on."""
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: PermissionMode) -> None:
+        if mode != self._mode:
+            self.previous_mode, self._mode = self._mode, mode
+            self._when_mode_changes(mode)
+
+    def with_mode(self, mode: PermissionMode) -> "PermissionGate":
+        """Return a gate with another mode and the very same rules, which both change together."""
+        gate = PermissionGate(
+            mode=mode,
+            store=self.store,
+            external_directory=self._external_directory,
+            auto_approve=self._auto_approve,
+        )
+        gate.rules, gate.untrusted = self.rules, self.untrusted
+        return gate
+
+    def for_copy(self, original: Path, copied: Path) -> "PermissionGate | None":
+        """Return a gate that restricts in a copy of the workspace what rules with absolute paths restrict in itself.
+
+        It allows all else; None where there are no such rules.
+
+        Args:
+            original: Root of the workspace, canonical.
+            copied: Root of the copy, canonical.
+        """
+        gate = PermissionGate(mode="bypassPermissions", external_directory="allow")
+        gate.rules = Rules(
+            ask=_for_copy(self.rules.ask, original, copied), deny=_for_copy(self.rules.deny, original, copied)
+        )
+        return gate if gate.rules.ask or gate.rules.deny else None
+
+    def idle_rules(self, *, within_files: bool = False) -> list[IdleRule]:
+        """Return the rules that can never matter beside all others, or beside those of the same file."""
+        rules = self.rules
+        return list(idle_rules(rules.allow, rules.ask, rules.deny, within_files=within_files))
+
+    def rule_lines(self) -> Sequence[str]:
+        """Return the rules that count, in the order in which they are asked: what each does, its text, its place."""
+        kinds = (("deny", self.rules.deny), ("ask", self.rules.ask), ("allow", self.rules.allow))
+        return [f"{kind:<5}  {rule.text}  (from {rule.source})" for kind, rules in kinds for rule in rules]
+
+    def withholds(self, path: Path, root: Path) -> bool:
+        """Return whether a rule that denies or asks speaks of reading a file, so that no search shows what is in it.
+
+        Args:
+            path: The canonical file.
+            root: Canonical root of the project.
+        """
+        rules = (rule for rule in (*self.rules.deny, *self.rules.ask) if rule.is_about_reading)
+        patterns = (rule.specifier for rule in rules if isinstance(rule.specifier, PathPattern))
+        return any(pattern.restricts_file(path, root) for pattern in patterns)
+
+    def keeps_from_context(self, path: Path, *, root: Path, is_own: bool = False) -> bool:
+        """True if a rule speaks of reading a file that the model is told of without asking for it.
+
+        Args:
+            path: The canonical file.
+            root: Canonical root of the project.
+            is_own: True for a file of the user's own settings, of which a rule for `Read` alone does not speak.
+        """
+        rules = (*self.rules.deny, *self.rules.ask)
+        is_closed = not is_own and any(rule.is_about_reading and rule.specifier is None for rule in rules)
+        return is_closed or self.withholds(path, root)
+
+    def new_restriction(self, allowed: str, asked: str) -> str | None:
+        """Return the rule that denies or asks about a web address and not about another; None where there is none.
+
+        Args:
+            allowed: The address that a call has named.
+            asked: The one that its server sends on to.
+        """
+        for rule in (*self.rules.deny, *self.rules.ask):
+            pattern = rule.specifier
+            if isinstance(pattern, DomainPattern) and pattern.restricts(asked) and not pattern.restricts(allowed):
+                return str(rule)
+        return None
+
+    def closing_rule(self, host: str) -> str | None:
+        """Return the rule that denies all addresses of a web host, whatever names it; None where there is none."""
+        written = f"[{host}]" if ":" in host else host
+        for rule in self.rules.deny:
+            if isinstance(rule.specifier, DomainPattern) and rule.specifier.restricts(f"https://{written}/"):
+                return str(rule)
+        return None
+
+    async def before_tool(self, call: ToolCall) -> Decision:
+        try:
+            subject = await subject_of(call)
+        except ToolError as exc:
+            return Deny(Reason(str(exc), "bad-path"))
+        decision = await self._judged(self._restricted, subject) or await self._withheld(call, subject)
+        if decision is None:
+            decision = await self._judged(self._opened, subject)
+        if not isinstance(decision, Ask):
+            return decision
+        reason = replace(decision.reason, flags=self._flags(decision, subject))
+        if self.mode == "dontAsk":
+            return Deny(reasons.not_asked(self.mode, reason))
+        return replace(decision, reason=reason, bounds=await sandbox_bounds(call, subject))
+
+    def _flags_out_of_plan_mode(self, subject: Subject) -> str:
+        gate = self.with_mode("default")
+        decision = gate._restricted(subject) or gate._opened(subject)
+        if self._auto_approve and isinstance(decision, Ask) and not decision.is_protected:
+            return flags_out_of_plan_mode("")
+        flags = gate._flags(decision, subject) if isinstance(decision, Ask) else decision.reason.flags
+        return flags_out_of_plan_mode(flags) if flags or isinstance(decision, Allow) else ""
+
+    def _flags(self, question: Ask, subject: Subject) -> str:
+        """Return the flags that answer a question where nobody is asked."""
+        if question.is_protected:
+            return ""
+        is_of_project = bool(self.untrusted) and allowing_rules([*self.untrusted, *self.rules.allow], subject)
+        return question_flag(
+            question.reason.kind,
+            question.prefix_rule or question.rule,
+            is_edit=subject.told.only_changes_files,
+            is_allowed_by_project=bool(is_of_project),
+        )
+
+    async def _judged(self, judge: Callable[[Subject], _Judgement], subject: Subject) -> _Judgement:
+        """Return what a judgement says, which takes long of a large call."""
+        return await anyio.to_thread.run_sync(judge, subject) if subject.is_large else judge(subject)
+
+    async def denies_now(self, call: ToolCall) -> Deny | None:
+        try:
+            decision = self._restricted(await subject_of(call))
+        except ToolError as exc:
+            return Deny(Reason(str(exc), "bad-path"))
+        return decision if isinstance(decision, Deny) else None
+
+    def _add(self, source: RuleSource) -> None:
+        """Add the rules of one place; all are read, so that a broken one is found even where it would not count."""
+        allow = [parse_rule(rule.text, rule.place) for rule in source.written("allow")]
+        if source.may_allow:
+            self.rules.allow += allow
+        else:
+            self.warnings += [f"{rule} does not count: rules there may only ask or deny" for rule in allow]
+        self.rules.ask += [parse_rule(rule.text, rule.place) for rule in source.written("ask")]
+        self.rules.deny += [parse_rule(rule.text, rule.place) for rule in source.written("deny")]
+
+    def _restricted(self, subject: Subject) -> Decision | None:
+        """Return what holds whatever is allowed: rules that deny or ask, plan mode, protected paths."""
+        findings = [(rule, found) for rule in self.rules.deny if (found := restriction(rule, subject))]
+        for rule, found in findings:
+            if found == "holds":
+                return Deny(reasons.denied_by(rule, subject))
+        closed = self._closed(subject)
+        if closed and self._external_directory == "deny":
+            return Deny(reasons.outside(closed, subject, is_denied=True))
+        if self.mode == "plan" and not subject.is_read_only and not subject.told.only_starts_agents:
+            if self._writes_only_the_plan(subject):
+                return Allow(Reason("it writes the plan file", "mode"), _closed_paths(subject, subject.uses))
+            return Deny(replace(reasons.by_plan_mode(subject), flags=self._flags_out_of_plan_mode(subject)))
+        protected = [use for use in subject.protected if not self._reads_plan(use)]
+        if protected:
+            approved = _closed_paths(subject, protected)
+            return Ask(reasons.protected(protected), is_protected=True, approved_paths=approved)
+        for rule, _ in findings:
+            return Ask(reasons.unclear(rule, "denies", subject), approved_paths=_closed_paths(subject))
+        for rule in self.rules.ask:
+            if found := restriction(rule, subject):
+                holds = found == "holds"
+                reason = reasons.asked_by(rule, subject) if holds else reasons.unclear(rule, "asks about", subject)
+                return Ask(reason, approved_paths=_closed_paths(subject))
+        return None
+
+    async def _withheld(self, call: ToolCall, subject: Subject) -> Decision | None:
+        """Return a question where a search through a folder would show a file that may not be read."""
+        approved = _closed_paths(subject)
+        if subject.unseen:
+            unseen = Reason(f"{subject.unseen}; name fewer", "unknown", assumption=subject.unseen)
+            return Ask(unseen, is_protected=True, approved_paths=approved)
+        if reason := await secret_file(subject, call.context.paths):
+            return Ask(reason, is_protected=True, approved_paths=approved)
+        if reason := await withheld_file(self.rules.deny, subject):
+            return Ask(reason, is_protected=True, approved_paths=approved)  # no flag opens what a rule denies
+        reason = await withheld_file(self.rules.ask, subject)
+        if reason is None and self.mode != "bypassPermissions":
+            waiting = await waiting_file(subject)
+            reason = None if waiting and allowing_rules(self.rules.allow, subject) else waiting
+        return Ask(reason, approved_paths=approved) if reason else None
+
+    def _opened(self, subject: Subject) -> Decision:
+        """Return what mode, place and allow rules say about a call that nothing restricts."""
+        approved = _closed_paths(subject)
+        if self.mode == "bypassPermissions":
+            return Allow(reasons.by_mode("the mode bypassPermissions lets it run"), approved)
+        closed = self._closed(subject)
+        if closed and self._external_directory == "ask":
+            return self._question(reasons.outside(closed, subject), subject)
+        covering = [self._covering(use, subject) for use in subject.uses if not use.is_open]
+        opening = list(dict.fromkeys(rule for rule in covering if rule is not None))
+        if subject.told.only_starts_agents:
+            return Allow(reasons.BY_ITS_CALLS, approved)
+        if (subject.is_read_only or subject.only_looks) and not subject.told.uses_web:
+            return Allow(reasons.read_only(opening, subject), approved)
+        makes_only = not closed and subject.only_makes
+        if self.mode == "acceptEdits" and (subject.told.only_changes_files or makes_only):
+            text = "the mode acceptEdits lets files of the workspace be changed"
+            return Allow(reasons.by_mode(text, opening), approved)
+        rules = allowing_rules(self.rules.allow, subject)
+        if rules is not None:
+            rules = [*rules, *(rule for rule in opening if rule not in rules)]
+            return Allow(reasons.by_rules(rules), approved)
+        return self._question(reasons.not_allowed(subject), subject)
+
+    def _covering(self, use: LocatedUse, subject: Subject) -> Rule | None:
+        return covering_rule(self.rules.allow, use, subject)
+
+    def _closed(self, subject: Subject) -> list[LocatedUse]:
+        """Return the uses of paths outside the workspace that no rule opens; the plan file is no matter of rules."""
+        return [
+            use
+            for use in subject.uses
+            if not use.is_open and use.path != self.plan_file and self._covering(use, subject) is None
+        ]
+
+    def _reads_plan(self, use: LocatedUse) -> bool:
+        """Return whether it is a look at the model's own plan, which it may take in every mode."""
+        return use.path == self.plan_file and not use.is_write
+
+    def _writes_only_the_plan(self, subject: Subject) -> bool:
+        is_plan = all(use.path == self.plan_file for use in subject.uses)
+        return subject.told.only_changes_files and bool(subject.uses) and is_plan
+
+    def _question(self, reason: Reason, subject: Subject) -> Ask:
+        rule, prefix = narrowest_rule(subject), prefix_rule(subject)
+        remember = self._remember if rule or prefix else None
+        return Ask(reason, rule, approved_paths=_closed_paths(subject), remember=remember, prefix_rule=prefix)
+
+    async def _remember(self, text: str) -> None:
+        """Let an allow rule hold from now on, and keep it."""
+        rule = parse_rule(text, ANSWERED)
+        if all(known.text != text for known in self.rules.allow):
+            self.rules.allow.append(rule)
+        if self.store is not None:
+            await anyio.to_thread.run_sync(self.store.save, text)
+
+
+def _for_copy(rules: Iterable[Rule], original: Path, copied: Path) -> list[Rule]:
+    paths = [(rule, rule.specifier) for rule in rules if isinstance(rule.specifier, PathPattern)]
+    found = [(rule, pattern.for_copy(original, copied)) for rule, pattern in paths]
+    return [replace(rule, specifier=pattern) for rule, pattern in found if pattern is not None]
+
+
+def _closed_paths(subject: Subject, protected: Iterable[LocatedUse] = ()) -> frozenset[Path]:
+    """Return the canonical paths that an allowance must open for this call, beside what is open anyway."""
+    by_name = {use.path for use in protected if _is_to_open(use, subject)}
+    closed = {use.path for use in subject.uses if not use.is_open and _is_to_open(use, subject)} | by_name
+    return frozenset(path for path in closed if path in by_name or closed.isdisjoint(path.parents))
+
+
+def _is_to_open(use: LocatedUse, subject: Subject) -> bool:
+    """Return whether an allowance has to open a path: what a command only reaches to read is open in its box, unnamed.
+
+    What is opened there may be written, but for what the command is known to name and only to read.
+    """
+    return subject.facts is None or use.is_write or use.use.path in subject.facts.reads

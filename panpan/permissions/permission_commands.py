@@ -1,0 +1,102 @@
+"""Commands about what may happen: the permission mode, the rules, and the folders."""
+
+from collections.abc import Sequence
+from typing import get_args
+
+from panpan.core.command import Command, Terminal
+from panpan.errors import ConfigError
+from panpan.faces.terminal.screen.canvas import say
+from panpan.permissions.rules.removal import removable_rules, remove_rule
+from panpan.session.session import Session
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.permission import PermissionMode
+
+MODES: Sequence[PermissionMode] = get_args(PermissionMode)
+
+
+async def _permissions(terminal: Terminal, wanted: str) -> None:
+    verb, _, rule = wanted.partition(" ")
+    if verb == "remove":
+        await _remove(terminal, rule.strip())
+        return
+    if wanted:
+        mode = next((mode for mode in MODES if mode.lower() == wanted.lower()), None)
+        if mode is None:
+            raise ConfigError(f"no mode is called {clean_line(wanted)}; there are {', '.join(MODES)}")
+        _set_mode(terminal, mode)
+        return
+    say(terminal, f"Mode: {terminal.session.permission_mode}", "strong")
+    rules = list(terminal.session.gate.rule_lines())
+    for rule in rules or ["there are no rules; `always` in a question makes one, and so do the settings"]:
+        say(terminal, f"  {rule}")
+    say(terminal, f"/permissions MODE changes the mode: {', '.join(MODES)}", "dim")
+    if removable_rules(terminal.session.gate):
+        say(terminal, "/permissions remove RULE takes back what `always` allowed", "dim")
+
+
+async def _remove(terminal: Terminal, rule: str) -> None:
+    """Take a rule back; of others say where they stand, and of none which there are."""
+    removal = await remove_rule(terminal.session.gate, rule)
+    if removal.places:
+        say(terminal, f"{rule} is removed from {' and '.join(removal.places)}")
+    for place in removal.staying:
+        say(terminal, f"{rule} stays ({place}): only what `always` allowed is removed here; change it there", "warn")
+    if removal.places or removal.staying:
+        return
+    say(terminal, f"there is no rule {rule}" if rule else "/permissions remove RULE takes back what `always` allowed")
+    rules = removable_rules(terminal.session.gate)
+    say(terminal, "These can be removed:" if rules else "There is none that can be removed.", "strong")
+    for removable in rules:
+        say(terminal, f"  {removable}")
+
+
+def _offered(session: Session) -> Sequence[str]:
+    return [*MODES, *(f"remove {rule}" for rule in removable_rules(session.gate))]
+
+
+async def _plan(terminal: Terminal, rest: str) -> None:
+    _set_mode(terminal, "default" if terminal.session.permission_mode == "plan" else "plan")
+
+
+def _set_mode(terminal: Terminal, mode: PermissionMode) -> None:
+    terminal.session.set_permission_mode(mode)
+    say(terminal, f"permission mode: {mode}{_MEANING[mode]}", "plan" if mode == "plan" else None)
+
+
+_MEANING = {
+    "default": "; what changes something is asked",
+    "acceptEdits": "; edits in the workspace run unasked",
+    "plan": "; panpan looks and plans, and changes nothing",
+    "dontAsk": "; what would be asked is refused",
+    "bypassPermissions": "; nearly everything runs unasked",
+}
+
+
+async def _add_dir(terminal: Terminal, path: str) -> None:
+    if not path:
+        say(terminal, "/add-dir PATH adds a folder that tools may work in")
+        return
+    folder = terminal.session.folders.add(path)
+    say(terminal, f"tools may work in {clean_line(str(folder))} until the session ends")
+
+
+PERMISSION_COMMANDS: Sequence[Command] = (
+    Command(
+        "permissions",
+        "Show the rules and the mode, set it, or remove a rule",
+        _permissions,
+        arguments="[mode | remove rule]",
+        offers=_offered,
+        is_immediate=True,
+    ),
+    Command("plan", "Switch plan mode on or off", _plan, is_immediate=True),
+    Command(
+        "add-dir",
+        "Let tools work in another folder, too",
+        _add_dir,
+        arguments="path",
+        needs_arguments=True,
+        is_immediate=True,
+        needs_terminal=True,
+    ),
+)

@@ -1,0 +1,195 @@
+"""A path of a call, and where it really is."""
+
+import os
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from panpan.core.effects import PathUse
+from panpan.errors import ToolError
+from panpan.system.files.paths import Location, PathResolver
+from panpan.system.files.protected import may_be_protected
+from panpan.types.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedUse:
+    """A path that the call would touch, and where it really is."""
+
+    use: PathUse
+    location: Location
+    spellings: tuple[Path, ...]
+    """The canonical path, and the absolute path as written where that differs."""
+    is_shallow: bool = False
+    """Whether nothing is touched that lies in it, if it is a folder."""
+    command: str = ""
+    """The simple command of a line that touches it; empty for other calls."""
+
+    @property
+    def path(self) -> Path:
+        """The canonical path."""
+        return self.location.path
+
+    @property
+    def is_write(self) -> bool:
+        """Whether the call would change it."""
+        return self.use.access == "write"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the path may be touched without a question about where it lies."""
+        return self.location.is_inside if self.is_write else self.location.is_readable
+
+    @property
+    def needs_a_person(self) -> bool:
+        """Whether no rule, mode or flag may open it: it may hold secrets, or is protected and would be changed."""
+        return self.location.is_secret or (self.is_write and self.location.is_protected)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainFiles:
+    """Regular files in one folder, none of them protected, and all of them where the call may touch them unasked."""
+
+    access: Literal["read", "write"]
+    folders: tuple[Path, ...]
+    """The canonical folder, and the folder as written where that differs."""
+    is_inside: bool
+    commands: Mapping[str, str]
+    """For each name the simple command of a line that touches it."""
+
+    @property
+    def is_write(self) -> bool:
+        """Whether the call would change them."""
+        return self.access == "write"
+
+    def use(self, name: str) -> LocatedUse:
+        """Return one of them, as it would be located alone."""
+        spellings = tuple(folder / name for folder in self.folders)
+        location = Location(spellings[0], self.is_inside, is_readable=True, protection=None)
+        return LocatedUse(PathUse(str(spellings[-1]), self.access), location, spellings, command=self.commands[name])
+
+
+_Found: TypeAlias = tuple[Location, tuple[Path, ...]]
+
+
+class Locator:
+    """Locates the paths of one call; what leads to a folder is looked up once for all that lies in it.
+
+    Args:
+        paths: Knows where paths lead.
+    """
+
+    def __init__(self, paths: PathResolver) -> None:
+        self._paths = paths
+        self._folders: dict[str, _PlainFolder | None] = {}
+        self._found: dict[str, _Found] = {}
+
+    def located(self, use: PathUse, *, is_shallow: bool = False, command: str = "") -> LocatedUse:
+        """Return the path with where it really is; the rest is as in `LocatedUse`.
+
+        Raises:
+            ToolError: It cannot be used.
+        """
+        absolute = self._paths.absolute(use.path)
+        if absolute not in self._found:
+            self._found[absolute] = self._judged(absolute)
+        return LocatedUse(use, *self._found[absolute], is_shallow, command)
+
+    def plain_files(self, folder: PathUse, commands: Mapping[str, str]) -> PlainFiles:
+        """Return those of the regular files in a folder that are as plain as it is; none where it is not.
+
+        Args:
+            folder: The folder, with what is done to the files.
+            commands: For each name the simple command that does it.
+        """
+        plain = None
+        with suppress(ToolError):
+            plain = self._plain_folder(self._paths.absolute(folder.path))
+        if plain is None or not (plain.is_inside if folder.access == "write" else plain.is_readable):
+            return PlainFiles(folder.access, (), is_inside=False, commands={})
+        kept = {name: command for name, command in commands.items() if plain.decides_about(name)}
+        folders = (plain.path,) if plain.written is None else (plain.path, plain.written)
+        return PlainFiles(folder.access, folders, plain.is_inside, kept)
+
+    def _judged(self, absolute: str) -> _Found:
+        """Return where a path leads, with its spellings; the call will find that very place there."""
+        known = self._paths.known(absolute)
+        found = self._as_in_folder(absolute) if known is None else None
+        found = found or self._alone(absolute, known)
+        self._paths.remember(absolute, found[0])
+        return found
+
+    def _alone(self, absolute: str, known: Location | None) -> _Found:
+        location = known or self._paths.locate(absolute)
+        written = Path(os.path.normpath(absolute))
+        return location, (location.path,) if written == location.path else (location.path, written)
+
+    def _as_in_folder(self, absolute: str) -> _Found | None:
+        """Return the same where its folder and its name tell."""
+        folder, _, name = absolute.rpartition("/")
+        if name in ("", ".", ".."):
+            return None
+        plain = self._plain_folder(folder)
+        if plain is None or not plain.decides_about(name):
+            return None
+        path = plain.path / name
+        if _may_be_link(path):
+            return None
+        spellings = (path,) if plain.written is None else (path, plain.written / name)
+        return Location(path, plain.is_inside, plain.is_readable, protection=None), spellings
+
+    def _plain_folder(self, folder: str) -> "_PlainFolder | None":
+        folder = folder.removesuffix("/.") or "/"
+        if folder not in self._folders:
+            self._folders[folder] = self._look_up(folder)
+        return self._folders[folder]
+
+    def _look_up(self, folder: str) -> "_PlainFolder | None":
+        try:
+            location = self._paths.locate(folder)
+        except ToolError:
+            return None
+        if location.is_protected or location.is_secret:
+            return None
+        written = Path(os.path.normpath(folder))
+        other = written if written != location.path else None
+        apart = self._paths.names_apart(location.path)
+        return _PlainFolder(location.path, other, location.is_inside, location.is_readable, apart)
+
+
+@dataclass(frozen=True, slots=True)
+class _PlainFolder:
+    """One that is not protected."""
+
+    path: Path
+    written: Path | None
+    """As it was written, where that is something else."""
+    is_inside: bool
+    is_readable: bool
+    names_apart: frozenset[str]
+    """What lies in it and is judged by itself, whatever it is called."""
+
+    def decides_about(self, name: str) -> bool:
+        """Return whether what has this name, and is no link, is judged as the folder is."""
+        return name not in self.names_apart and not may_be_protected(name)
+
+
+def located(use: PathUse, paths: PathResolver) -> LocatedUse:
+    """Return the path with where it really is.
+
+    Raises:
+        ToolError: It cannot be used.
+    """
+    return Locator(paths).located(use)
+
+
+def _may_be_link(path: Path) -> bool:
+    """Return whether it is a link, or nobody can tell; what is not there is none."""
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True

@@ -1,0 +1,211 @@
+"""Searches through folders that hold a file which may not be read: one that a rule names, or one for secrets.
+
+A rule such as `Read(.env)` names the file, and a search names the folder it lies in; without this the search would show
+what the rule withholds. The look around is bounded, and what it could not see counts as withheld.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain, islice, starmap
+from pathlib import Path
+
+import anyio.to_thread
+
+from panpan.permissions.reach.folder_walk import walk_folders
+from panpan.permissions.reach.live_patterns import (
+    MOST_NAMES,
+    TooManyNamesError,
+    look_for_odd_names,
+    look_for_signed_names,
+    matches,
+    names_filter,
+)
+from panpan.permissions.reach.recorded import repository_around
+from panpan.permissions.reach.tracked import why_unclear
+from panpan.permissions.rules.path_pattern import PathPattern
+from panpan.permissions.rules.rules import Rule
+from panpan.permissions.subject import Subject
+from panpan.shell_analysis.facts import Effect
+from panpan.system.files.canonical import canonical_path
+from panpan.system.files.paths import PathResolver
+from panpan.system.files.protected import may_name_secrets
+from panpan.types.permission import Reason
+
+_MOST_FILES = 20_000
+_NOT_ONE_NAME = frozenset("!{},;")
+"""Characters with which a glob may mean more than one pattern says; then every file counts as searched."""
+_ADVICE = "search a narrower path, or with a glob that leaves it out"
+
+
+async def withheld_file(rules: Sequence[Rule], subject: Subject) -> Reason | None:
+    """Return why the search may show what a rule withholds, or None where it does not.
+
+    Args:
+        rules: Rules that deny or ask.
+        subject: The search.
+    """
+    readers = [
+        rule
+        for rule in rules
+        if isinstance(rule.specifier, PathPattern) and (rule.is_about_reading or rule.tool == subject.tool)
+    ]
+    may_search = subject.told.searches or any(effect.searches or effect.gathers for effect in subject.effects)
+    if not readers or not may_search:
+        return None
+    look = partial(_look, readers, subject)
+    return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
+
+
+async def secret_file(subject: Subject, paths: PathResolver) -> Reason | None:
+    """Return why a search in the shell would show a file for secrets, or None.
+
+    Grep leaves such files out itself, and what git tracks is no secret.
+    """
+    searching = [
+        effect for effect in subject.effects if effect.bare_globs or (effect.asks_git_in is None and effect.searches)
+    ]
+    if not searching:
+        return None
+
+    def look() -> Reason | None:
+        reasons = (_look_through(effect, subject.cwd, paths) for effect in searching)
+        return next(filter(None, reasons), None)
+
+    return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
+
+
+def _look_through(search: Effect, cwd: Path, paths: PathResolver) -> Reason | None:
+    """Return why what is in the folders of a search may not be shown, or not as it would be, or None."""
+    folders = _folders_of(search, cwd)
+    if search.only_tracked:
+        odd = why_unclear(folders, search.odd_names)
+    else:
+        odd = look_for_odd_names(folders, search.odd_names) if search.odd_names is not None else None
+    if odd is None and search.bare_globs:
+        odd = _look_for_signed_names(search, cwd)
+    if odd is not None:
+        return Reason(odd, "protected", command=search.command.source, assumption=odd)
+    return _look_for_secrets(folders, paths, search)
+
+
+def _look_for_signed_names(search: Effect, cwd: Path) -> str | None:
+    try:
+        return look_for_signed_names(search.bare_globs, [cwd / folder for folder in search.command.directories or ()])
+    except TooManyNamesError as exc:
+        return str(exc)
+
+
+def _look_for_secrets(folders: Sequence[Path], paths: PathResolver, search: Effect) -> Reason | None:
+    source = search.command.source
+    is_meant = names_filter(search.only_names)
+    count = 0
+    for parent, _, files in walk_folders(
+        folders, leaves_out_hidden=search.leaves_out_hidden, only_tracked=search.only_tracked
+    ):
+        count += len(files)
+        if count > MOST_NAMES:
+            doubt = "the folder is too large to tell whether it holds files for secrets"
+            return Reason(f"{doubt}; use Grep, which leaves them out", "protected", command=source, assumption=doubt)
+        named = [file.name for file in files if may_name_secrets(file.name) and is_meant(file.name)]
+        shows_any = bool(named) or any(is_meant(file.name) for file in files)
+        suspects = [*([parent] if shows_any else ()), *(f"{parent}/{name}" for name in named)]
+        for suspect in map(Path, suspects):
+            if not paths.may_show(suspect):
+                text = f"{suspect} may hold secrets, and the search would read it; use Grep, which leaves it out"
+                return Reason(text, "protected", command=source, path=str(suspect))
+    return None
+
+
+def _searches(subject: Subject) -> list[tuple[list[Path], Effect | None]]:
+    """Return the folders whose files the call would show, with the search; listing their names shows no file."""
+    searched = set(subject.told.searches)
+    places = [use.path for use in subject.uses if use.use.path in searched and use.path.is_dir()]
+    found: list[tuple[list[Path], Effect | None]] = [(places, None)]
+    # And every part of a command line, whatever the others do.
+    found += [(_shown_folders(effect, subject), effect) for effect in subject.effects]
+    found += [(list(_gathered_by(effect, subject.cwd)), _of_all_names(effect)) for effect in subject.effects]
+    return [(folders, search) for folders, search in found if folders]
+
+
+def _shown_folders(search: Effect, subject: Subject) -> list[Path]:
+    """Return the folders whose files a search may show: git shows what is in the whole repository, wherever it runs."""
+    folders = _folders_of(search, subject.cwd)
+    if search.asks_git_in is None:
+        return folders
+    tops = (repository_around(folder) for folder in folders)
+    # What lies around the workspace is not looked through for a look into it.
+    inside = (subject.root if subject.root.is_relative_to(top) else top for top in tops)
+    return list(dict.fromkeys(inside))
+
+
+def _folders_of(search: Effect, cwd: Path) -> list[Path]:
+    return list(dict.fromkeys(_folders_in(cwd / path for path in search.assumed_searches)))
+
+
+def _gathered_by(effect: Effect, cwd: Path) -> Iterator[Path]:
+    """Yield the folders among the words of a program that may hand on all that lies in them."""
+    command = effect.command
+    for word in effect.gathers:
+        if not word.is_glob:
+            text = word.home_path or word.text or ""
+            names = filter(None, (text, text.partition("=")[2]))
+            places = command.directories or command.likely
+            yield from _folders_in(cwd / place / name for name in names for place in places)
+            continue
+        try:
+            for pattern in command.placed_patterns([word.pattern]):
+                yield from _folders_in(islice(matches(pattern, cwd), _MOST_FILES))
+        except TooManyNamesError:
+            yield cwd
+
+
+def _folders_in(paths: Iterable[Path]) -> Iterator[Path]:
+    return (path for path in map(canonical_path, paths) if path.is_dir())
+
+
+def _of_all_names(effect: Effect) -> Effect:
+    """Return what a program does that may hand on all in a folder, beside the search that it may run."""
+    return replace(effect, searches=(), only_names=(), leaves_out_hidden=False, only_tracked=False)
+
+
+def _look(rules: Sequence[Rule], subject: Subject) -> Reason | None:
+    root, glob = subject.root, subject.told.searched_names
+    count = 0
+    for folder, names, search in chain.from_iterable(starmap(_files, _searches(subject))):
+        source = search.command.source if search is not None else ""
+        count += len(names)
+        if count > _MOST_FILES:
+            doubt = f"the folder is too large to tell whether {rules[0]} names a file in it"
+            return Reason(f"{doubt}; {_ADVICE}", "withheld", rules[0].text, rules[0].source, source, assumption=doubt)
+        searched = [name for name in names if _is_searched(name, glob)]
+        for rule in rules:
+            if isinstance(rule.specifier, PathPattern) and (
+                name := rule.specifier.first_restricted_file(folder, searched, root)
+            ):
+                does = f"the search would read; {_ADVICE}"
+                if search is not None and not search.searches:
+                    does = "the command may hand on with its folder; name the files that it needs"
+                text = f"{rule} names {folder / name}, which {does}"
+                return Reason(text, "withheld", rule.text, rule.source, source, str(folder / name))
+    return None
+
+
+def _files(folders: Sequence[Path], search: Effect | None) -> Iterator[tuple[Path, Sequence[str], Effect | None]]:
+    """Yield each folder, the names of the files in it that a search may show, links among them, and the search."""
+    leaves_out_hidden = search is not None and search.leaves_out_hidden
+    only_tracked = search is not None and search.only_tracked
+    is_meant = names_filter(search.only_names if search is not None else ())
+    walk = walk_folders(folders, leaves_out_hidden=leaves_out_hidden, enters_git=False, only_tracked=only_tracked)
+    for folder, _, files in walk:
+        yield Path(folder), [file.name for file in files if is_meant(file.name)], search
+
+
+def _is_searched(name: str, glob: str | None) -> bool:
+    if not isinstance(glob, str) or glob.split() != [glob] or _NOT_ONE_NAME & set(glob):
+        return True
+    try:
+        # Wider than the search's own reading of the glob: the name alone, at any depth.
+        return PathPattern(glob.rsplit("/", 1)[-1] or "*").restricts_file(Path("/", name), Path("/"))
+    except ValueError:
+        return True

@@ -1,0 +1,226 @@
+"""What commands take away, or change in all that lies below, as their words say it; nothing is looked up yet.
+
+The rule: only what is known to do so is named, through wrappers: a guess would ask about builds and
+tests. What is taken away by a program of one's own is the sandbox's matter.
+"""
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from itertools import pairwise
+
+from panpan.shell_analysis.facts import SimpleCommand, Word
+from panpan.types.dataclass import dataclass
+
+SHELLS = frozenset({"bash", "dash", "env", "eval", "fish", "ksh", "script", "sh", "su", "trap", "zsh"})
+"""Programs that take a word for a command line."""
+_MOST_LAYERS = 5
+"""Of wrappers around a command."""
+_CHANGES_FILES = frozenset({
+    "chgrp", "chmod", "chown", "mv", "rm", "rmdir", "sed", "shred", "tee", "trash", "truncate", "unlink", *SHELLS,
+})  # fmt: skip
+"""Programs that take away or change the files which a search hands to them."""
+_NAMES = frozenset({"-name", "-iname"})
+_PATHS = frozenset({"-path", "-ipath", "-wholename", "-iwholename"})
+_JOINS_ANY = frozenset({"-o", "-or", "!", "-not", ",", "(", ")"})
+"""With these in an expression of find, what is found need not fit each test in it."""
+_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_HOME = Word("~", None)
+_EXCLUDES = re.compile(r"-[A-Za-z]*e|--exclude")
+"""Flags of `git clean` with a value in the next word."""
+_MAGIC = frozenset(":*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class Tests:
+    """What has to be true of the files that a search takes."""
+
+    names: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    """Patterns for the path from the searched folder on, as it was written."""
+    kind: str = ""
+    """`f` for files, `d` for folders; empty for all."""
+    most_deep: int | None = None
+
+    def fit(self, written: str, below: Sequence[str], *, is_folder: bool) -> bool:
+        """Return whether a place fits.
+
+        Args:
+            written: The searched folder, as it was written.
+            below: The components of the place below it.
+            is_folder: Whether it is one.
+        """
+        path = "/".join((written.rstrip("/"), *below)).casefold()
+        return (
+            all(fnmatchcase(below[-1].casefold(), name) for name in self.names)
+            and all(fnmatchcase(path, pattern) for pattern in self.paths)
+            and self.kind in ("", "d" if is_folder else "f")
+            and (self.most_deep is None or len(below) <= self.most_deep)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """Something that a command takes away, with what lies in it."""
+
+    places: tuple[Word, ...]
+    directories: tuple[str, ...]
+    """Where they start, relative to where the line starts."""
+    tests: Tests | None = None
+    """Of a search; None where everything goes."""
+    spares_tracked: bool = False
+    """Whether it leaves what git tracks, and git's own files."""
+    from_top: bool = False
+    """Whether the place is the whole repository."""
+    takes_whole: bool = False
+    """Whether a folder that a search finds goes with all that lies in it, whatever the tests say of that."""
+
+    @property
+    def is_choosy(self) -> bool:
+        """Whether it leaves some of what lies there, as far as that is known."""
+        return self.spares_tracked or self.tests not in (None, Tests())
+
+
+def takings(command: SimpleCommand) -> Iterator[Taking]:
+    """Yield what a command takes away."""
+    directories = command.directories or (".",)
+    words, is_fed = _unwrapped(command.words)
+    name = name_of(words)
+    if is_fed and name in _CHANGES_FILES and command.fed_by and name_of(command.fed_by[0].words) == "find":
+        yield _found_by(command.fed_by[0].words, directories, takes_whole=True)
+    places = _TAKERS[name](words) if name in _TAKERS else ()
+    if places:
+        yield Taking(tuple(places), directories)
+    elif name == "find" and _hands_to_changes(words):
+        yield _found_by(words, directories, takes_whole="-delete" not in [word.text for word in words])
+    elif name == "git":
+        yield from _cleaned(words, directories)
+
+
+def led_to(words: Sequence[Word]) -> Sequence[Word]:
+    """Return where `cd` goes; nothing for other programs."""
+    return (operands(words) or [_HOME]) if name_of(words) in ("cd", "pushd") else ()
+
+
+def name_of(words: Sequence[Word]) -> str:
+    """Return what a program is called, without the folder in which it lies; empty where that is not known."""
+    return posixpath.basename(words[0].text or "") if words else ""
+
+
+def operands(words: Sequence[Word]) -> list[Word]:
+    """Return the words behind the program that are no flags."""
+    given = [*words[1:]]
+    ends = next((at for at, word in enumerate(given) if word.text == "--"), len(given))
+    return [word for word in given[:ends] if not word.source.startswith("-")] + given[ends + 1 :]
+
+
+def unwrapped_words(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return the words of what is run in the end, behind wrappers such as `sudo`."""
+    return _unwrapped(words)[0]
+
+
+def _unwrapped(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], bool]:
+    """Return the words of what a wrapper runs, and whether it is given further words by `xargs`."""
+    from panpan.shell_analysis.wrappers import unwrapped  # no session needs it before its first command
+
+    is_fed = False
+    for _ in range(_MOST_LAYERS):
+        wrapped = unwrapped(name_of(words), words[1:])
+        if wrapped is None or not wrapped.words:
+            break
+        words, is_fed = wrapped.words, is_fed or wrapped.adds_words
+    return words, is_fed
+
+
+def _moved(words: Sequence[Word]) -> Sequence[Word]:
+    moved = operands(words)
+    has_target = any(word.source.startswith(("-t", "--target")) for word in words)
+    return moved if has_target else moved[:-1]
+
+
+def _changed_below(words: Sequence[Word]) -> Sequence[Word]:
+    """Return whose owner or mode changes, where that goes for all that lies below."""
+    is_deep = any(re.fullmatch(r"-[A-Za-z]*R[A-Za-z]*|--recursive", word.source) for word in words)
+    is_like = any(word.source.startswith("--reference") for word in words)
+    return operands(words)[0 if is_like else 1 :] if is_deep else ()
+
+
+def _mirrored(words: Sequence[Word]) -> Sequence[Word]:
+    """Return what rsync takes away of: the target that is to hold nothing else, or the sources once they are sent."""
+    *sources, target = operands(words) or [Word("", "")]
+    deletes = any(word.source.startswith("--del") for word in words)
+    moves = any(word.source.startswith("--remove-source-files") for word in words)
+    return [*(sources if moves else ()), *([target] if deletes else ())]
+
+
+_TAKERS: Mapping[str, Callable[[Sequence[Word]], Sequence[Word]]] = {
+    "chgrp": _changed_below,
+    "chmod": _changed_below,
+    "chown": _changed_below,
+    "mv": _moved,
+    "rm": operands,
+    "rsync": _mirrored,
+    "trash": operands,
+}
+"""For each program, which of its words it takes away or changes with all that lies below."""
+
+
+def _hands_to_changes(words: Sequence[Word]) -> bool:
+    """Return whether find takes away what it finds, or hands it to a program that does."""
+    texts = [word.text or "" for word in words]
+    if "-delete" in texts:
+        return True
+    run = (at + 1 for at, text in enumerate(texts) if text in _RUNS)
+    return any(name_of(unwrapped_words(tuple(words[at:]))) in _CHANGES_FILES for at in run)
+
+
+def _found_by(words: Sequence[Word], directories: tuple[str, ...], *, takes_whole: bool) -> Taking:
+    """Return what find finds: it takes its folders first, then an expression."""
+    given = [word for word in words[1:] if word.text not in ("-H", "-L", "-P")]
+    is_expression = (word.source.startswith("-") or word.text in _JOINS_ANY for word in given)
+    begin = next((at for at, is_part in enumerate(is_expression) if is_part), len(given))
+    folders = tuple(given[:begin]) or (Word(".", "."),)
+    if any(word.text in ("-H", "-L", "-follow") for word in words):  # a slash at its end follows a link
+        folders = tuple(replace(word, text=f"{word.text}/") if word.text else word for word in folders)
+    texts = [word.text or "" for word in given[begin:]]
+    tests = Tests()
+    if _JOINS_ANY.isdisjoint(texts):
+        pairs = list(pairwise(texts))
+        deep = [int(value) for flag, value in pairs if flag == "-maxdepth" and value.isdecimal()]
+        kinds = [value for flag, value in pairs if flag == "-type" and value in ("f", "d")]
+        tests = Tests(
+            names=tuple(value.casefold() for flag, value in pairs if flag in _NAMES and value),
+            paths=tuple(value.casefold() for flag, value in pairs if flag in _PATHS and value),
+            kind=kinds[0] if len(kinds) == 1 else "",
+            most_deep=min(deep, default=None),
+        )
+    return Taking(folders, directories, tests, takes_whole=takes_whole)
+
+
+def _cleaned(words: Sequence[Word], directories: tuple[str, ...]) -> Iterator[Taking]:
+    """Yield what `git clean` takes away."""
+    position = 1
+    while position < len(words) and words[position].source.startswith("-"):
+        has_value = words[position].text in ("-C", "-c")
+        if words[position].text == "-C" and position + 1 < len(words):
+            folder = words[position + 1].text or "."
+            directories = tuple(posixpath.join(directory, folder) for directory in directories)
+        position += 2 if has_value else 1
+    if name_of(words[position:]) != "clean":
+        return
+    # What is to be left out is the value of a flag.
+    rest = [
+        word
+        for before, word in pairwise((words[position], *words[position:]))
+        if not _EXCLUDES.fullmatch(before.source)
+    ]
+    flags = [word.source for word in rest[1:] if word.source.startswith("-")]
+    if any(flag == "--dry-run" or re.fullmatch(r"-[A-Za-z]*n[A-Za-z]*", flag) for flag in flags):
+        return
+    places = tuple(operands(rest))
+    # A pathspec may start from the top of the repository, and match anything.
+    from_top = any(word.text is None or not _MAGIC.isdisjoint(word.text) for word in places)
+    here = (Word(".", "."),)
+    yield Taking(here if from_top else places or here, directories, spares_tracked=True, from_top=from_top)

@@ -1,0 +1,263 @@
+"""What a call is, as rules see it: the tool, what it would touch, and the words that matter.
+
+Everything is taken from the validated arguments, and each path is located once.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from anyio import to_thread
+
+from panpan.core.effects import Effects, PathUse
+from panpan.core.hooks import ToolCall
+from panpan.errors import ToolError
+from panpan.permissions.reach.hidden import hidden_access
+from panpan.permissions.reach.located import LocatedUse, Locator, PlainFiles
+from panpan.permissions.reach.named import all_words, folders_outside, named_uses
+from panpan.permissions.reach.reached import Reached, ReachedPaths, reached_paths, reaches_unnamed
+from panpan.permissions.reach.recorded import recorded_uses
+from panpan.permissions.reach.taken_away import taken_away
+from panpan.permissions.reach.takings import takings
+from panpan.shell_analysis.facts import Effect, LineFacts
+from panpan.types.dataclass import dataclass
+
+_MOST_QUICK_CHARS = 1_000
+_MOST_QUICK_USES = 200
+_MOST_QUICK_PATHS = 50
+"""Of a call that is looked at without a worker thread, which costs more than the look."""
+_MAY_BE_PLACED = re.compile(r"[~$`=]")
+"""Signs of a line in which the shell replaces a part of a word, or assigns a variable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One call, as far as permissions are concerned."""
+
+    tool: str
+    told: Effects
+    """Effects of the call, as its tool tells them."""
+    uses: tuple[LocatedUse, ...]
+    """What it would touch, but for `files`."""
+    root: Path
+    """Canonical root of the project; patterns start from it."""
+    cwd: Path
+    """Where relative paths start."""
+    files: tuple[PlainFiles, ...] = ()
+    """What it would touch beside `uses`; only rules can say anything about these."""
+    facts: LineFacts | None = None
+    """Effects of its command line; None where there is none."""
+    named: tuple[LocatedUse, ...] = ()
+    """Paths that commands name and of which it is not known what becomes of them, once for each access that is
+    possible."""
+    taken: tuple[LocatedUse, ...] = ()
+    """Protected paths in folders that are taken away, and folders that hold the workspace or the home."""
+    is_placed: bool = False
+    """True if `facts` has folders in place of words such as `$PWD/src`. Then they serve to refuse, never to allow."""
+    hidden: frozenset[Literal["read", "write"]] = frozenset()
+    """Accesses of commands to files that their words do not name."""
+    unseen: str = ""
+    """Why not all was looked at that commands reach; empty where it was."""
+
+    @property
+    def is_read_only(self) -> bool:
+        """True if it is known to change nothing, with no more than what the sandbox gives to commands that look."""
+        return self.told.is_read_only or (self.only_looks and self.told.sandbox == "on")
+
+    @property
+    def command(self) -> str | None:
+        """The command line; None where it runs none."""
+        return command_line(self.told)
+
+    @property
+    def runs(self) -> str:
+        """The command line that would run in an environment of its own; empty where none does.
+
+        Rules that deny or ask about commands hold for it, and it is never one that a rule for Bash allows.
+        """
+        return "\n".join(command.line for command in self.told.commands if command.is_elsewhere)
+
+    @property
+    def url(self) -> str | None:
+        """The one address that is all that the call would look at; rules that allow a host speak of that alone."""
+        told = self.told
+        others = told.reads or told.searches or told.commands or told.agents or told.names or told.asks_web
+        return told.urls[0] if len(told.urls) == 1 and self.is_read_only and not others else None
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names that rules may have in brackets, those of agents among them."""
+        return (*self.told.names, *(agent.name for agent in self.told.agents))
+
+    @property
+    def all_uses(self) -> Iterator[LocatedUse]:
+        """Everything that it would touch, path by path."""
+        yield from self.uses
+        yield from (files.use(name) for files in self.files for name in files.commands)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it takes long to hold rules against all that it touches and names."""
+        counts = (len(self.uses), len(self.named), *(len(files.commands) for files in self.files))
+        return sum(counts) > _MOST_QUICK_USES or len(self.command or "") > _MOST_QUICK_CHARS
+
+    @property
+    def only_looks(self) -> bool:
+        """True if its command line, as it is written, is known only to look, and it does nothing else but read."""
+        return self.seems_to_look and not self.is_placed and self._rest.is_read_only
+
+    @property
+    def seems_to_look(self) -> bool:
+        """True if it is a command line that only looks, provided its words become what they are judged as."""
+        return self.facts is not None and self.facts.is_read_only
+
+    @property
+    def only_makes(self) -> bool:
+        """True if its command line, as it is written, is known only to make files and folders, as is all else."""
+        makes = self.facts is not None and self.facts.only_makes and not self.is_placed
+        return makes and (self._rest.is_read_only or self._rest.only_changes_files) and not self._rest.uses_web
+
+    @property
+    def _rest(self) -> Effects:
+        """Effects beside those of its command lines."""
+        elsewhere = [command for command in self.told.commands if command.is_elsewhere]
+        return replace(self.told, commands=elsewhere)
+
+    @property
+    def effects(self) -> Sequence[Effect]:
+        """What each part of the command line would do; empty for what is none."""
+        return self.facts.effects if self.facts is not None else ()
+
+    @property
+    def protected(self) -> list[LocatedUse]:
+        """What only a person may open."""
+        named = [use for use in self.named if not use.location.is_only_as_named]
+        return [use for use in (*self.uses, *named, *self.taken) if use.needs_a_person]
+
+
+async def subject_of(call: ToolCall) -> Subject:
+    """Return what permissions have to know about `call`; where that may take long, a worker thread finds it out.
+
+    Raises:
+        ToolError: A path of the call cannot be used.
+    """
+    command = command_line(call.effects)
+    if len(command or "") > _MOST_QUICK_CHARS or _paths_in(call.effects) > _MOST_QUICK_PATHS:
+        return await to_thread.run_sync(_subject_of, call, None, abandon_on_cancel=True)
+    facts = facts_of(command, call.context.paths.cwd) if command is not None else None
+    if facts is not None and _may_take_long(facts):
+        return await to_thread.run_sync(_subject_of, call, facts, abandon_on_cancel=True)
+    return _subject_of(call, facts)
+
+
+def _subject_of(call: ToolCall, facts: LineFacts | None) -> Subject:
+    paths, told = call.context.paths, call.effects
+    _require_whole_lines([command.line for command in told.commands if not command.is_elsewhere])
+    _require_whole_lines([command.line for command in told.commands if command.is_elsewhere])
+    command = command_line(told)
+    facts = facts_of(command, paths.cwd) if facts is None and command is not None else facts
+    reached = reached_paths(facts, paths.cwd) if facts is not None else Reached()
+    sources = _sources(facts) if facts is not None else {}
+    locator = Locator(paths)
+    plain = facts_of(command) if command is not None else None
+    is_placed = facts != plain
+    judged = [found for found in (facts, _facts_elsewhere(told, paths.cwd)) if found is not None]
+    also = [use for found in (plain, *judged) if found is not None for use in _uses_of(found)]
+    named = dict.fromkeys((*told.path_uses, *also))
+    uses = [locator.located(use, command=sources.get(use.path, "")) for use in named]
+    used, used_files = _reached(reached.used, locator, is_shallow=False)
+    looked_at, files_looked_at = _reached(reached.looked_at, locator, is_shallow=True)
+    recorded = recorded_uses(facts, paths.cwd, locator) if facts is not None else ()
+    outside = [use for found in judged for use in folders_outside(found, locator)]
+    uses += (*recorded, *used, *looked_at, *outside)
+    return Subject(
+        tool=call.tool.name,
+        told=told,
+        uses=tuple(uses),
+        root=paths.root,
+        cwd=paths.cwd,
+        files=(*used_files, *files_looked_at),
+        facts=facts,
+        named=tuple(use for found in judged for use in named_uses(found, uses, paths.cwd, locator)),
+        taken=tuple(taken_away(facts, paths, locator)) if facts is not None else (),
+        is_placed=is_placed,
+        hidden=hidden_access(facts) if facts is not None else frozenset(),
+        unseen=reached.unseen,
+    )
+
+
+def command_line(told: Effects) -> str | None:
+    """Return the command lines of a call as one, as a shell would run them one after the other."""
+    lines = [command.line for command in told.commands if not command.is_elsewhere]
+    return "\n".join(lines) if lines else None
+
+
+def _require_whole_lines(lines: Sequence[str]) -> None:
+    """Raise unless each command means the same before the next as alone, since they are judged as one line.
+
+    Raises:
+        ToolError: One goes on in the next, as one that ends within a quoted text does.
+    """
+    if len(lines) < 2:
+        return
+    apart = [effect.command.source for line in lines for effect in facts_of(line).effects]
+    if apart != [effect.command.source for effect in facts_of("\n".join(lines)).effects]:
+        raise ToolError("one of the commands goes on in the next; give each in a call of its own")
+
+
+def _facts_elsewhere(told: Effects, cwd: Path) -> LineFacts | None:
+    lines = [command.line for command in told.commands if command.is_elsewhere and command.line]
+    return facts_of("\n".join(lines), cwd) if lines else None
+
+
+def _paths_in(told: Effects) -> int:
+    return sum(map(len, (told.reads, told.searches, told.writes, told.deletes)))
+
+
+def _may_take_long(facts: LineFacts) -> bool:
+    """Return whether folders may have to be looked through to tell what a line reaches."""
+    acting = [effect.command for effect in facts.effects if not effect.is_read_only]
+    if any(effect.asks_git_in for effect in facts.effects):  # the git folder is looked through
+        return True
+    has_pattern = any(word.is_glob for acts in acting for word in all_words(acts))
+    return has_pattern or reaches_unnamed(facts) or any(next(takings(acts), None) for acts in acting)
+
+
+def facts_of(command: str, start: Path | None = None) -> LineFacts:
+    """Return what a line would do, with folders in its words where it is given in which folder it starts."""
+    from panpan.shell_analysis.analyse import analyse  # no session needs it before its first command
+
+    return analyse(command, str(start) if start is not None and _MAY_BE_PLACED.search(command) else None)
+
+
+def _uses_of(facts: LineFacts) -> Sequence[PathUse]:
+    return [*(PathUse(path, "read") for path in facts.reads), *(PathUse(path, "write") for path in facts.writes)]
+
+
+def _sources(facts: LineFacts) -> dict[str, str]:
+    """Return for each path of a line the first simple command that is known to touch it."""
+    return {
+        path: effect.command.source
+        for effect in reversed(facts.effects)
+        for path in (*effect.assumed_reads, *effect.assumed_writes)
+    }
+
+
+def _reached(found: ReachedPaths, locator: Locator, *, is_shallow: bool) -> tuple[list[LocatedUse], list[PlainFiles]]:
+    """Return what is reached: each path where it really is, and the plain files of each folder together."""
+    uses = dict(found.uses)
+    files: list[PlainFiles] = []
+    for folder, commands in found.files.items():
+        plain = locator.plain_files(folder, commands)
+        rest = [name for name in commands if name not in plain.commands]
+        uses |= {PathUse(posixpath.join(folder.path, name), folder.access): commands[name] for name in rest}
+        files += [plain] if plain.commands else []
+    located: list[LocatedUse] = []
+    for use, command in uses.items():
+        with suppress(ToolError):  # a link that leads nowhere, which opens for no program either
+            located.append(locator.located(use, is_shallow=is_shallow, command=command))
+    return located, files

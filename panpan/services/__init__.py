@@ -1,1 +1,0 @@
-"""What hooks in around the loop, one feature a file or folder."""

@@ -1,0 +1,311 @@
+"""A budget: what one agent and all below it may spend.
+
+The rule: what a request can cost at most is reserved before it is sent, here and in every budget above, and what is
+spent and reserved together never passes a limit at that moment. What is spent is never given back: neither a rewind nor
+a fork nor a resumed session begins anew. A provider that counts more than was reserved is believed.
+"""
+
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import anyio
+
+from panpan.errors import BudgetError
+from panpan.session.budget.nearly_spent import nearly_spent
+from panpan.session.budget.refusal import not_enough, nothing_known, time_is_up
+from panpan.session.budget.reservation import Held, Reservation, Room
+from panpan.session.budget.spending import Spending
+from panpan.session.budget.turn_clock import TurnClock
+from panpan.types.agent import SpendingLimits
+from panpan.types.messages import AssistantMessage
+
+NO_LIMITS = SpendingLimits()
+
+ESTIMATED = (
+    "the model's server does not tell how many tokens a request has, or tells too few: the limits of this session hold "
+    "for an estimate"
+)
+
+
+class Budget:
+    """A node of the tree. Without limits it only counts.
+
+    Args:
+        name: Whose it is, as a person is told; empty: the session's.
+        limits: For it and all below it together.
+        parent: Whose limits hold as well.
+        clock: Tells the time of turns; that of the parent, where there is one.
+        warn: Told once for the whole tree when limits hold for estimates.
+        note: Keeps what was spent and no message tells of, with its cause; None: that of the budget above does.
+    """
+
+    def __init__(
+        self,
+        name: str = "",
+        limits: SpendingLimits = NO_LIMITS,
+        *,
+        parent: "Budget | None" = None,
+        clock: TurnClock | None = None,
+        warn: Callable[[str], None] | None = None,
+        note: Callable[[Spending, str], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.limits = limits
+        self.parent = parent
+        self.clock: TurnClock = parent.clock if parent is not None else clock or TurnClock()
+        self.note = note
+        self._warn = warn
+        self._children: dict[str, Budget] = {}
+        self._spent = Spending()
+        self._held = Held()
+        self._turns = 0
+        self._runs_since = 0.0
+        self._released = anyio.Event()
+
+    # the tree
+
+    @property
+    def children(self) -> "Sequence[Budget]":
+        """The budgets right below, oldest first."""
+        return tuple(self._children.values())
+
+    def child(self, name: str, limits: SpendingLimits = NO_LIMITS, *, agent_id: str = "") -> "Budget":
+        """Return a budget below this one.
+
+        Args:
+            name: Whose it is.
+            limits: Of its own; those of this one and of all above hold as well.
+            agent_id: Of the subagent. One that had a budget before goes on with it, and what it has spent.
+        """
+        known = self.found_below(agent_id) or self._taken_over(agent_id)
+        if known is not None:
+            known.name, known.limits = name, limits
+            return known
+        child = Budget(name, limits, parent=self)
+        self._children[agent_id or f"#{len(self._children)}"] = child
+        return child
+
+    def _taken_over(self, agent_id: str) -> "Budget | None":
+        """Return the budget of a subagent that another agent had, or another run of the session; it belongs here now.
+
+        What it has spent counts for those above here, too, so that none of them pays less for it than it did.
+        """
+        owner = self._root._owner_of(agent_id)
+        if owner is None:
+            return None
+        paid = list(owner.and_above())
+        known = self._children[agent_id] = owner._children.pop(agent_id)
+        known.parent = self
+        for node in self.and_above():
+            if node not in paid:
+                node._spent.add(replace(known._spent, seconds=0.0))
+        return known
+
+    def _owner_of(self, agent_id: str) -> "Budget | None":
+        """Return the budget here or below that has one of a subagent right below it."""
+        if agent_id in self._children:
+            return self
+        return next((owner for child in self.children if (owner := child._owner_of(agent_id))), None)
+
+    def found_below(self, agent_id: str) -> "Budget | None":
+        """Return the budget of a subagent, however deep; one that goes on for another agent keeps its own."""
+        if (known := self._children.get(agent_id)) is not None:
+            return known
+        return next((known for child in self.children if (known := child.found_below(agent_id))), None)
+
+    def and_above(self) -> "Iterator[Budget]":
+        """Yield it and those whose limits hold for it as well."""
+        node: Budget | None = self
+        while node is not None:
+            yield node
+            node = node.parent
+
+    # what is spent
+
+    @property
+    def spent(self) -> Spending:
+        """What it and all below it have spent so far; a copy."""
+        spent = self._spent.copy()
+        spent.seconds = self.seconds
+        return spent
+
+    @property
+    def known_usd(self) -> float:
+        """US dollars spent so far, as far as prices are known."""
+        return self._spent.known_usd
+
+    @property
+    def is_estimated(self) -> bool:
+        """True if a part of what is spent is an estimate."""
+        return self._spent.is_estimated
+
+    @property
+    def reserved(self) -> Room:
+        """What the requests that run may cost, here and below."""
+        return Room(self._held.usd, self._held.tokens)
+
+    @property
+    def seconds(self) -> float:
+        """Time that turns have taken, up to now."""
+        running = self.clock.seconds - self._runs_since if self._turns else 0.0
+        return self._spent.seconds + running
+
+    def count_cut_short(self, reply: AssistantMessage) -> None:
+        """Count what came of a reply that did not come whole; no message tells of it later, so that it is noted."""
+        spending = Spending()
+        spending.add_reply(reply)
+        self._count_and_note(spending, "interrupted reply")
+
+    def count_unsaid(self, spending: Spending) -> None:
+        """Count what a whole reply cost beside what it says, as an estimate; noted as well."""
+        self._count_and_note(spending, "estimated reply")
+        root = self._root
+        if self.is_limited and root._warn is not None:
+            root._warn(ESTIMATED)
+            root._warn = None
+
+    def _count_and_note(self, spending: Spending, cause: str) -> None:
+        self.count(spending)
+        note = next((node.note for node in self.and_above() if node.note is not None), None)
+        if note is not None:
+            note(spending, cause)
+
+    def count(self, spending: Spending) -> None:
+        """Count what was spent before, as by an earlier run of the session; no limit refuses it.
+
+        Its time counts here alone: above, turns ran at the same time.
+        """
+        for node in self.and_above():
+            node._spent.add(spending if node is self else replace(spending, seconds=0.0))
+
+    # requests
+
+    @property
+    def room(self) -> Room:
+        """What is neither spent nor reserved, at the tightest of the limits."""
+        room = Room()
+        for node in self.and_above():
+            usd, tokens = node.limits.usd, node.limits.tokens
+            room = Room(
+                room.usd if usd is None else min(room.usd, usd - node._spent.known_usd - node._held.usd),
+                room.tokens if tokens is None else min(room.tokens, tokens - node._spent.tokens - node._held.tokens),
+            )
+        return room
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a limit on money or tokens holds for it."""
+        return any(node.limits.usd is not None or node.limits.tokens is not None for node in self.and_above())
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether a request runs that may give back some of what it has reserved."""
+        return any(node._held.reservations for node in self.and_above())
+
+    @property
+    def next_release(self) -> anyio.Event:
+        """Set when the next request anywhere in the tree has ended."""
+        return self._root._released
+
+    def reserve(self, *, tokens: int = 0, usd: float | None = 0.0) -> Reservation:
+        """Reserve what a request can cost at most, here and in every budget above.
+
+        Args:
+            tokens: Of its input and its longest reply together.
+            usd: US dollars; None: the price is not known.
+
+        Raises:
+            BudgetError: It does not fit; nothing is reserved, and the request must not be sent.
+        """
+        for node in self.and_above():
+            node._require_room(tokens, usd)
+        reservation = Reservation(tokens, usd)
+        for node in self.and_above():
+            node._held.reservations.add(reservation)
+        return reservation
+
+    def settle(self, reservation: Reservation, reply: AssistantMessage) -> None:
+        """Count what came of a request in the place of what was reserved for it."""
+        self.release(reservation)
+        for node in self.and_above():
+            node._spent.add_reply(reply)
+
+    def release(self, reservation: Reservation) -> None:
+        """Give back what is still reserved for a request, as for one that failed."""
+        if reservation not in self._held.reservations:
+            return
+        for node in self.and_above():
+            node._held.reservations.discard(reservation)
+        root = self._root
+        root._released.set()
+        root._released = anyio.Event()
+
+    @property
+    def _root(self) -> "Budget":
+        *_, root = self.and_above()
+        return root
+
+    def _require_room(self, tokens: int, usd: float | None) -> None:
+        limits, spent, held = self.limits, self._spent, self._held
+        if limits.calls is not None and spent.calls + len(held.reservations) + 1 > limits.calls:
+            raise BudgetError(not_enough(self.name, "calls", limits.calls, spent.calls, len(held.reservations), 1))
+        if limits.tokens is not None and spent.tokens + held.tokens + tokens > limits.tokens:
+            raise BudgetError(not_enough(self.name, "tokens", limits.tokens, spent.tokens, held.tokens, tokens))
+        if limits.usd is None:
+            return
+        if spent.known_usd + held.usd + (usd or 0.0) > limits.usd:
+            raise BudgetError(not_enough(self.name, "usd", limits.usd, spent.known_usd, held.usd, usd or 0.0))
+        if usd is None or spent.unpriced_model is not None:
+            raise BudgetError(nothing_known(self.name, spent.unpriced_model))
+
+    # time
+
+    @contextmanager
+    def turn(self) -> Generator[None, None, None]:
+        """Count the time of the body, and end it when that is used up.
+
+        Raises:
+            BudgetError: It is used up.
+        """
+        self._require_time()
+        for node in self.and_above():
+            node._turn_begins()
+        try:
+            with self.clock.limited(self._seconds_left) as scope:
+                yield
+        finally:
+            for node in self.and_above():
+                node._turn_ends()
+        if scope.cancelled_caught:
+            raise self._time_error()
+
+    def _turn_begins(self) -> None:
+        if not self._turns:
+            self._runs_since = self.clock.seconds
+        self._turns += 1
+
+    def _turn_ends(self) -> None:
+        self._turns -= 1
+        if not self._turns:
+            self._spent.seconds += self.clock.seconds - self._runs_since
+
+    def _seconds_left(self) -> float:
+        return min(node._own_seconds_left for node in self.and_above())
+
+    @property
+    def _own_seconds_left(self) -> float:
+        return math.inf if self.limits.seconds is None else self.limits.seconds - self.seconds
+
+    def _require_time(self) -> None:
+        if self._seconds_left() <= 0:
+            raise self._time_error()
+
+    def _time_error(self) -> BudgetError:
+        node = min(self.and_above(), key=lambda node: node._own_seconds_left)
+        return BudgetError(time_is_up(node.name, node.limits.seconds or 0.0))
+
+    def nearly_spent(self) -> str:
+        """Return a sentence about the limits of which most is spent, here or above; empty where there is none."""
+        return nearly_spent(self.and_above())

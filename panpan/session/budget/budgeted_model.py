@@ -1,0 +1,148 @@
+"""A model that is asked only for what a budget can pay.
+
+The rule: every request goes through here, be it for a round, a summary or a title, so that none is forgotten.
+"""
+
+import math
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
+
+from panpan.config.models import Price
+from panpan.session.budget.arriving_reply import ArrivingReply
+from panpan.session.budget.budget import Budget
+from panpan.session.budget.reservation import Reservation
+from panpan.session.context_usage import least_tokens, most_tokens
+from panpan.types.events import ModelEvent, RetryScheduled, Waiting
+from panpan.types.llm import ModelClient, ModelOptions, ModelRequest
+from panpan.types.messages import AssistantMessage, Usage
+
+LEAST_OUTPUT_TOKENS = 1_024
+"""Of a reply that is worth being asked for, beside what the model may think."""
+ENOUGH_OUTPUT_TOKENS = 8_192
+"""Of a reply for which nobody waits until other requests give back what they have reserved."""
+WAITING = "other requests have reserved what is left of the budget"
+
+_ANSWER_TOKENS = 4_096
+"""What a provider asks for behind a thinking budget that takes all of the reply."""
+
+
+@runtime_checkable
+class HasTerms(Protocol):
+    """A client of which it is known how long its replies may be, and what they cost."""
+
+    options: ModelOptions
+    price: Price | None
+
+
+class BudgetedModel:
+    """Implements `ModelClient`.
+
+    Args:
+        llm: The model; where its terms are not known, its replies are only counted.
+        budget: Reserves before each request and counts what came of it.
+    """
+
+    def __init__(self, llm: ModelClient, budget: Budget) -> None:
+        self._llm = llm
+        self._budget = budget
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Yield the events of one reply; it may be asked to be shorter, so that it fits into the budget.
+
+        Raises:
+            BudgetError: It does not fit; nothing is sent.
+            ProviderError: The model could not be asked.
+        """
+        tokens = _credible_tokens(request) if self._budget.is_limited else 0
+        while self._budget.is_limited:
+            released = self._budget.next_release  # taken before the look, so that none is missed while others run
+            if not self._is_better_later(tokens):
+                break
+            yield Waiting(WAITING)
+            await released.wait()
+        request, reservation = self._reserved(request, tokens)
+        arriving: ArrivingReply | None = ArrivingReply(request, self._price)
+        try:
+            async with aclosing(self._llm.stream(request)) as events:
+                async for event in events:
+                    if isinstance(event, AssistantMessage):
+                        self._settle(reservation, event, arriving)
+                        arriving = None
+                    elif isinstance(event, RetryScheduled):
+                        self._count_cut_short(arriving)
+                    elif arriving is not None:
+                        arriving.follow(event)
+                    yield event
+        finally:
+            self._budget.release(reservation)
+            self._count_cut_short(arriving)
+
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """Return how many input tokens a request has, or None where the provider cannot say."""
+        return await self._llm.count_tokens(request)
+
+    @property
+    def _price(self) -> Price | None:
+        return self._llm.price if isinstance(self._llm, HasTerms) else None
+
+    def _settle(self, reservation: Reservation, reply: AssistantMessage, arriving: ArrivingReply | None) -> None:
+        """Count what a whole reply cost, and what it does not say of that."""
+        self._budget.settle(reservation, reply)
+        if arriving is not None and (unsaid := arriving.unsaid(reply, is_limited=self._budget.is_limited)) is not None:
+            self._budget.count_unsaid(unsaid)
+
+    def _count_cut_short(self, arriving: ArrivingReply | None) -> None:
+        """Count what came of a reply that did not come whole."""
+        if arriving is not None and (reply := arriving.cut_short()) is not None:
+            self._budget.count_cut_short(reply)
+
+    def _is_better_later(self, tokens: int) -> bool:
+        """Return whether only a short reply fits, and other requests may give back what they do not need."""
+        enough = min(self._most_output, ENOUGH_OUTPUT_TOKENS + self._thinking)
+        return self._budget.waits_for_others and self._fitting_output(tokens) < enough
+
+    def _reserved(self, request: ModelRequest, tokens: int) -> tuple[ModelRequest, Reservation]:
+        """Return the request as it can be sent, and what is reserved for it."""
+        if not self._budget.is_limited:
+            return request, self._budget.reserve()
+        most = self._most_output
+        output = max(self._fitting_output(tokens), min(most, LEAST_OUTPUT_TOKENS + self._thinking))
+        reservation = self._budget.reserve(tokens=tokens + output, usd=self._most_usd(tokens, output))
+        return (replace(request, max_output_tokens=output) if output < most else request), reservation
+
+    def _fitting_output(self, tokens: int) -> int:
+        """Return how long a reply the budget can pay beside the input, at most as long as the model is asked for."""
+        room, most = self._budget.room, self._most_output
+        fitting = min(float(most), room.tokens - tokens)
+        of_input, of_reply = self._most_usd(tokens, 0), self._most_usd(tokens, most)
+        if of_input is not None and of_reply is not None and of_reply > room.usd:
+            share = (room.usd - of_input) / (of_reply - of_input) if of_reply > of_input else 0.0
+            fitting = min(fitting, math.floor(most * share))
+        return max(0, int(fitting))
+
+    def _most_usd(self, tokens: int, output: int) -> float | None:
+        """Return what a request costs at most; a token that goes into the cache may cost more than another."""
+        price = self._price
+        if price is None:
+            return None
+        plain = price.cost_usd(Usage(input_tokens=tokens, output_tokens=output))
+        return max(plain, price.cost_usd(Usage(cache_creation_input_tokens=tokens, output_tokens=output)))
+
+    @property
+    def _thinking(self) -> int:
+        return (self._llm.options.thinking_budget_tokens or 0) if isinstance(self._llm, HasTerms) else 0
+
+    @property
+    def _most_output(self) -> int:
+        if not isinstance(self._llm, HasTerms):
+            return 0
+        most, thinking = self._llm.options.max_output_tokens, self._thinking
+        return thinking + _ANSWER_TOKENS if thinking >= most else most
+
+
+def _credible_tokens(request: ModelRequest) -> int:
+    """Return how many tokens a request has at most; of counts that say less than half of its text, the estimate."""
+    most, least = most_tokens(request), least_tokens(request)
+    return most if most >= least / 2 else least

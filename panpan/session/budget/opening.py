@@ -1,0 +1,106 @@
+"""The budget with which a session begins: its limits, and what it and its subagents have spent before."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from panpan.config.settings import Settings
+from panpan.errors import SessionError
+from panpan.session.budget.budget import Budget
+from panpan.session.budget.recorded import spending_of, spent_record
+from panpan.session.budget.spending import Spending
+from panpan.session.budget.turn_clock import TurnClock
+from panpan.session.log import read_records
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.agent import SpendingLimits
+from panpan.types.dataclass import dataclass
+
+_RESULT, _REPLY = b'"type":"tool_result"', b'"type":"assistant"'
+"""Stand in the lines of results and of replies; within a text, quotes are escaped, but not in what a call is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubagentSpending:
+    """What a subagent has spent, all its runs together."""
+
+    agent_id: str
+    name: str
+    spent: Spending
+
+
+def session_budget(
+    settings: Settings,
+    clock: TurnClock,
+    warn: Callable[[str], None],
+    note: Callable[[Mapping[str, Any]], None],
+) -> Budget:
+    """Return the budget of a session; without limits it only counts.
+
+    Args:
+        settings: Say the limits.
+        clock: Stands while the user is asked.
+        warn: Told once when limits hold for estimates.
+        note: Writes a record into the log of the session.
+    """
+    limits = SpendingLimits(settings.max_budget_usd, settings.max_tokens, settings.max_seconds)
+    return Budget(
+        limits=limits, clock=clock, warn=warn, note=lambda spending, cause: note(spent_record(spending, cause))
+    )
+
+
+def count_earlier(budget: Budget, log: Path, spent: Spending) -> None:
+    """Count what a session has spent before it goes on.
+
+    Args:
+        budget: Of the session.
+        log: Its log; those of its subagents lie beside it.
+        spent: What the log tells of; nothing in a new session.
+    """
+    budget.count(spent)
+    for one in spent_by_subagents(log):
+        budget.child(one.name, agent_id=one.agent_id).count(one.spent)
+
+
+def spent_by_subagents(log: Path) -> Iterator[SubagentSpending]:
+    """Yield what the subagents of a session have spent; logs that cannot be read are passed over.
+
+    What they spent in the session that it is a copy of is told in its own log, see `spent_beside`.
+
+    Args:
+        log: Of the session.
+    """
+    for path in sorted((log.parent / log.stem / "subagents").glob("agent-*.jsonl")):
+        with suppress(SessionError):
+            records = list(read_records(path, only=_may_cost))
+            own = [record for record in records if not record.get("forkedFrom")]
+            yield SubagentSpending(path.stem.removeprefix("agent-"), _name(records) or path.stem, spending_of(own))
+
+
+def spent_beside(
+    log: Path, records: Sequence[Mapping[str, Any]], copied: Sequence[Mapping[str, Any]]
+) -> Sequence[Mapping[str, Any]]:
+    """Return the record, if one is needed, with which a copy of a session has spent what the session has.
+
+    Args:
+        log: Of the session.
+        records: All that it holds.
+        copied: Those of them that the copy has; other branches and the logs of subagents stay behind.
+    """
+    spent = spending_of(records)
+    for one in spent_by_subagents(log):
+        spent.add(replace(one.spent, seconds=0.0))  # the session's own turns ran meanwhile
+    beside = spent.since(spending_of(copied))
+    return [spent_record(beside, "before the copy was made")] if beside.calls or beside.by_model else []
+
+
+def _may_cost(line: bytes) -> bool:
+    """Return whether a line may tell of costs; results, of which most of a log consists, need not be parsed."""
+    return _RESULT not in line or _REPLY in line
+
+
+def _name(records: Sequence[Mapping[str, Any]]) -> str:
+    """Return what a subagent is called, as its log tells."""
+    begun = [record for record in records if record.get("subtype") == "subagent"]
+    return clean_line(f"{begun[-1].get('agentType')}: {begun[-1].get('description')}") if begun else ""

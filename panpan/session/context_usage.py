@@ -1,0 +1,227 @@
+"""What fills the context window, by where it comes from.
+
+No provider says how many tokens each part of a request has, so the parts are estimated by their length, and those up to
+the newest reply are scaled to what the provider counted for it. The sum is therefore as good as the provider's count;
+the shares are estimates.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Literal, TypeAlias, assert_never, get_args
+
+from anyio import move_on_after
+
+from panpan.core.conversation import Conversation
+from panpan.errors import ProviderError
+from panpan.session.token_estimate import block_tokens, calibration, message_tokens, text_tokens, tool_tokens
+from panpan.types.content import AssistantContent, RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlock
+from panpan.types.dataclass import dataclass
+from panpan.types.llm import ModelClient, ModelRequest
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+
+Source: TypeAlias = Literal[
+    "system prompt", "tools", "project and reminders", "user", "tool results", "replies", "thinking"
+]
+"""Where tokens come from: `tools` are their definitions, `replies` are texts and calls of the model."""
+
+SOURCES: Sequence[Source] = get_args(Source)
+"""In the order in which they are shown."""
+
+COUNT_TIME_LIMIT_S = 5.0
+"""Longest wait for the provider's count."""
+
+MOST_PER_ESTIMATED = 4 / 3
+"""How many tokens may be where one is estimated: some tokenizers need one for three bytes of English."""
+
+_Weighed: TypeAlias = tuple[Source, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPart:
+    """What one source fills."""
+
+    source: Source
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUsage:
+    """What fills a context window."""
+
+    window_tokens: int | None
+    """Size of the window; None where it is not known."""
+    parts: Sequence[ContextPart]
+    """One for each source, in the order of `SOURCES`."""
+    is_counted: bool
+    """Whether the provider counted most of the sum; if not, the sum is an estimate as well."""
+    is_exact: bool = False
+    """Whether the provider counted all of the sum."""
+
+    @property
+    def used_tokens(self) -> int:
+        """All parts together."""
+        return sum(part.tokens for part in self.parts)
+
+    @property
+    def free_tokens(self) -> int | None:
+        """What is left; 0 where more is used than the window is said to hold, None where its size is not known."""
+        return None if self.window_tokens is None else max(0, self.window_tokens - self.used_tokens)
+
+    def share_of(self, tokens: int) -> float | None:
+        """Return which part of the window some tokens are, from 0 to 1 and more; None where its size is not known."""
+        return tokens / self.window_tokens if self.window_tokens else None
+
+
+def context_usage(conversation: Conversation, window_tokens: int | None, *, exact: int | None = None) -> ContextUsage:
+    """Return what the next request would fill, by source.
+
+    Args:
+        conversation: What has been said.
+        window_tokens: Size of the model's context window; None where it is not known.
+        exact: What the provider says that the request has; None where it was not asked or cannot say.
+    """
+    known = _known(conversation)
+    weighed = [*_weighed_prefix(conversation), *_weighed_messages(conversation.sent[: known.messages])]
+    tokens = _by_source(weighed)
+    if known.tokens is not None:
+        tokens = _scaled(tokens, known.tokens)
+    later = _by_source(_weighed_messages(conversation.sent[known.messages :]))
+    later = [round(count * known.factor) for count in later]
+    tokens = [one + two for one, two in zip(tokens, later, strict=True)]
+    if exact is not None:
+        tokens = _scaled(tokens, exact)
+    parts = [ContextPart(source, count) for source, count in zip(SOURCES, tokens, strict=True)]
+    return ContextUsage(
+        window_tokens, parts, is_counted=known.is_counted or exact is not None, is_exact=exact is not None
+    )
+
+
+async def measured_usage(conversation: Conversation, llm: ModelClient, window_tokens: int | None) -> ContextUsage:
+    """Return the same, with the provider's exact count of the sum, where it can be asked for one."""
+    exact: int | None = None
+    if conversation.sent:
+        try:
+            with move_on_after(COUNT_TIME_LIMIT_S):
+                exact = await llm.count_tokens(conversation.request())
+        except ProviderError:
+            exact = None
+    return context_usage(conversation, window_tokens, exact=exact)
+
+
+def used_tokens(conversation: Conversation) -> int:
+    """Return the sum that `context_usage` gives, with work that does not grow with the history once it was counted."""
+    known = _known(conversation)
+    if known.tokens is None:
+        return context_usage(conversation, None).used_tokens
+    later = _by_source(_weighed_messages(conversation.sent[known.messages :]))
+    return known.tokens + sum(round(count * known.factor) for count in later)
+
+
+def uncounted_tokens(conversation: Conversation) -> int:
+    """Return how much of `used_tokens` no provider has counted for this request."""
+    known = _known(conversation)
+    later = sum(map(message_tokens, conversation.sent[known.messages :]))
+    return round(later * known.factor) if known.is_counted else used_tokens(conversation)
+
+
+def most_tokens(request: ModelRequest) -> int:
+    """Return how many tokens a request has at most, as far as can be told: estimates may be too low."""
+    known = _known_of(request.messages, request.measured_messages, request.measured_tokens)
+    later = sum(map(message_tokens, request.messages[known.messages :]))
+    estimated = round(later * known.factor)
+    if known.tokens is None:
+        estimated += text_tokens(request.system) + tool_tokens(request.tools)
+    counted = known.tokens or 0
+    if not known.is_counted:
+        estimated, counted = estimated + counted, 0
+    return counted + round(MOST_PER_ESTIMATED * estimated)
+
+
+def least_tokens(request: ModelRequest) -> int:
+    """Return about how many tokens the text of a request has, whatever was counted before.
+
+    Pictures, documents and thinking are left out: providers may send less of them than there is.
+    """
+    return text_tokens(request.system) + tool_tokens(request.tools) + sum(map(_tokens_of_text, request.messages))
+
+
+def _tokens_of_text(message: Message) -> int:
+    match message:
+        case SystemReminder():
+            return message_tokens(message)
+        case ToolResultMessage(result=result):
+            content: Sequence[object] = result.content
+        case UserMessage() | AssistantMessage():
+            content = message.content
+        case _:
+            assert_never(message)
+    return sum(block_tokens(block) for block in content if isinstance(block, TextBlock | ToolUseBlock))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of the size of the next request."""
+
+    messages: int
+    """How many of its messages are in `tokens`."""
+    tokens: int | None
+    """Of the request up to there; None: nothing is known."""
+    is_counted: bool
+    """Whether a provider has counted them, and not only a compaction measured."""
+    factor: float
+    """By what estimates of the rest are multiplied."""
+
+
+def _known(conversation: Conversation) -> _Known:
+    return _known_of(conversation.sent, conversation.measured_messages, conversation.measured_tokens)
+
+
+def _known_of(messages: Sequence[Message], measured: int, measured_tokens: int) -> _Known:
+    for index in range(len(messages) - 1, measured - 1, -1):
+        message = messages[index]
+        if isinstance(message, AssistantMessage) and message.usage.context_tokens > 0:
+            factor = calibration(messages[measured:])
+            return _Known(index + 1, message.usage.context_tokens, is_counted=True, factor=factor)
+    return _Known(measured, measured_tokens or None, is_counted=False, factor=1.0)
+
+
+def _by_source(weighed: Iterable[_Weighed]) -> list[int]:
+    """Return the tokens of each source, in the order of `SOURCES`."""
+    total = dict.fromkeys(SOURCES, 0)
+    for source, tokens in weighed:
+        total[source] += tokens
+    return list(total.values())
+
+
+def _scaled(tokens: Sequence[int], wanted: int) -> list[int]:
+    """Return whole numbers in the same proportion whose sum is exactly `wanted`."""
+    whole = sum(tokens)
+    if whole == 0:
+        return [*tokens[:-2], wanted, *tokens[-1:]]  # something was counted where nothing is seen: a reply, say
+    ends = [round(end * wanted / whole) for end in accumulate(tokens)]
+    return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def _weighed_prefix(conversation: Conversation) -> Iterator[_Weighed]:
+    yield "system prompt", text_tokens(conversation.system)
+    yield "tools", tool_tokens(conversation.tools)
+
+
+def _weighed_messages(messages: Iterable[Message]) -> Iterator[_Weighed]:
+    for message in messages:
+        match message:
+            case UserMessage():
+                yield "user", message_tokens(message)
+            case SystemReminder():
+                yield "project and reminders", message_tokens(message)
+            case ToolResultMessage():
+                yield "tool results", message_tokens(message)
+            case AssistantMessage(content=content):
+                yield from map(_weighed_reply, content)
+            case _:
+                assert_never(message)
+
+
+def _weighed_reply(block: AssistantContent) -> _Weighed:
+    is_thought = isinstance(block, ThinkingBlock | RedactedThinkingBlock)
+    return "thinking" if is_thought else "replies", block_tokens(block)

@@ -1,0 +1,216 @@
+"""What is wrong with the log of a session, in words; nothing is changed by looking.
+
+Most of it does no harm: what cannot be read is passed over when the session goes on. It is told so that nobody has to
+guess what a session has lost.
+"""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from panpan.errors import SessionError
+from panpan.session.compaction_record import compaction_of
+from panpan.session.fold import folded
+from panpan.session.log import read_records
+from panpan.session.log_lines import open_to_read
+from panpan.session.records import FORMAT_VERSION, format_version, message_of
+from panpan.types.dataclass import dataclass
+
+Remedy: TypeAlias = Literal["none", "mode", "copy"]
+"""What helps: nothing is needed, the modes are set right, or a copy is written in which it is mended."""
+
+KNOWN_SUBTYPES = frozenset(
+    {
+        "session_start",
+        "prefix",
+        "permission_mode",
+        "plan_file",
+        "model",
+        "opened",
+        "system_reminder",
+        "call_started",
+        "file_changes",
+        "rewind",
+        "compact_boundary",
+        "snapshot",
+        "spent",
+        "subagent",
+        "subagent_end",
+        "imported",
+    }
+)
+"""Of records of the type `system` that this version reads or writes."""
+
+_MOST_LINES = 5
+_MOST_CHARS = 60
+"""Of what a record says of itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it should be, or that the user should know."""
+
+    kind: str
+    """In one or two words, for programs."""
+    text: str
+    """In a sentence, for people."""
+    remedy: Remedy = "none"
+
+
+def examined(log: Path) -> list[Finding]:
+    """Return what is to be said of a session's log; nothing where all is well."""
+    try:
+        status = log.lstat()
+    except OSError as error:
+        return [Finding("unreadable", f"the log cannot be looked at: {error.strerror}")]
+    if not stat.S_ISREG(status.st_mode):
+        return [Finding("no file", "the log is no regular file, so it is not read")]
+    found = list(_of_modes(log, status))
+    damaged: list[int] = []
+    try:
+        records = list(read_records(log, note_damage=damaged.append))
+        is_torn = _is_torn(log, status)
+    except SessionError as error:
+        return [*found, Finding("unreadable", str(error))]
+    if not records:
+        return [*found, Finding("empty", "the log has no record that can be read")]
+    found += _of_lines(damaged, is_torn=is_torn)
+    found += _of_tree(records)
+    found += _of_kinds(records, log.stem)
+    found += _of_calls(records)
+    return found
+
+
+def left_branches(records: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return where each branch ends that the session went on beside, without a rewind that says so.
+
+    That happens where two panpans wrote at once, as on a file system without locks. A branch without a message does
+    not count.
+    """
+    parents = _parents(records)
+    children = Counter(parents)
+    rewound = {str(record.get("leftUuid")) for record in records if record.get("subtype") == "rewind"}
+    ends = [index for index in range(len(records) - 1) if not children[index] and records[index]["uuid"] not in rewound]
+    return [end for end in ends if _says_something(end, records, parents, children)]
+
+
+def _says_something(
+    end: int, records: Sequence[Mapping[str, Any]], parents: Sequence[int | None], children: Mapping[int | None, int]
+) -> bool:
+    """Return whether a branch has a message between its end and where it leaves the others."""
+    index: int | None = end
+    while index is not None and children[index] <= 1:
+        if records[index].get("type") in ("user", "assistant"):
+            return True
+        index = parents[index]
+    return False
+
+
+def _parents(records: Sequence[Mapping[str, Any]]) -> list[int | None]:
+    """Return which record each one follows, as the fold takes it: one whose parent is not before it, the last one."""
+    index_by_uuid = {record["uuid"]: index for index, record in enumerate(records)}
+    parents: list[int | None] = []
+    for index, record in enumerate(records):
+        if index == 0 or (record.get("subtype") == "rewind" and record.get("parentUuid") is None):
+            parents.append(None)
+            continue
+        parent = index_by_uuid.get(str(record.get("parentUuid")), index - 1)
+        parents.append(parent if parent < index else index - 1)
+    return parents
+
+
+def _of_modes(log: Path, status: os.stat_result) -> Iterator[Finding]:
+    if status.st_mode & 0o077:
+        yield Finding("file mode", f"others may read the log (mode {status.st_mode & 0o777:04o})", "mode")
+    if status.st_uid != os.geteuid():
+        yield Finding("owner", "the log belongs to another user")
+    elif not os.access(log, os.R_OK | os.W_OK):
+        yield Finding("file mode", "you may not read and write the log, so the session cannot go on", "mode")
+    folder = log.parent.stat()
+    if folder.st_mode & 0o077:
+        yield Finding("folder mode", f"others may look into {log.parent} (mode {folder.st_mode & 0o777:04o})", "mode")
+
+
+def _of_lines(damaged: Sequence[int], *, is_torn: bool) -> Iterator[Finding]:
+    if damaged:
+        lines = ", ".join(map(str, damaged[:_MOST_LINES])) + (" …" if len(damaged) > _MOST_LINES else "")
+        what = "a line that is no record" if len(damaged) == 1 else f"{len(damaged)} lines that are no records"
+        yield Finding("damaged lines", f"{what} ({lines}): passed over, and what stood there is lost", "copy")
+    if is_torn:
+        yield Finding(
+            "torn end", "the last line has no end, since a crash cut it off: passed over; the next one begins anew"
+        )
+
+
+def _of_tree(records: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    seen: set[str] = set()
+    lost = repeated = 0
+    for record in records:
+        is_root = not seen or (record.get("subtype") == "rewind" and record.get("parentUuid") is None)
+        lost += not is_root and str(record.get("parentUuid")) not in seen
+        repeated += record["uuid"] in seen
+        seen.add(record["uuid"])
+    if lost:
+        what = "a record follows one that is" if lost == 1 else f"{lost} records follow ones that are"
+        yield Finding("missing parents", f"{what} not there: taken for what stands before it", "copy")
+    if repeated:
+        what = "a record has" if repeated == 1 else f"{repeated} records have"
+        yield Finding("repeated ids", f"{what} the id of an earlier one", "copy")
+    if branches := len(left_branches(records)):
+        what = "a branch of what was said is" if branches == 1 else f"{branches} branches of what was said are"
+        yield Finding("two writers", f"two panpans wrote at once, and {what} not part of the session", "copy")
+
+
+def _of_kinds(records: Sequence[Mapping[str, Any]], session_id: str) -> Iterator[Finding]:
+    unread = sum(record.get("type") in ("user", "assistant") and message_of(record) is None for record in records)
+    if unread:
+        yield Finding(
+            "unreadable messages", f"{unread} messages are not as panpan writes them, and are left out", "copy"
+        )
+    if unknown := Counter(filter(None, map(_unknown_kind, records))):
+        kinds = ", ".join(f"{count} of {kind}" for kind, count in unknown.most_common(_MOST_LINES))
+        yield Finding("unknown records", f"this panpan does not know some records, and leaves them out: {kinds}")
+    if any(format_version(record) > FORMAT_VERSION for record in records):
+        yield Finding("newer version", "a newer panpan wrote some of it; what this one does not know is left out")
+    if others := {str(record["sessionId"])[:_MOST_CHARS] for record in records if record.get("sessionId")} - {
+        session_id
+    }:
+        yield Finding("other session", f"records say that they are of the session {', '.join(sorted(others)[:3])}")
+
+
+def _unknown_kind(record: Mapping[str, Any]) -> str:
+    """Return the kind of a record that this version does not know; empty where it knows it."""
+    match record:
+        case {"type": "user" | "assistant" | "summary"}:
+            return ""
+        case {"type": "system", "subtype": "compact_boundary"} if compaction_of(record) is None:
+            return "a compaction of another program"
+        case {"type": "system", "subtype": str(subtype)}:
+            return "" if subtype in KNOWN_SUBTYPES else f"system/{subtype[:_MOST_CHARS]}"
+        case _:
+            return str(record.get("type"))[:_MOST_CHARS]
+
+
+def _of_calls(records: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
+    calls = folded(records).unfinished
+    if calls:
+        names = ", ".join(call.tool_use.name for call in calls[:_MOST_LINES])
+        yield Finding(
+            "open calls",
+            f"calls are open ({names}): the session is in the midst of them, or ended there; what became of them is "
+            "settled when it goes on",
+        )
+
+
+def _is_torn(log: Path, status: os.stat_result) -> bool:
+    if not status.st_size:
+        return False
+    try:
+        with open_to_read(log) as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
+    except OSError:
+        return False

@@ -1,0 +1,240 @@
+"""Records of a foreign transcript as what a session of panpan keeps: messages, compactions and a title."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import Any, get_args
+
+from panpan.core.conversation import repaired
+from panpan.session.compaction_record import compaction_of
+from panpan.session.importing.blocks import assistant_blocks, result_block, user_blocks
+from panpan.session.importing.transcript import Record, conversation_in, reply_id
+from panpan.session.records import format_version, message_of
+from panpan.types.compaction import Compaction, CompactionReport, CompactionTrigger
+from panpan.types.content import AssistantContent, TextBlock, ToolUseBlock
+from panpan.types.dataclass import dataclass
+from panpan.types.ids import new_id
+from panpan.types.messages import (
+    AssistantMessage,
+    Message,
+    StopReason,
+    SystemReminder,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
+
+CAUSE = "imported"
+"""Of reminders that the other program told its model."""
+
+_SYNTHETIC = "<synthetic>"
+"""Model of replies that the other program wrote itself, such as for errors."""
+_CHARS_OF_TOKEN = 4
+"""Roughly."""
+
+
+@dataclass(slots=True)
+class Converted:
+    """What a transcript becomes."""
+
+    messages: list[Message] = field(default_factory=list)
+    """Valid to send."""
+    compactions: dict[str, list[Compaction]] = field(default_factory=dict)
+    """By the id of the newest message of their time, oldest first."""
+    timestamps: dict[str, str] = field(default_factory=dict)
+    """When a message was said, by its id, as the transcript has it."""
+    title: str = ""
+    cwd: str = ""
+    """The folder that it was begun in; empty where the transcript does not say."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """What is not part of the session, in words, and how often."""
+
+
+def converted(records: Sequence[Record]) -> Converted:
+    """Return what a transcript becomes, whatever it holds."""
+    chosen = conversation_in(records)
+    conversion = _Conversion()
+    for record in chosen:
+        conversion.take(record)
+    found = conversion.found
+    found.messages = list(repaired(conversion.messages()))
+    found.title = _title(records)
+    found.cwd = next((cwd for record in chosen if isinstance(cwd := record.get("cwd"), str)), "")
+    found.left_out.update(_left_out(records, chosen))
+    return found
+
+
+@dataclass(slots=True)
+class _Reply:
+    """A reply that may still go on."""
+
+    uuid: str
+    blocks: list[AssistantContent] = field(default_factory=list)
+    body: Mapping[str, Any] = field(default_factory=dict)
+    """What its newest part says of it."""
+
+    def whole(self) -> AssistantMessage:
+        """Return it, when all parts have been taken."""
+        model = self.body.get("model")
+        return AssistantMessage(
+            uuid=self.uuid,
+            content=tuple(self.blocks),
+            model=model if isinstance(model, str) else "",
+            stop_reason=_stop_reason(self.body.get("stop_reason"), self.blocks),
+            usage=_usage(self.body.get("usage")),
+        )
+
+
+class _Conversion:
+    """Takes one record after the other."""
+
+    def __init__(self) -> None:
+        self.found = Converted()
+        self._messages: list[Message | _Reply] = []
+        self._replies: dict[str, _Reply] = {}
+        self._ids: set[str] = set()
+        self._boundary: Mapping[str, Any] | None = None
+
+    def messages(self) -> Iterator[Message]:
+        """Yield what has been taken, in its order."""
+        for message in self._messages:
+            if not isinstance(message, _Reply):
+                yield message
+            elif message.blocks:
+                yield message.whole()
+
+    def take(self, record: Record) -> None:
+        """Take a record of the conversation."""
+        is_own = format_version(record) > 0
+        own = message_of(record) if is_own else None
+        compaction = compaction_of(record) if is_own else None
+        match record:
+            case _ if own is not None:
+                self._add(own.model_copy(update={"uuid": self._uuid(record)}), record)
+            case _ if compaction is not None:
+                self._compact(compaction)
+            case {"type": "assistant", "message": {"content": content} as body}:
+                if body.get("model") == _SYNTHETIC or record.get("isApiErrorMessage") is True:
+                    self.found.left_out["notes of the program about errors"] += 1
+                else:
+                    self._take_reply(record, body, content)
+            case {"type": "user", "message": {"content": content}}:
+                self._take_user(record, content)
+            case {"type": "system", "subtype": "compact_boundary"}:
+                metadata = record.get("compactMetadata")
+                self._boundary = metadata if isinstance(metadata, dict) else {}
+            case {"type": "user" | "assistant"}:
+                self.found.left_out["messages that cannot be read"] += 1
+            case _:
+                pass
+
+    def _take_reply(self, record: Record, body: Mapping[str, Any], content: Any) -> None:
+        """Take a reply, or a further part of one."""
+        id_ = reply_id(record)
+        reply = self._replies.get(id_) if id_ is not None else None
+        if reply is None:
+            reply = _Reply(self._uuid(record))
+            if id_ is not None:
+                self._replies[id_] = reply
+            self._messages.append(reply)
+            self._note_time(reply.uuid, record)
+        reply.blocks += assistant_blocks(content)
+        reply.body = body
+
+    def _take_user(self, record: Record, content: Any) -> None:
+        blocks = content if isinstance(content, list) else []
+        for result in filter(None, map(result_block, blocks)):
+            self._add(ToolResultMessage(uuid=self._uuid(record), result=result), record)
+        said = tuple(user_blocks(content))
+        if not said:
+            return
+        if record.get("isMeta") is True:
+            text = "\n".join(block.text for block in said if isinstance(block, TextBlock))
+            if text:
+                self._add(SystemReminder(uuid=self._uuid(record), text=_untagged(text), cause=CAUSE), record)
+            return
+        message = UserMessage(uuid=self._uuid(record), content=said)
+        if record.get("isCompactSummary") is True:
+            self._compact(_compaction(message, self._boundary or {}, len(self._messages)))
+        self._add(message, record)
+
+    def _compact(self, compaction: Compaction) -> None:
+        self.found.compactions.setdefault(compaction.up_to, []).append(compaction)
+
+    def _add(self, message: Message, record: Record) -> None:
+        self._messages.append(message)
+        self._note_time(message.uuid, record)
+
+    def _note_time(self, uuid: str, record: Record) -> None:
+        if isinstance(at := record.get("timestamp"), str):
+            self.found.timestamps[uuid] = at
+
+    def _uuid(self, record: Record) -> str:
+        """Return the record's id for the first message that is made of it, and new ones for others."""
+        uuid = str(record["uuid"])
+        uuid = uuid if uuid not in self._ids else new_id()
+        self._ids.add(uuid)
+        return uuid
+
+
+def _compaction(summary: UserMessage, metadata: Mapping[str, Any], before: int) -> Compaction:
+    """Return what lets requests begin with the summary, as they did where it was made."""
+    trigger: CompactionTrigger = "manual" if metadata.get("trigger") == "manual" else "auto"
+    tokens = metadata.get("preTokens")
+    return Compaction(
+        trigger=trigger,
+        up_to=summary.uuid,
+        kept_from=summary.uuid,
+        tokens_before=tokens if isinstance(tokens, int) else 0,
+        tokens_after=len(summary.text) // _CHARS_OF_TOKEN,
+        report=CompactionReport(summarised=before),
+    )
+
+
+def _stop_reason(reason: Any, blocks: Sequence[object]) -> StopReason:
+    known: Sequence[StopReason] = get_args(StopReason)
+    if reason in known:
+        return next(one for one in known if one == reason)
+    return "tool_use" if any(isinstance(block, ToolUseBlock) for block in blocks) else "end_turn"
+
+
+def _usage(usage: Any) -> Usage:
+    counts = usage if isinstance(usage, dict) else {}
+    names = Usage.model_fields
+    return Usage(**{name: count for name in names if type(count := counts.get(name)) is int and count >= 0})
+
+
+def _title(records: Sequence[Record]) -> str:
+    """Return the title that a transcript has: the user's own before one that was made."""
+    leaves = {uuid for record in records if isinstance(uuid := record.get("uuid"), str)}
+    made = chosen = ""
+    for record in records:
+        match record:
+            case {"type": "summary", "summary": str(text)}:
+                leaf = record.get("leafUuid")
+                made = text if leaf is None or (isinstance(leaf, str) and leaf in leaves) else made
+            case {"type": "ai-title", "aiTitle": str(text)}:
+                made = text
+            case {"type": "custom-title", "customTitle": str(text)}:
+                chosen = text
+            case _:
+                pass
+    return " ".join((chosen or made).split())
+
+
+def _left_out(records: Sequence[Record], chosen: Sequence[Record]) -> Iterator[str]:
+    """Yield in words what each record is that is no part of the conversation."""
+    taken = {id(record) for record in chosen}
+    for record in records:
+        if record.get("isSidechain") is True:
+            yield "records of subagents"
+        elif record.get("type") in ("user", "assistant"):
+            if id(record) not in taken:
+                yield "messages of branches that were left"
+        elif record.get("type") not in ("system", "summary", "custom-title", "ai-title"):
+            yield "records of other kinds"
+
+
+def _untagged(text: str) -> str:
+    """Return the text of a reminder without tags of its own, since panpan sets them."""
+    return text.strip().removeprefix("<system-reminder>").removesuffix("</system-reminder>").strip()

@@ -1,0 +1,38 @@
+"""Writes what was imported as a session: whole, or not at all."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from panpan.session.compaction_record import compaction_record
+from panpan.session.importing.conversion import Converted
+from panpan.session.records import record_of, title_record
+from panpan.session.whole_log import write_whole_log
+from panpan.types.ids import new_id
+
+
+def write_session(converted: Converted, folder: Path, *, source: Path) -> Path:
+    """Write a new session and return its log.
+
+    Args:
+        converted: What it consists of.
+        folder: Session folder of the project.
+        source: Where it comes from, for whoever reads the log.
+
+    Raises:
+        SessionError: It cannot be written.
+        SessionLogError: The disk is full.
+    """
+    return write_whole_log(folder, _records(converted, source), cwd=Path(converted.cwd or "."))
+
+
+def _records(converted: Converted, source: Path) -> Iterator[Mapping[str, Any]]:
+    yield {"type": "system", "subtype": "imported", "uuid": new_id(), "source": str(source)}
+    for message in converted.messages:
+        record = record_of(message)
+        if at := converted.timestamps.get(message.uuid):
+            record["timestamp"] = at
+        yield record
+        yield from map(compaction_record, converted.compactions.get(message.uuid, ()))
+    if converted.title:
+        yield title_record(converted.title)

@@ -1,0 +1,232 @@
+"""The session's log: an append-only file of JSON lines, with one writer.
+
+Nothing in it is ever rewritten. A record is one `write`; what a crash tore stays where it is, and the next record
+begins on a line of its own. When the disk is full, records wait in memory, in order, and go out first when there is
+space again, so that the file never has a gap.
+"""
+
+import fcntl
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from panpan.errors import ConfigError, SessionError, SessionLogError
+from panpan.session.holder_text import in_brackets
+from panpan.session.log_lines import lines_of, open_to_read, parsed
+from panpan.session.records import FORMAT_VERSION, encoded, timestamp, viewer_fields
+from panpan.system.files.lock_holder import lock_holder
+from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.version import __version__
+
+
+class SessionLog:
+    """The log of one session, open for writing; held by this process alone until it is closed.
+
+    Args:
+        path: The file; made with its folders where it does not exist.
+        session_id: Written into each record.
+        cwd: Working directory, written into each record.
+        git_branch: Branch at the start, written into each record.
+        agent_id: The subagent whose log it is; empty: the session's own.
+        must_exist: Whether it is the log of an earlier session, which may be gone meanwhile.
+
+    Raises:
+        SessionError: Another process holds the session, or the file cannot be opened.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        session_id: str,
+        cwd: Path,
+        git_branch: str = "",
+        agent_id: str = "",
+        must_exist: bool = False,
+    ) -> None:
+        self.path = path
+        self.git_branch = git_branch
+        self._base = {
+            "sessionId": session_id,
+            "cwd": str(cwd),
+            "gitBranch": git_branch,
+            "version": __version__,
+            "formatVersion": FORMAT_VERSION,
+            **viewer_fields(agent_id),
+        }
+        self._waiting: deque[bytes] = deque()
+        try:
+            make_private_folder(path.parent)
+            self._fd = open_private_file(path, os.O_RDWR | os.O_APPEND | (0 if must_exist else os.O_CREAT))
+        except ConfigError as error:
+            raise SessionError(f"{error}; the variable PANPAN_HOME can name another place for sessions") from error
+        except OSError as error:
+            raise SessionError(f"cannot open the session log {path}: {error.strerror}") from error
+        try:
+            self.is_locked = self._lock()
+            """Whether the file system has locks, so that no other panpan writes into it."""
+            self._is_torn = _ends_in_mid_line(self._fd)
+            self._newest_ns = _newest_in_future(path)
+        except BaseException:
+            os.close(self._fd)
+            raise
+        self.parent_uuid: str | None = None
+        """The record that the next one follows."""
+        self.listener: Callable[[Mapping[str, Any]], None] = lambda _: None
+        """Told each record, whole, before it is written."""
+
+    @property
+    def is_new(self) -> bool:
+        """True if nothing was ever written into it."""
+        return os.fstat(self._fd).st_size == 0
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Write a record that follows the one before.
+
+        Raises:
+            SessionLogError: It could not be written; it is written before the next one.
+        """
+        whole = {"parentUuid": self.parent_uuid, **self._base, "timestamp": timestamp(), **record}
+        self.parent_uuid = record["uuid"]
+        self._waiting.append(encoded(whole))
+        self.listener(whole)
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what could not be written before.
+
+        Raises:
+            SessionLogError: It still cannot be written.
+        """
+        while self._waiting:
+            self._write(self._waiting[0])
+            self._waiting.popleft()
+
+    def sync(self) -> None:
+        """Make what was written durable; blocks for some milliseconds.
+
+        Raises:
+            SessionLogError: The disk reports an error, or the file was deleted.
+        """
+        try:
+            self._stay_newest()
+            os.fsync(self._fd)
+            is_deleted = os.fstat(self._fd).st_nlink == 0
+        except OSError as error:
+            raise SessionLogError(f"the session log {self.path} may not be on disk: {error.strerror}") from error
+        if is_deleted:
+            raise SessionLogError(
+                f"another program has deleted or replaced the session log {self.path}, so that nothing said here "
+                "will be there later; /export keeps it, and /clear begins a new session"
+            )
+
+    def close(self) -> None:
+        """Write what waits, and give the file back; the lock goes with it.
+
+        A session in which nothing was said leaves no file.
+
+        Raises:
+            SessionLogError: What waits still cannot be written, and is lost.
+        """
+        try:
+            self.flush()
+        except SessionLogError as error:
+            raise SessionLogError(f"{len(self._waiting)} records of the session are lost: {error}") from error
+        finally:
+            self._stay_newest()
+            if os.fstat(self._fd).st_size == 0:
+                self.path.unlink(missing_ok=True)
+            os.close(self._fd)
+
+    def _write(self, line: bytes) -> None:
+        data = b"\n" + line if self._is_torn else line
+        self._is_torn = True
+        written = 0
+        try:
+            while written < len(data):
+                written += os.write(self._fd, data[written:])
+        except OSError as error:
+            self._is_torn = self._is_torn if written else _ends_in_mid_line(self._fd)
+            raise SessionLogError(
+                f"the session log {self.path} cannot be written: {error.strerror}; "
+                "what was said since is kept in memory and written as soon as it can be"
+            ) from error
+        self._is_torn = False
+
+    def _stay_newest(self) -> None:
+        """Be newer than the logs that were written before the clock was set back, as what is newest goes by times."""
+        if self._newest_ns:
+            with suppress(OSError, OverflowError):
+                os.utime(self._fd, ns=(self._newest_ns, self._newest_ns))
+
+    def _lock(self) -> bool:
+        """Keep others from writing into the file; return whether its file system has locks."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SessionError(
+                f"the session {self._base['sessionId']} is open in another panpan{in_brackets(lock_holder(self._fd))}; "
+                "close it there, or start a new one"
+            ) from None
+        except OSError:
+            return False  # appending is still whole records
+        if not self._is_at_its_place():
+            raise SessionError(f"the session {self._base['sessionId']} was deleted or put away in this moment")
+        return True
+
+    def _is_at_its_place(self) -> bool:
+        try:
+            return os.path.samestat(self.path.stat(), os.fstat(self._fd))
+        except FileNotFoundError:
+            return False
+
+
+def read_records(
+    path: Path,
+    *,
+    note_damage: Callable[[int], object] = lambda _: None,
+    only: Callable[[bytes], bool] = lambda _: True,
+) -> Iterator[dict[str, Any]]:
+    """Yield the records of a log in the order they were written; lines that are torn or damaged are passed over.
+
+    Args:
+        path: The file.
+        note_damage: Told the number of each line that is passed over, counted from 1; not of a last one without an
+            end, which a crash leaves.
+        only: Whether a line is wanted; the others are not parsed.
+
+    Raises:
+        SessionError: The file cannot be read.
+    """
+    try:
+        with open_to_read(path) as file:
+            for number, (line, _) in enumerate(lines_of(file), 1):
+                if not only(line):
+                    continue
+                record = parsed(line)
+                if record is not None and isinstance(record.get("uuid"), str):
+                    yield record
+                elif line.strip() and line.endswith(b"\n"):
+                    note_damage(number)
+    except OSError as error:
+        raise SessionError(f"cannot read the session log {path}: {error.strerror}") from error
+
+
+def _newest_in_future(path: Path) -> int:
+    """Return a time after that of every other log beside this one, where one has a time to come; 0 where none has."""
+    try:
+        others = [entry for entry in os.scandir(path.parent) if entry.name.endswith(".jsonl")]
+        times = [other.stat(follow_symlinks=False).st_mtime_ns for other in others if other.name != path.name]
+    except OSError:
+        return 0
+    newest = max(times, default=0)
+    return newest + 1_000 if newest > time.time_ns() else 0
+
+
+def _ends_in_mid_line(fd: int) -> bool:
+    size = os.fstat(fd).st_size
+    return size > 0 and os.pread(fd, 1, size - 1) != b"\n"

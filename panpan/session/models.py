@@ -1,0 +1,161 @@
+"""The models of a session: from a setup to what the session has because of its model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from threading import Lock
+
+from panpan.core.hooks import Hook
+from panpan.core.system_prompt import system_prompt
+from panpan.errors import ConfigError
+from panpan.models.client import LLMClient
+from panpan.models.factory import create_client
+from panpan.session.parts import ModelParts, SubagentModel
+from panpan.session.prefix import SessionPrefix
+from panpan.session.setup import Setup
+from panpan.session.tap import Tap
+from panpan.types.dataclass import dataclass
+from panpan.types.llm import Effort, Sampling
+
+AS_THE_SESSION = Sampling()
+
+
+@dataclass(frozen=True, slots=True)
+class PromptWishes:
+    """What the user wants of the system prompt."""
+
+    override: str | None = None
+    """Used in place of the model's own."""
+    append: str | None = None
+    """Added behind it."""
+
+    @property
+    def are_chosen(self) -> bool:
+        """Whether there are any."""
+        return bool(self.override or self.append)
+
+
+class SessionModels:
+    """Implements `ModelSource`.
+
+    Args:
+        setup: The session's, with the model that it begins with.
+        hooks_for: Returns the hooks of a session with such a model.
+        prompts: What the user wants of the system prompt.
+        not_offered: Names of tools that can be called and that new sessions do not tell the model of.
+        tap: Sees what the models are asked, and may stand in for them and their tools.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        hooks_for: Callable[[Setup], Sequence[Hook]],
+        prompts: PromptWishes,
+        *,
+        not_offered: Sequence[str] = (),
+        tap: Tap | None = None,
+    ) -> None:
+        self._setup = setup
+        self._hooks_for = hooks_for
+        self._prompts = prompts
+        self._not_offered = not_offered
+        self._tap = tap or Tap()
+        self._client: LLMClient | None = None
+        self._of_subagents: dict[tuple[object, ...], SubagentModel] = {}
+        self._making = Lock()
+        """Held while a model of subagents is made, which are opened in threads."""
+
+    def first(self) -> ModelParts:
+        """Return the parts of the model that the session begins with.
+
+        Raises:
+            ConfigError: The model is not there, such as a tape that cannot be read.
+        """
+        return self._parts(self._setup, self._new_client(self._setup))
+
+    def other(self, name: str) -> ModelParts:
+        setup = self._tap.setup(self._setup.with_model(name))
+        return self._parts(setup, self._new_client(setup))
+
+    def with_effort(self, effort: Effort | None) -> ModelParts:
+        client = self._client
+        assert client is not None, "the session has a model"
+        client.options = replace(client.options, effort=effort)
+        return self._parts(self._setup.with_effort(effort), client)
+
+    def with_thinking(self, *, is_on: bool) -> ModelParts:
+        client = self._client
+        assert client is not None, "the session has a model"
+        setup = self._setup.with_thinking(is_on=is_on)
+        client.options = replace(client.options, thinking_budget_tokens=setup.answers.thinking_budget_tokens)
+        return self._parts(setup, client)
+
+    def for_subagents(
+        self, name: str | None = None, *, only_here: bool = False, sampling: Sampling = AS_THE_SESSION
+    ) -> SubagentModel:
+        """Return a model that subagents ask: the same for all that want the same one, until `close_subagents`.
+
+        Args:
+            name: As with `--model`; None: that of the session, asked as the session asks it.
+            only_here: Whether it must be at the same place as the session's.
+            sampling: What of its sampling is not as the session's.
+
+        Raises:
+            ConfigError: The name leads to no model, or elsewhere.
+            BudgetError: There is a budget and the price of the model is not known.
+        """
+        answers = self._setup.answers
+        of_session = (self._setup.model.reason, answers.effort, answers.thinking_budget_tokens)
+        key = (only_here, name, sampling, *of_session)
+        with self._making:
+            if key not in self._of_subagents:
+                self._of_subagents[key] = self._for_subagents(name, only_here, sampling)
+            return self._of_subagents[key]
+
+    def _for_subagents(self, name: str | None, only_here: bool, sampling: Sampling) -> SubagentModel:
+        setup = self._setup if name is None else self._setup.with_model(name)
+        here, there = self._setup.model, setup.model
+        if only_here and (here.provider, here.base_url) != (there.provider, there.base_url):
+            raise ConfigError(f"{there.model} is at {there.provider}, and only a model at {here.provider} may be")
+        client = create_client(setup.model, replace(setup.answers, **sampling.given))
+        return SubagentModel(setup.model.model, client, setup.profile, setup.context_window)
+
+    async def close_subagents(self) -> None:
+        """Close what subagents asked."""
+        while self._of_subagents:
+            _, model = self._of_subagents.popitem()
+            await model.llm.aclose()
+
+    def _new_client(self, setup: Setup) -> LLMClient:
+        return create_client(setup.model, setup.answers, around=self._tap.provider)
+
+    def _parts(self, setup: Setup, client: LLMClient) -> ModelParts:
+        tools = setup.tools
+        self._setup, self._client = setup, client
+        model = setup.model
+        return ModelParts(
+            name=model.model,
+            llm=client,
+            tools=self._tap.tools({tool.name: tool for tool in tools}),
+            hooks=self._tap.hooks(self._hooks_for(setup)),
+            profile=setup.profile,
+            prefix=self._prefix(setup),
+            choice=model.reason,
+            key_source=model.key_place or "none",
+            effort=setup.answers.effort,
+            thinks=setup.answers.thinking_budget_tokens is not None,
+            context_window=setup.context_window,
+            warnings=setup.warnings_of_model,
+            retry_now=client.retry_now,
+            prepare=client.prepare,
+            aclose=client.aclose,
+        )
+
+    def _prefix(self, setup: Setup) -> SessionPrefix:
+        profile, wishes = setup.profile, self._prompts
+        own = profile.system_prompt if wishes.override is None else wishes.override
+        offered = [tool for tool in setup.tools if tool.name not in self._not_offered]
+        return SessionPrefix(
+            profile.name,
+            system_prompt(own, wishes.append),
+            tuple(profile.definition_of(tool.definition) for tool in offered),
+        )

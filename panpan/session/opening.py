@@ -1,0 +1,200 @@
+"""Opens the log of a session, new or resumed, and says what the session begins with."""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from panpan.config.locations import Locations
+from panpan.errors import PanpanError, SessionError
+from panpan.session.fold import FoldedSession
+from panpan.session.git_branch import git_branch
+from panpan.session.log import SessionLog
+from panpan.session.parts import ModelParts
+from panpan.session.prefix import SessionPrefix, kept_prefix
+from panpan.session.records import opened_record
+from panpan.session.resuming import EarlierModel, prefix_note, resumed, resumed_mode
+from panpan.session.setup import Setup
+from panpan.session.store import newest_session, session_path
+from panpan.types.dataclass import dataclass
+from panpan.types.ids import new_id
+from panpan.types.permission import PermissionMode
+
+if TYPE_CHECKING:
+    from panpan.session.chosen_session import ChosenSession
+
+
+@dataclass(frozen=True, slots=True)
+class WhichSession:
+    """The session that whoever opens one wants; with nothing said, a new one."""
+
+    continues: bool = False
+    """True to open the newest session of the project."""
+    resume: str | None = None
+    """The one that this means, see `named_session`."""
+    chosen: str | None = None
+    """Its UUID or name, see `chosen_session`; with one of the two above, those of the copy."""
+    forks: bool = False
+    """True to go on in a copy of it."""
+
+    @property
+    def goes_on(self) -> bool:
+        """True if the session must exist already."""
+        return self.continues or self.resume is not None
+
+    def is_there(self, locations: Locations) -> bool:
+        """Return whether it is an earlier one; blocks."""
+        chosen = self.chosen_in(locations)
+        return self.goes_on or (chosen is not None and chosen.log is not None)
+
+    def chosen_in(self, locations: Locations) -> "ChosenSession | None":
+        """Return the session of the UUID or name; None where there is none of both. Blocks."""
+        if self.chosen is None:
+            return None
+        from panpan.session.chosen_session import chosen_session
+
+        return chosen_session(locations, self.chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLog:
+    """A log that is open, and what it adds up to."""
+
+    id: str
+    """Of the session."""
+    log: SessionLog
+    before: FoldedSession = field(default_factory=FoldedSession)
+    """What was said and decided before; nothing in a new session."""
+    git_branch: str = ""
+    """Branch at the start."""
+    forked_from: str = ""
+    """Id of the session that this one was made a copy of just now; empty: of none."""
+    title: str | None = None
+    """New title; None: the one that it has."""
+
+    def opened_note(self, *, is_interactive: bool) -> Mapping[str, Any] | None:
+        """Return the record of how it is opened; None where it stays what it is.
+
+        A run that goes on with a session of the terminal does not take it off the lists; a session that it begins or
+        copies is its own.
+        """
+        is_own = self.log.parent_uuid is None or bool(self.forked_from)
+        if is_interactive == self.before.is_interactive or not (is_interactive or is_own):
+            return None
+        return opened_record(is_interactive=is_interactive)
+
+
+def open_log(setup: Setup, which: WhichSession, *, is_interactive: bool, warn: Callable[[str], None]) -> OpenedLog:
+    """Open the log of a new session, or of the one that is to go on.
+
+    Args:
+        setup: The session's.
+        which: The session that is wanted.
+        is_interactive: Whether somebody has it on a terminal; then the newest is one that somebody had there.
+        warn: Told what of a resumed session is not as it was.
+
+    Raises:
+        SessionError: The session does not exist, is open elsewhere, or cannot be read.
+    """
+    folder = setup.locations.sessions_folder
+    chosen = which.chosen_in(setup.locations)
+    path = _log_to_go_on_with(setup, which, chosen, is_interactive=is_interactive, warn=warn)
+    forked_from = ""
+    if which.forks and path is not None:
+        from panpan.session.forking import fork
+
+        forked_from = path.stem
+        path = fork(path, folder, chosen.id if chosen is not None and which.goes_on else None)
+    session_id = path.stem if path is not None else chosen.id if chosen is not None else new_id()
+    branch = git_branch(setup.locations.project_root)
+    log = SessionLog(
+        path or session_path(folder, session_id),
+        session_id=session_id,
+        cwd=setup.cwd,
+        git_branch=branch,
+        must_exist=path is not None,
+    )
+    title = chosen.title if chosen is not None else None
+    if path is None and log.is_new:
+        return OpenedLog(session_id, log, git_branch=branch, title=title)
+    if not log.is_locked:
+        warn("the sessions are on a file system without locks: let no other panpan go on with this one meanwhile")
+    with ExitStack() as stack:  # closes the log should it not be readable
+        stack.callback(log.close)
+        before = resumed(log.path, cwd=setup.cwd, warn=warn)
+        stack.pop_all()
+    log.parent_uuid = before.last_uuid
+    return OpenedLog(session_id, log, before, branch, forked_from, title if which.goes_on else None)
+
+
+def _log_to_go_on_with(
+    setup: Setup,
+    which: WhichSession,
+    chosen: "ChosenSession | None",
+    *,
+    is_interactive: bool,
+    warn: Callable[[str], None],
+) -> Path | None:
+    """Return the log of the session that goes on, or is copied; None for a new one."""
+    if which.goes_on and chosen is not None and chosen.log is not None:
+        raise SessionError(f"the session {which.chosen!r} exists already; choose another id or name for the copy")
+    if which.resume is not None:
+        from panpan.session.named_session import named_session
+
+        named = named_session(setup.locations, which.resume, say=warn)
+        if named.note:
+            warn(named.note)
+        return named.log
+    if which.continues:
+        from panpan.session.finding import newest_interactive
+
+        return (newest_interactive if is_interactive else newest_session)(setup.locations.sessions_folder)
+    if chosen is not None and chosen.log is None and which.forks:
+        raise SessionError(f"there is no session {which.chosen!r} to copy; leave out --fork-session to begin it")
+    return None if chosen is None else chosen.log
+
+
+def opening_prefix(
+    model: ModelParts, before: FoldedSession, *, are_prompts_chosen: bool, warn: Callable[[str], None]
+) -> SessionPrefix:
+    """Return what the requests of the session begin with: what they began with before, for models of this kind.
+
+    Args:
+        model: The model that is asked now.
+        before: What the log holds.
+        are_prompts_chosen: Whether the user gave a system prompt, which a resumed session does not take.
+        warn: Told where the model gets something else than it, or the one before it, got.
+    """
+    prefix = kept_prefix(model.prefix, before.prefixes, model.profile)
+    if prefix.system != model.prefix.system and are_prompts_chosen:
+        warn("the session keeps the system prompt that it was begun with")
+    if before.prefixes and prefix is model.prefix:
+        warn(prefix_note(model.name, model.profile))
+    return prefix
+
+
+def earlier_model(setup: Setup, before: FoldedSession) -> EarlierModel | None:
+    """Return the model that the session was last with; None where the log does not say."""
+    if before.model is None:
+        return None
+    if before.model == setup.model.model:
+        return EarlierModel(before.model, is_at_hand=True)
+    try:
+        is_at_hand = setup.with_model(before.model).model.model == before.model
+    except PanpanError:
+        is_at_hand = False
+    return EarlierModel(before.model, is_at_hand)
+
+
+def opening_mode(
+    setup: Setup, before: FoldedSession, *, is_attended: bool, warn: Callable[[str], None]
+) -> PermissionMode:
+    """Return the permission mode that the session begins with."""
+    return resumed_mode(
+        before.permission_mode,
+        setup.settings.permission.mode,
+        is_option=setup.loaded.origins["permission.mode"].kind == "flag",
+        is_attended=is_attended,
+        warn=warn,
+    )

@@ -1,0 +1,617 @@
+"""A session: one conversation, the turns that make it longer, and what a face may change while it is open.
+
+The session owns the tasks for its whole life and a turn is one of them; `submit` only receives.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Self
+
+from anyio import AsyncContextManagerMixin, CancelScope, create_task_group, move_on_after, to_thread
+
+from panpan.capabilities.background.background_tasks import BackgroundTasks
+from panpan.capabilities.compaction.limits import limits_on_demand
+from panpan.capabilities.language_servers.language_servers import ServerState
+from panpan.capabilities.mentions.mentions import with_mentions
+from panpan.capabilities.subagents.agent_log import agents_folder
+from panpan.capabilities.subagents.agent_mentions import names_behind_at
+from panpan.capabilities.subagents.past import PastSubagents
+from panpan.capabilities.todos.todo import Todo
+from panpan.config.settings import Settings
+from panpan.core.tool_executor import CLEANUP_S
+from panpan.errors import ConfigError, NothingToCompactError, SessionLogError
+from panpan.permissions.gate import PermissionGate
+from panpan.session.added_folders import AddedFolders
+from panpan.session.budget.budget import Budget
+from panpan.session.budget.budgeted_model import BudgetedModel
+from panpan.session.context_usage import ContextUsage, measured_usage, used_tokens
+from panpan.session.event_hop import EventHop
+from panpan.session.parts import ModelParts, ModelSource, SessionParts
+from panpan.session.prefix import kept_prefix
+from panpan.session.records import model_record, title_record
+from panpan.session.resuming import prefix_note
+from panpan.session.steering import Steering
+from panpan.session.turn_run import TurnRun
+from panpan.system.single_exception import unwrap_single_exception
+from panpan.types.agent import AgentDefinition
+from panpan.types.compaction import Compaction
+from panpan.types.content import TextBlock, UserContent
+from panpan.types.dataclass import dataclass
+from panpan.types.events import CommandRan, Compacted, Event, TurnEnded
+from panpan.types.file_change import FileChange
+from panpan.types.llm import Effort
+from panpan.types.messages import AssistantMessage, Usage, UserMessage
+from panpan.types.permission import PermissionMode, is_permission_mode
+
+_EVENTS_AHEAD = 64
+"""How far a turn may be ahead of its face."""
+
+MAX_TITLE_CHARS = 200
+
+MOST_WOKEN = 50
+"""Turns in a row that begin without a message of the user, so that tasks and turns do not start each other for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """What a face may want to say about a session."""
+
+    id: str
+    cwd: Path
+    model: str
+    choice: str
+    """Which model was chosen and why, on one line."""
+    key_source: str
+    """Where the key came from, such as a variable's name; never the key."""
+    permission_mode: PermissionMode
+    tools: Sequence[str]
+    """Names of the tools that the model may call."""
+    agents: Sequence[str] = ()
+    """Names of the kinds of subagents that it may start."""
+
+
+class Session(AsyncContextManagerMixin):
+    """One conversation. Enter it, then `submit` prompts one after the other.
+
+    Args:
+        parts: What it is made of.
+    """
+
+    def __init__(self, parts: SessionParts) -> None:
+        self.parts = parts
+        self.conversation = parts.conversation
+        self._recorder = parts.recorder
+        self._title = parts.title
+        self.chosen_model: str | None = None
+        """What `use_model` was last given; None: the model is the one that the session was opened with."""
+        self.folders = AddedFolders(parts.tool_context.paths, parts.cwd)
+        """What the user has added to the workspace."""
+        self._woken = 0
+        """Turns since the user last said something."""
+        self._turn_scope: CancelScope | None = None
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
+        try:
+            with unwrap_single_exception():
+                async with create_task_group() as self._task_group:
+                    for run in self.parts.alongside:
+                        self._task_group.start_soon(run)
+                    if self.parts.plan_mode is not None:
+                        self._task_group.start_soon(self.parts.plan_mode.keep_held)
+                    yield self
+                    self._task_group.cancel_scope.cancel("the session is over")
+        finally:
+            try:
+                async with AsyncExitStack() as stack:  # each is closed, whatever becomes of the others
+                    for close in (self.parts.model.aclose, *reversed(self.parts.on_close)):
+                        stack.push_async_callback(_bounded, close)
+            finally:
+                self.parts.log.close()
+
+    # turns
+
+    async def submit(self, prompt: str | UserMessage) -> AsyncGenerator[Event, None]:
+        """Run one turn and yield its events; leaving early, or `interrupt()`, ends the turn and all that it started.
+
+        Files behind an `@` in the words of the user go along. Words that begin with a slash command run that, and ask
+        the model only where the command does. Of a message of several texts, the first is the words, and the others
+        are data: nothing in them is a mention or a command.
+
+        Args:
+            prompt: What the user says.
+
+        Raises:
+            ConfigError: There is no such command, or it needs a terminal.
+            PanpanError: The turn failed; what was said before stays in the conversation.
+            RuntimeError: A turn is running already.
+        """
+        self._require_no_turn()
+        message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
+        line = self.parts.commands.line_in(message.typed)
+        turn = self._run_command(line, message) if line is not None else self.send(await self.prepared(message))
+        async with aclosing(turn) as events:
+            async for event in events:
+                yield event
+
+    async def _run_command(self, line: str, message: UserMessage) -> AsyncGenerator[Event, None]:
+        """Run a slash command, and the turns that it asks for, which get the data of its message."""
+        started_at, before = perf_counter(), len(self.conversation.compactions)
+        result = await self.parts.commands.run(line, self)
+        for compaction in self.conversation.compactions[before:]:
+            yield Compacted(compaction)
+        if result.text:
+            yield CommandRan(line, result.text)
+        data = _behind_typed(message)
+        if data and not result.prompts:
+            self.parts.warn(f"{line.split()[0]} asks no model, so that what was given with it is not used")
+        for prompt in result.prompts:
+            asked = await self.prepared(UserMessage(content=(TextBlock(text=prompt), *data)))
+            async with aclosing(self.send(asked)) as events:
+                async for event in events:
+                    yield event
+        if not result.prompts:
+            yield TurnEnded(0, Usage(), 0.0, perf_counter() - started_at, 0.0)
+
+    async def steer(self, prompt: str | UserMessage) -> bool:
+        """Let the turn that runs have a prompt at its next round; return False for a slash command, which has to wait.
+
+        Args:
+            prompt: As for `submit`. Without a turn it waits in `steering`.
+        """
+        message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
+        if self.parts.commands.line_in(message.typed) is not None:
+            return False
+        self.steering.add(await self.prepared(message))
+        return True
+
+    async def prepared(self, prompt: str | UserMessage) -> UserMessage:
+        """Return a message with the files that it mentions, and warn of each that stays out.
+
+        Args:
+            prompt: What the user says.
+        """
+        parts = self.parts
+        agents = names_behind_at([one.name for one in self.agents])
+        message, notes = await with_mentions(
+            prompt, parts.tool_context, agents=agents, keys=parts.keys, gate=parts.gate
+        )
+        for note in notes:
+            parts.warn(note)
+        return message
+
+    async def send(self, message: UserMessage) -> AsyncGenerator[Event, None]:
+        """Run one turn as `submit` does, with a message that is complete, such as one that `prepared` returned.
+
+        Raises:
+            PanpanError: The turn failed; what was said before stays in the conversation.
+            RuntimeError: A turn is running already.
+        """
+        self._require_no_turn()
+        self._woken = 0
+        if self._title is None and not self._has_reply:
+            self._task_group.start_soon(self._entitle, message.typed or message.text)
+        async with aclosing(self._turn(message)) as events:
+            async for event in events:
+                yield event
+
+    async def wake(self) -> AsyncGenerator[Event, None]:
+        """Run a turn as `submit` does, but without a message of the user, for what the model does not know yet.
+
+        Where there is nothing that it has to answer, it is not asked, and the turn ends at once.
+
+        Raises:
+            PanpanError: The turn failed; what was said before stays in the conversation.
+            RuntimeError: A turn is running already.
+        """
+        self._require_no_turn()
+        self._woken += 1
+        try:
+            async with aclosing(self._turn(None)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            if self._woken == MOST_WOKEN:
+                self.parts.warn(
+                    f"the model was woken {MOST_WOKEN} times without a word of yours; of what ends in the background "
+                    "from now on it hears with your next message"
+                )
+
+    @property
+    def may_be_woken(self) -> bool:
+        """Whether there is news for the model, such as the end of a background task, that is worth a turn now.
+
+        After `MOST_WOKEN` turns in a row without a word of the user, nothing is: it is told with what he says next.
+        """
+        return self._woken < MOST_WOKEN and any(hook.has_news for hook in self.parts.model.hooks)
+
+    async def _turn(self, message: UserMessage | None) -> AsyncGenerator[Event, None]:
+        hop = EventHop[Event](_EVENTS_AHEAD)
+        self._turn_scope = scope = CancelScope()
+        run = TurnRun(self.parts, hop, scope)
+        turn = self._task_group.start_soon(run.run, message)
+        try:
+            while events := await hop.take():
+                for event in events:
+                    yield event
+        finally:
+            scope.cancel("the face has left")
+            hop.leave()
+            with move_on_after(2 * CLEANUP_S, shield=True):
+                await turn.wait()
+            self._turn_scope = None
+        if run.failure:
+            raise run.failure[0]
+
+    def interrupt(self) -> bool:
+        """End the running turn; safe to call from a key binding.
+
+        Returns:
+            Whether there was a turn that had not been told to end before.
+        """
+        scope = self._turn_scope
+        if scope is None or scope.cancel_called:
+            return False
+        scope.cancel("the user interrupted the turn")
+        return True
+
+    async def prepare(self) -> None:
+        """Do beforehand what the first request and the first command would wait for, as while the user types."""
+        await self.parts.model.prepare()
+        if warning := await self.parts.tool_context.sandbox.take_warning():
+            self.parts.warn(warning)
+
+    def retry_now(self) -> bool:
+        """End the pause before the model is asked again; safe to call from a key binding.
+
+        Returns:
+            Whether there was a pause to end.
+        """
+        return self.parts.model.retry_now()
+
+    @property
+    def steering(self) -> Steering:
+        """Messages for the turn that runs: the model gets them at the next boundary of a round."""
+        return self.parts.steering
+
+    @property
+    def background(self) -> BackgroundTasks:
+        """What goes on beside the conversation, and what can be moved there."""
+        return self.parts.background
+
+    def add_message(self, message: UserMessage) -> None:
+        """Add to the conversation what the user said or did without asking for an answer, such as a command he ran.
+
+        Raises:
+            SessionLogError: The log is full; the message is in the conversation, and in the log as soon as it has
+                space.
+            RuntimeError: A turn is running; `steering` takes messages then.
+        """
+        self._require_no_turn()
+        try:
+            self._recorder.begin()
+        finally:  # also where the log is full
+            self._recorder.keep(message)
+
+    async def rewind(self, to: str) -> None:
+        """Take back a message of the user and all that was said since; files stay as they are.
+
+        The log keeps what is taken back, as a branch of its own.
+
+        Args:
+            to: `uuid` of the message.
+
+        Raises:
+            SessionLogError: The log is full or cannot be read; everything is as it was.
+            ValueError: There is no such message.
+            RuntimeError: A turn is running.
+        """
+        self._require_no_turn()
+        await to_thread.run_sync(self._recorder.rewind, to)
+        self.parts.unfinished.forget()
+        self.parts.tool_context.seen_files.clear()
+        for hook in self.parts.model.hooks:
+            await hook.history_replaced(self.conversation)
+
+    # what is sent of it
+
+    async def compact(self, hint: str = "") -> Compaction | None:
+        """Make what the model is sent of the conversation shorter, and return how; None where it was interrupted.
+
+        Args:
+            hint: What the summary shall heed.
+
+        Raises:
+            NothingToCompactError: There is nothing that could leave.
+            ConfigError: A turn is running.
+            BudgetError: The budget has too little left for the summary.
+            ProviderError: The provider cannot be reached or does not accept the key; everything is as it was.
+            SessionLogError: The log is full; it counts all the same, and is written as soon as there is space.
+        """
+        if self._turn_scope is not None:
+            raise ConfigError("the conversation cannot be made shorter while a turn runs; wait for its end")
+        conversation, model = self.conversation, self.parts.model
+        llm = BudgetedModel(model.llm, self.budget)
+        limits = limits_on_demand(self.settings.compaction, model.context_window, used_tokens(conversation))
+        compaction: Compaction | None = None
+        try:
+            with CancelScope() as scope:
+                self._turn_scope = scope
+                compaction = await self.parts.compactor.compaction(conversation, llm, limits, "manual", hint)
+        finally:
+            self._turn_scope = None
+        if scope.cancelled_caught:
+            return None
+        self._note_replies_beside()
+        if compaction is None:
+            raise NothingToCompactError("there is nothing to make shorter: all that was said is short or recent")
+        self._recorder.compact(compaction)
+        return compaction
+
+    def undo_compaction(self) -> Compaction:
+        """Let the model be sent again what it was sent before the newest compaction, and what was said since.
+
+        Raises:
+            ConfigError: There is none, or a turn is running.
+            SessionLogError: The log is full; it counts all the same, and is written as soon as there is space.
+        """
+        from panpan.capabilities.compaction.undo import undone
+
+        if self._turn_scope is not None:
+            raise ConfigError("a compaction cannot be taken back while a turn runs; wait for its end")
+        compaction = undone(self.conversation)
+        if compaction is None:
+            raise ConfigError("there is no compaction to take back")
+        self._recorder.compact(compaction)
+        return compaction
+
+    async def context_usage(self) -> ContextUsage:
+        """Return what fills the context window; the provider is asked for the exact count, where it offers one."""
+        return await measured_usage(self.conversation, self.parts.model.llm, self.context_window)
+
+    # what it is
+
+    @property
+    def info(self) -> SessionInfo:
+        """What a face may want to say about it, as it is now."""
+        model = self.parts.model
+        return SessionInfo(
+            id=self.parts.id,
+            cwd=self.parts.cwd,
+            model=model.name,
+            choice=model.choice,
+            key_source=model.key_source,
+            permission_mode=self.permission_mode,
+            tools=[tool.name for tool in self.conversation.tools if tool.name in model.tools],
+            agents=[definition.name for definition in self.agents],
+        )
+
+    @property
+    def log_path(self) -> Path:
+        """The file that all that is said is recorded in."""
+        return self.parts.log.path
+
+    @property
+    def git_branch(self) -> str:
+        """Branch of the workspace when the session was opened; empty where there is none."""
+        return self.parts.log.git_branch
+
+    @property
+    def agents(self) -> Sequence[AgentDefinition]:
+        """The kinds of subagents that the model may start, by name."""
+        return self.parts.agents.all
+
+    @property
+    def running_agents(self) -> Collection[str]:
+        """The ids of the subagents that run at the moment."""
+        return self.parts.running_agents()
+
+    @property
+    def language_servers(self) -> Sequence[ServerState]:
+        """The language servers that there are, and what they do at the moment."""
+        return self.parts.language_servers()
+
+    @property
+    def past_subagents(self) -> PastSubagents:
+        """Tells of the subagents that the session has had, from their logs."""
+        return PastSubagents(agents_folder(self.log_path.parent, self.parts.id))
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they were when the session was opened; what was changed since is in the session."""
+        return self.parts.settings
+
+    @property
+    def budget(self) -> Budget:
+        """What may be spent and what is, subagents included."""
+        return self.parts.budget
+
+    @property
+    def turn_files(self) -> Sequence[FileChange]:
+        """What the newest turn changed in the workspace, also where it failed; empty where no snapshots are kept."""
+        return self.parts.snapshots.turn_files if self.parts.snapshots is not None else ()
+
+    @property
+    def todos(self) -> Sequence[Todo]:
+        """What the model has set out to do, as it was read or written last."""
+        return self.parts.todos.todos if self.parts.todos is not None else ()
+
+    async def read_todos(self) -> Sequence[Todo]:
+        """Return the same, also where another process changed it."""
+        return await self.parts.todos.current() if self.parts.todos is not None else ()
+
+    async def clear_todos(self) -> None:
+        """Empty the list of todos; the model is told.
+
+        Raises:
+            ToolError: It could not be kept; the list is as it was.
+        """
+        if self.parts.todos is not None:
+            await self.parts.todos.clear()
+
+    @property
+    def title(self) -> str | None:
+        """What the session is called; None where nobody has given it a title."""
+        return self._title
+
+    def rename(self, title: str) -> str:
+        """Give the session a title, on one line, and return it.
+
+        Raises:
+            ConfigError: It is empty.
+        """
+        line = " ".join(title.split())[:MAX_TITLE_CHARS].strip()
+        if not line:
+            raise ConfigError("a title needs at least one character")
+        self._title = line
+        self._recorder.decided(title_record(line))
+        return line
+
+    @property
+    def _has_reply(self) -> bool:
+        """Whether the model has said anything yet."""
+        return any(isinstance(message, AssistantMessage) for message in self.conversation.messages)
+
+    async def _entitle(self, prompt: str) -> None:
+        """Let a title be made of what the user said first; one of his own that came meanwhile stays."""
+        made = await self.parts.make_title(prompt) if self.parts.make_title is not None else None
+        if made is None:
+            return
+        self.conversation.replies_beside.append(made.reply)
+        self._title = self._title or made.title or None
+        if self._title is not None:
+            self._recorder.decided(title_record(self._title, reply=made.reply))
+        self._note_replies_beside()
+
+    # what the model may do
+
+    @property
+    def permission_mode(self) -> PermissionMode:
+        """What happens to calls that no rule decides."""
+        return self.parts.gate.mode
+
+    def set_permission_mode(self, mode: PermissionMode) -> None:
+        """Change the mode from the next call on, also within a running turn; a resumed session goes on in it.
+
+        Raises:
+            ConfigError: There is no such mode.
+        """
+        if not is_permission_mode(mode):
+            raise ConfigError(f"there is no permission mode {mode!r}")
+        self.parts.gate.mode = mode
+
+    @property
+    def gate(self) -> PermissionGate:
+        """What decides about calls, with the rules that count."""
+        return self.parts.gate
+
+    # the model
+
+    @property
+    def model(self) -> str:
+        """Name of the model that is asked, as its provider knows it."""
+        return self.parts.model.name
+
+    @property
+    def model_note(self) -> str:
+        """What the user should know where a resumed session goes on with another model; empty where it does not."""
+        earlier = self.parts.earlier_model
+        return "" if earlier is None else earlier.note(self.model)
+
+    @property
+    def effort(self) -> Effort | None:
+        """How much work the model should put into an answer; None: as much as it chooses itself."""
+        return self.parts.model.effort
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model is asked to think before it answers; not every model heeds it."""
+        return self.parts.model.thinks
+
+    @property
+    def context_window(self) -> int | None:
+        """Tokens of a request and its reply together; None where it is not known of the model."""
+        return self.parts.model.context_window
+
+    async def use_model(self, name: str) -> str:
+        """Ask another model from the next turn on.
+
+        Args:
+            name: As with `--model`.
+
+        Returns:
+            Which model it is and why, on one line.
+
+        Raises:
+            ConfigError: The name leads to no model, or a turn is running; everything stays as it is.
+            BudgetError: There is a budget and the price of the model is not known; everything stays as it is.
+        """
+        old = self.parts.model
+        model = self._models("the model").other(name)
+        self._take_model(model)
+        self.chosen_model = name
+        prefix = kept_prefix(model.prefix, self._recorder.prefixes, model.profile)
+        if self._recorder.take_prefix(prefix) and self.conversation.messages:
+            self.parts.warn(prefix_note(model.name, model.profile))
+        with move_on_after(CLEANUP_S, shield=True):
+            await old.aclose()
+        return model.choice
+
+    async def use_effort(self, effort: Effort | None) -> None:
+        """Ask for another effort from the next turn on.
+
+        Args:
+            effort: None: as much as the model chooses itself.
+
+        Raises:
+            ConfigError: A turn is running.
+        """
+        self._take_model(self._models("the effort").with_effort(effort))
+
+    def use_thinking(self, *, is_on: bool) -> None:
+        """Ask the model to think first, or not to, from the next turn on; the log does not keep it.
+
+        Raises:
+            ConfigError: A turn is running.
+        """
+        self._take_model(self._models("thinking").with_thinking(is_on=is_on))
+
+    def _models(self, what: str) -> ModelSource:
+        if self._turn_scope is not None:
+            raise ConfigError(f"{what} cannot be changed while a turn runs; wait for its end, or interrupt it")
+        if self.parts.models is None:
+            raise ConfigError(f"{what} of this session cannot be changed")
+        return self.parts.models
+
+    def _take_model(self, model: ModelParts) -> None:
+        """Ask `model` from now on, record it, and say what is new to the user about it."""
+        known = self.parts.model.warnings
+        self.parts = replace(self.parts, model=model)
+        for warning in model.warnings:
+            if warning not in known:
+                self.parts.warn(warning)
+        self._recorder.decided(model_record(model.name, model.effort))
+
+    def _note_replies_beside(self) -> None:
+        try:
+            self._recorder.note_replies_beside()
+        except SessionLogError as error:
+            self.parts.warn(str(error))
+
+    def _require_no_turn(self) -> None:
+        if self._turn_scope is not None:
+            raise RuntimeError("a turn is running already")
+
+
+def _behind_typed(message: UserMessage) -> Sequence[UserContent]:
+    """Return what a message has beside the words of the user."""
+    typed = next((block for block in message.content if isinstance(block, TextBlock)), None)
+    return [block for block in message.content if block is not typed]
+
+
+async def _bounded(close: Callable[[], Awaitable[None]]) -> None:
+    with move_on_after(CLEANUP_S, shield=True):
+        await close()

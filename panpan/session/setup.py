@@ -1,0 +1,154 @@
+"""What is settled before a session is opened: where, with which settings, which model and which tools.
+
+Nothing here is open, and nothing is sent.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from panpan.capabilities.compaction.limits import known_window
+from panpan.config.locations import Locations
+from panpan.config.settings import Settings
+from panpan.config.sources import Loaded, load_settings
+from panpan.config.trust import trust_of
+from panpan.core.enabled_tools import enabled_tools
+from panpan.core.tool import Tool
+from panpan.errors import ConfigError
+from panpan.models.answer_notes import notes_on_answers
+from panpan.models.factory import AnswerWishes, ResolvedModel, answer_wishes, resolve_from
+from panpan.models.model_profile import ModelProfile
+from panpan.permissions.rules.rules import RuleSource, rule_sources, rules_of_no_tool
+from panpan.session.budget.known_price import check_price_known
+from panpan.types.dataclass import dataclass
+from panpan.types.llm import Effort
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The settings of a session and what follows from them."""
+
+    cwd: Path
+    """Canonical."""
+    env: Mapping[str, str]
+    overrides: Mapping[str, object]
+    """Settings by dotted key, as the command line gives them."""
+    locations: Locations
+    loaded: Loaded
+    every_tool: Sequence[Tool[Any]]
+    model: ResolvedModel
+    answers: AnswerWishes
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of all sources."""
+        return self.loaded.settings
+
+    @property
+    def profile(self) -> ModelProfile:
+        """How much of panpan the model is given."""
+        return self.model.profile
+
+    @property
+    def context_window(self) -> int | None:
+        """Tokens of the model's context window, as far as it may be filled; None where its size is not known."""
+        facts = self.model.facts
+        return known_window(self.settings.compaction, facts.context_tokens if facts.is_known else None)
+
+    @property
+    def tools(self) -> Sequence[Tool[Any]]:
+        """The tools that are on and that the model can take."""
+        given = [tool for tool in self.every_tool if self.profile.gets(tool.name)]
+        return enabled_tools(given, self.settings.tools.enabled, disallowed=self.settings.permission.deny)
+
+    @property
+    def rule_sources(self) -> Sequence[RuleSource]:
+        """The permission rules, by where they were written."""
+        return rule_sources(self.loaded)
+
+    @property
+    def warnings_of_model(self) -> Sequence[str]:
+        """What the user should know of the model, one sentence each."""
+        banner = (self.profile.banner,) if self.profile.banner else ()
+        return (*banner, *notes_on_answers(self.model, self.answers))
+
+    @property
+    def warnings_of_settings(self) -> Sequence[str]:
+        """What the user should know of the settings, one sentence each."""
+        names = [tool.name for tool in self.every_tool]
+        return (*self.loaded.warnings, *rules_of_no_tool(self.rule_sources, names))
+
+    def with_model(self, name: str) -> "Setup":
+        """Return the same with the model that `--model NAME` would choose, in the user's settings as they are now.
+
+        Raises:
+            ConfigError: The name leads to no model.
+            BudgetError: There is a budget and the price of the model is not known.
+        """
+        overrides = {**self.overrides, "model": name}
+        loaded = load_settings(self.cwd, self.env, overrides, self.locations, trust=self.loaded.trust)
+        model = resolve_from(loaded, self.env, why_override=f"you chose {name}")
+        return replace(self, overrides=overrides, model=model).checked()
+
+    def with_effort(self, effort: Effort | None) -> "Setup":
+        """Return the same with another effort."""
+        return replace(self, answers=replace(self.answers, effort=effort, effort_place=""))
+
+    def with_thinking(self, *, is_on: bool) -> "Setup":
+        """Return the same with a model that thinks first, where it can, or that does not."""
+        budget = self.settings.thinking_budget_tokens if is_on else None
+        return replace(self, answers=replace(self.answers, thinking_budget_tokens=budget, thinking_place=""))
+
+    def checked(self) -> "Setup":
+        """Return this, if its parts go together.
+
+        Raises:
+            BudgetError: There is a budget and the price of the model is not known.
+        """
+        limit_usd, model = self.settings.max_budget_usd, self.model
+        check_price_known(limit_usd, model=model.model, is_price_known=model.facts.price is not None)
+        return self
+
+
+def set_up(
+    cwd: Path,
+    env: Mapping[str, str],
+    overrides: Mapping[str, object],
+    every_tool: Sequence[Tool[Any]],
+    *,
+    why_model: str | None = None,
+    trusts_project: bool = False,
+) -> Setup:
+    """Read the settings and decide what follows from them.
+
+    Args:
+        cwd: The workspace.
+        env: The environment.
+        overrides: Settings by dotted key, stronger than files and environment.
+        every_tool: All tools that there are.
+        why_model: Why the overrides name the model, as half a sentence; None: the command line does.
+        trusts_project: Whether what the project says is believed, as it is now and in this session.
+
+    Raises:
+        ConfigError: A setting, the model, the key or the folder is not there or wrong.
+        BudgetError: There is a budget and the price of the model is not known.
+    """
+    cwd = _workspace(cwd)
+    locations = Locations.find(cwd, env)
+    trust = trust_of(locations)
+    loaded = load_settings(cwd, env, overrides, locations, trust=trust.for_this_run() if trusts_project else trust)
+    model = resolve_from(loaded, env, why_override=why_model)
+    answers = answer_wishes(loaded.settings, loaded.origins)
+    return Setup(cwd, env, overrides, locations, loaded, every_tool, model, answers).checked()
+
+
+def _workspace(cwd: Path) -> Path:
+    """Return the folder to work in, canonical."""
+    try:
+        canonical = cwd.expanduser().resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(f"the working directory {cwd} cannot be used: it does not exist") from error
+    if not canonical.is_dir():
+        raise ConfigError(f"the working directory {cwd} is not a folder")
+    return canonical

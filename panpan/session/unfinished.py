@@ -1,0 +1,227 @@
+"""Calls that were begun and never answered, since panpan ended meanwhile: what is known and said of each.
+
+The rule: nothing that may have been done is done again by itself. Where the log and the files tell what became of a
+call, that is its result; where they do not, only the user can know, and where nobody is there the session stops.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import anyio
+import anyio.to_thread
+
+from panpan.core.conversation import NEVER_ANSWERED, NEVER_BEGUN, Conversation, error_result, repaired
+from panpan.core.tool import Tool
+from panpan.core.tool_call import prepared
+from panpan.errors import UnfinishedCallError
+from panpan.session.open_calls import UnfinishedCall
+from panpan.system.files.atomic_write import remove_leavings
+from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.asking import Choice, UserAsker, UserQuestion
+from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
+from panpan.types.messages import ToolResultMessage
+from panpan.types.tool import IntendedChange
+
+Outcome: TypeAlias = Literal["finished", "not-run", "unclear"]
+"""What the user says of a call: it did its work; it did not; he does not know either."""
+
+_CHOICES: Mapping[str, Outcome] = {"It finished": "finished", "It did not run": "not-run", "I do not know": "unclear"}
+_MAX_TITLE_CHARS = 300
+_WAIT_POLL_S = 0.2
+
+
+class UnfinishedCalls:
+    """Gives the calls that an earlier run left open their results.
+
+    Args:
+        calls: In the order of the reply.
+        ask: Puts questions to the user; None: nobody is there.
+        outcome: What is taken for his answer without asking.
+        session_id: For the message where nobody is there; of a fork, that of the session it was made of.
+        is_fork: Whether the session is a fork, which is made anew the next time.
+        known: Returns the result of a call of which another log tells what became of it, such as that of a subagent;
+            called in a worker thread.
+    """
+
+    def __init__(
+        self,
+        calls: Sequence[UnfinishedCall] = (),
+        *,
+        ask: UserAsker | None = None,
+        outcome: Outcome | None = None,
+        session_id: str = "",
+        is_fork: bool = False,
+        known: Callable[[UnfinishedCall], ToolResultMessage | None] = lambda _: None,
+    ) -> None:
+        self._calls = tuple(calls)
+        self._ask = ask
+        self._outcome = outcome
+        self._command = f"panpan -r {session_id}{' --fork-session' if is_fork else ''}"
+        self._known = known
+
+    @property
+    def are_open(self) -> bool:
+        """Whether nothing became of them yet, so that the session did not go on."""
+        return bool(self._calls)
+
+    def forget(self) -> None:
+        """Leave them as they are, as after a rewind to before them."""
+        self._calls = ()
+
+    async def settle(
+        self,
+        conversation: Conversation,
+        tools: Mapping[str, Tool[Any]],
+        record: Callable[[ToolResultMessage], None],
+    ) -> None:
+        """Put what is known of each into the conversation, once, and record it.
+
+        Args:
+            conversation: Holds a result for each that says that nothing is known.
+            tools: Those of the session, by name, to name the calls.
+            record: Writes a result into the log.
+
+        Raises:
+            UnfinishedCallError: Only the user can say what became of one, and nobody is there; nothing has changed.
+        """
+        if not self._calls:
+            return
+        results = [await self._result(call, tools) for call in self._calls]
+        ids = {call.tool_use.id for call in self._calls}
+        kept = [
+            message
+            for message in conversation.messages
+            if not (isinstance(message, ToolResultMessage) and message.tool_use_id in ids)
+        ]
+        self._calls = ()
+        conversation.replace(list(repaired([*kept, *results])), conversation.compactions)
+        for result in results:
+            record(result)
+
+    async def _result(self, call: UnfinishedCall, tools: Mapping[str, Tool[Any]]) -> ToolResultMessage:
+        id_ = call.tool_use.id
+        if (known := await anyio.to_thread.run_sync(self._known, call)) is not None:
+            return known
+        if not call.is_begun or (call.notes_changes and not call.changes):
+            return error_result(id_, NEVER_BEGUN)
+        if call.notes_changes:
+            return await anyio.to_thread.run_sync(_told_by_files, id_, call.changes)
+        outcome, words = await self._outcome_of(call, tools)
+        return _told_by_user(id_, outcome, words)
+
+    async def _outcome_of(self, call: UnfinishedCall, tools: Mapping[str, Tool[Any]]) -> tuple[Outcome, str]:
+        """Return what the user says, and what he adds in his own words.
+
+        Raises:
+            UnfinishedCallError: Nobody is there.
+        """
+        what = _named(call.tool_use, tools)
+        if await self._was_left_running(call, what):
+            return "unclear", ""
+        if self._outcome is not None:
+            return self._outcome, ""
+        if self._ask is None:
+            raise UnfinishedCallError(
+                f"panpan ended while {what} ran, and cannot know whether that finished; it is not done again unasked. "
+                f"Look, then go on with `{self._command}` on a terminal, or with --unfinished finished, "
+                "not-run or unclear"
+            )
+        choices = [
+            Choice("It finished", "the model goes on from there"),
+            Choice("It did not run", "the model may do it again"),
+            Choice("I do not know", "the model looks first"),
+        ]
+        question = f"panpan ended while this ran, and cannot know whether it finished: {what}. Did it?"
+        chosen, words = await _answer(self._ask, question, choices)
+        return _CHOICES.get(chosen, "unclear"), words
+
+    async def _was_left_running(self, call: UnfinishedCall, what: str) -> bool:
+        """Let the user say what becomes of a command that outlived panpan; return whether it was not waited for.
+
+        Raises:
+            UnfinishedCallError: Nobody is there.
+        """
+        tree = ProcessTree(call.process_mark)
+        running = await tree.look() if call.process_mark else []
+        if not running:
+            return False
+        numbers = ", ".join(str(process.pid) for process in running)
+        if self._ask is None:
+            raise UnfinishedCallError(
+                f"{what} was begun before panpan ended, and still runs (processes {numbers}); wait for it or end it, "
+                f"then go on with `{self._command}`"
+            )
+        question = f"This was begun before panpan ended, and still runs: {what}. What shall become of it?"
+        choices = [
+            Choice("Wait for it", "then you are asked whether it did its work"),
+            Choice("End it", f"ends {numbers}"),
+            Choice("Let it run", "the model goes on beside it"),
+        ]
+        chosen, _ = await _answer(self._ask, question, choices)
+        if chosen == "Wait for it":
+            while running:
+                await anyio.sleep(_WAIT_POLL_S)
+                running = await tree.look()
+            return False
+        if chosen == "End it":
+            await tree.end()
+        return True
+
+
+async def _answer(ask: UserAsker, question: str, choices: Sequence[Choice]) -> tuple[str, str]:
+    """Return the label that the user chose and what he said in his own words; empty where he does not want to."""
+    answers = await ask([UserQuestion("Unfinished", question, choices)])
+    if not answers:
+        return "", ""
+    return answers[0].chosen[0] if answers[0].chosen else "", answers[0].text
+
+
+def _told_by_files(tool_use_id: str, changes: Sequence[IntendedChange]) -> ToolResultMessage:
+    """Return the result that the files show, and take away what the call left half-made; runs in a thread."""
+    for folder in {change.path.parent for change in changes}:
+        remove_leavings(folder)
+    by_state: dict[str, list[str]] = {"as the call was to leave them": [], "as they were before it": [], "neither": []}
+    for change in changes:
+        digest = _digest(change.path)
+        states = ("as the call was to leave them", change.after), ("as they were before it", change.before)
+        state = next((name for name, expected in states if digest == expected), "neither")
+        by_state[state].append(str(change.path))
+    done, before, neither = by_state.values()
+    if not before and not neither:
+        text = f"The session ended right after the call had done its work: changed {', '.join(done)}."
+        return ToolResultMessage(result=ToolResultBlock(tool_use_id=tool_use_id, content=(TextBlock(text=text),)))
+    if not done and not neither:
+        return error_result(tool_use_id, NEVER_BEGUN)
+    parts = [f"{state}: {', '.join(paths)}" for state, paths in by_state.items() if paths]
+    text = "The session ended in the midst of the call. The files are now " + "; ".join(parts)
+    return error_result(tool_use_id, f"{text}. Read them before you go on.")
+
+
+def _digest(path: Path) -> str | None:
+    """Return SHA-256 of a regular file, in hex; None where there is none, and what no digest is for other kinds."""
+    try:
+        if not path.is_file():
+            return None if not path.exists() else ""
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def _told_by_user(tool_use_id: str, outcome: Outcome, words: str) -> ToolResultMessage:
+    if outcome == "finished":
+        text = "The session ended while the call ran. The user says that it finished; what it printed is lost."
+        return ToolResultMessage(result=ToolResultBlock(tool_use_id=tool_use_id, content=(TextBlock(text=text),)))
+    if outcome == "not-run":
+        return error_result(tool_use_id, f"The user says that it did not do its work. {NEVER_BEGUN}")
+    said = f" The user says: {words}" if words else ""
+    return error_result(tool_use_id, f"{NEVER_ANSWERED}{said}")
+
+
+def _named(use: ToolUseBlock, tools: Mapping[str, Tool[Any]]) -> str:
+    call = prepared(use, tools)
+    title = call.tool.title(call.args) if call.tool is not None and call.args is not None else ""
+    return clean_line(f"{use.name} ({title})" if title else use.name)[:_MAX_TITLE_CHARS]

@@ -1,0 +1,326 @@
+"""What is known of a command line before it runs: the words between parser, table of programs and gate.
+
+The rule: everything may be "unknown", and unknown is never taken for harmless. None always means unknown; an empty
+tuple means that there is nothing.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+
+from panpan.errors import ToolError
+from panpan.system.files.home import user_home
+from panpan.types.dataclass import dataclass
+
+SIGNED_NAME = re.compile(r"^[-+@]")
+"""A path that a program may take for more than one: for a flag, a place, or a file of further arguments."""
+PARTED_NAME = re.compile(r"""[\s'"\\]""")
+"""A path that xargs takes apart where it is not told to take paths as they are."""
+SPLIT_NAME = re.compile(f"{SIGNED_NAME.pattern}|{PARTED_NAME.pattern}")
+"""Either of these."""
+QUOTED_NAME = re.compile(rf"{SPLIT_NAME.pattern}|[^\x00-\x7f]")
+"""Either of these, or a path that git puts in quotes."""
+BARE_NAME = re.compile(rf"(?:^|/)[-+@]|{PARTED_NAME.pattern}")
+"""Either of these, where a name is not printed with the folder that it lies in."""
+UNSIGNED_NAMES = "[!+@-]*"
+"""The pattern of all other names than signed ones."""
+
+
+class TooNestedError(ToolError):
+    """A command line nests too much in itself to be judged, so that it cannot run."""
+
+    def __init__(self) -> None:
+        super().__init__("the command nests too much in itself to be judged; write it as several calls or as a script")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a simple command."""
+
+    source: str
+    """As it stands in the line."""
+    text: str | None
+    """After quote removal, where it is one fixed word whatever the environment and the files are; None where the shell
+    would expand it: variables, substitutions, live globs, braces, tildes."""
+    is_glob: bool = False
+    """Whether the only thing that is not fixed are the names that a live `*`, `?` or `[…]` matches, so that it stands
+    for file names that fit `pattern`."""
+    pattern: str = ""
+    """For a glob: what the names fit, quoted parts escaped with a backslash."""
+    at_home: str = ""
+    """Where the only thing that is not fixed is a tilde at its beginning, for the home: the word, such as `~/src`."""
+    is_guess: bool = False
+    """True if the shell may make something else of it than `text` or `pattern`; see `placed_words.py`."""
+
+    @property
+    def home_path(self) -> str:
+        """`at_home` as an absolute path; empty for other words."""
+        return f"{user_home()}{self.at_home[1:]}" if self.at_home else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """A redirect that reads or writes a file; joining streams (`2>&1`) and throwing away (`>/dev/null`) are none."""
+
+    target: Word
+    is_write: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleCommand:
+    """One simple command as the shell parsed it: a program, its words, its redirects. Nothing is judged yet."""
+
+    source: str
+    words: tuple[Word, ...]
+    """The program first; empty where there are only redirects."""
+    redirects: tuple[Redirect, ...] = ()
+    assignments: tuple[str, ...] = ()
+    """Names of variables that are set for it, or in the shell where there are no words."""
+    directories: tuple[str, ...] | None = (".",)
+    """Where it may run, relative to where the line starts, after the `cd`s before it; None: unknown. Several where a
+    `cd` may have failed: what is said of the command then has to hold in each."""
+    likely: tuple[str, ...] = (".",)
+    """Where it may run, as far as the line tells, where `directories` is None; only to be looked at with more care."""
+    fed_by: "tuple[SimpleCommand, ...]" = field(default=(), compare=False, repr=False)
+    """What stands before it in its pipeline, where that is short: each prints to the next, and the last one to it."""
+    is_fed: bool = False
+    """Whether it is no part of the line, but what a shell or `xargs` in the line is given to run."""
+    joins_errors: bool = False
+    """Whether what it says of errors goes where its output goes, or the other way round."""
+    assigned: tuple[Word, ...] = ()
+    """Values of `assignments`, where the line was read with a place to start in; see `placed_words.py`."""
+
+    @property
+    def written_by_shell(self) -> tuple[str, ...]:
+        """The fixed targets of its redirects that are written, as the shell takes them."""
+        written = [redirect.target for redirect in self.redirects if redirect.is_write]
+        texts = (f"./{word.text}" if (word.text or "").startswith("~") else word.text for word in written)
+        return tuple(path for path in (*texts, *(word.home_path for word in written)) if path)
+
+    def placed_patterns(self, patterns: Iterable[str]) -> tuple[str, ...]:
+        """Return patterns of words, relative to the directory in which the line starts, as far as that is known."""
+        folders = (re.sub(r"[\\*?\[\]]", r"\\\g<0>", folder) for folder in self.directories or self.likely)
+        return _placed(tuple(patterns), tuple(folders)) or ()
+
+    @property
+    def texts(self) -> tuple[str, ...] | None:
+        """The words as text; None where one of them is not fixed."""
+        texts = tuple(word.text for word in self.words if word.text is not None)
+        return texts if len(texts) == len(self.words) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedLine:
+    """A command line, taken apart."""
+
+    commands: tuple[SimpleCommand, ...]
+    """Every simple command that may run, in the order in which they stand, those in substitutions, loops, functions and
+    branches too, and behind them what a shell or `xargs` is given to run, as far as that is written in the line."""
+    oddities: tuple[str, ...] = ()
+    """What is in it beside simple commands joined by `|`, `&&`, `||`, `;` and line ends, each in a few words,
+    such as "a loop" or "what could not be parsed: `<<<`". A line with any is never read-only."""
+    runs_input: bool = False
+    """Whether something in it runs what it is given to read: a shell without a script, an interpreter, `xargs`."""
+    runs_unseen: bool = False
+    """Whether a shell or interpreter is given to run what does not stand in the line: `cat x | bash`."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is nothing but simple commands joined by pipes, `&&`, `||`, `;` and line ends."""
+        return not self.oddities
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one simple command would do."""
+
+    command: SimpleCommand
+    program: str | None
+    """Its name, as the shell looks it up on a PATH without the workspace, or its absolute path; None: unknown.
+    A program that lies in the workspace is unknown: its name says nothing."""
+    reads: tuple[str, ...] | None
+    """Paths as the shell would pass them, relative to the directory of the command; a glob as its folder."""
+    writes: tuple[str, ...] | None
+    runs_code: bool | None
+    """Whether it runs code that is not its own: scripts, other programs, configuration of the folder, pagers."""
+    uses_network: bool | None
+    why: str
+    """Which row of the table, or which assumption, says so; one sentence for the user."""
+    mentions: tuple[str, ...] = ()
+    """Every fixed word that could be a path, whatever happens to it; also where reads and writes are unknown."""
+    globs: tuple[str, ...] = ()
+    """Patterns among its paths, as `Word.pattern`; each may match links, and their folders are among the reads."""
+    searches: tuple[str, ...] = ()
+    """Those of its reads that, where they are folders, have what is in their files shown."""
+    follows_links: bool = False
+    """Whether such a search goes through links in the folder, out of it."""
+    only_names: tuple[str, ...] = ()
+    """Patterns, one of which the name of each file fits that is shown in `searches`; empty where they may have any."""
+    leaves_out_hidden: bool = False
+    """Whether nothing below `searches` is shown that begins with a dot, or lies in a folder that does, but for what an
+    ignore file takes in again with a `!`."""
+    only_tracked: bool = False
+    """Whether nothing below `searches` is shown but files that git tracks."""
+    opens_nothing: bool = False
+    """Whether it asks the file system about what it names, and opens none of the files."""
+    odd_names: re.Pattern[str] | None = None
+    """Found in paths below `searches`, relative to these, that its program would not take as they are."""
+    bare_globs: tuple[str, ...] = ()
+    """Those of `globs` whose names would be unknown to its program where they are signed."""
+    asks_git_in: str | None = None
+    """The folder in which git is asked about a repository, relative to the directory of the command. It is harmless
+    only with the variables of `harmless_git_variables` in system/git/git.py."""
+    recorded: tuple[str, ...] = ()
+    """Files that git takes from the top of the repository on, wherever it runs; not among its reads."""
+    needed_environment: Mapping[str, str | None] = field(default_factory=dict)
+    """The variables with which it is harmless; None: it must not be set."""
+    only_makes: bool = False
+    """Whether its program makes empty files and folders, and takes nothing away."""
+    gathers: tuple[Word, ...] = ()
+    """Words that may be folders, all in which its program may show, copy or pack; see `gathering.py`."""
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it is known to change nothing, run nothing else, and stay off the network."""
+        if not self.only_looks_somewhere:
+            return False
+        asked = () if self.asks_git_in is None else (self.asks_git_in,)
+        paths = (*(self.reads or ()), *asked)
+        return self.command.directories is not None or all(path.startswith("/") for path in paths)
+
+    @property
+    def only_looks_somewhere(self) -> bool:
+        """Whether it is known to change nothing, run nothing else, and stay off the network, wherever it runs."""
+        return self.writes == () and self.reads is not None and self.runs_code is False and self.uses_network is False
+
+    @property
+    def only_looks_or_makes(self) -> bool:
+        """Whether it is known to do nothing but to make empty files and folders, or to look at what it names."""
+        if self.is_read_only:
+            return not (self.searches or self.globs or self.asks_git_in)
+        is_known = self.placed_reads is not None and self.placed_writes is not None and not self.command.redirects
+        return self.only_makes and is_known and self.runs_code is False and self.uses_network is False
+
+    @property
+    def placed_reads(self) -> tuple[str, ...] | None:
+        """`reads`, relative to the directory in which the line starts; None: unknown."""
+        return _placed(self.reads, self.command.directories)
+
+    @property
+    def assumed_reads(self) -> Sequence[str]:
+        """Paths that it is known to read, as in `LineFacts.reads`."""
+        return _placed(self.reads, self.command.directories or self.command.likely) or ()
+
+    @property
+    def assumed_writes(self) -> Sequence[str]:
+        """Paths that it is known to write, as in `LineFacts.writes`."""
+        writes = self.command.written_by_shell if self.writes is None else self.writes
+        return _placed(writes, self.command.directories or self.command.likely) or ()
+
+    @property
+    def placed_searches(self) -> tuple[str, ...]:
+        """`searches`, relative to the directory in which the line starts, as far as that is known."""
+        return _placed(self.searches, self.command.directories) or ()
+
+    @property
+    def assumed_searches(self) -> Sequence[str]:
+        """`searches`, as in `assumed_reads`."""
+        return _placed(self.searches, self.command.directories or self.command.likely) or ()
+
+    @property
+    def placed_globs(self) -> tuple[str, ...]:
+        """`globs`, relative to the directory in which the line starts, as far as that is known."""
+        return self.command.placed_patterns(self.globs)
+
+    @property
+    def git_folders(self) -> Sequence[str]:
+        """Where it asks git about a repository, relative to the directory in which the line starts."""
+        return _placed((self.asks_git_in,), self.command.directories) or () if self.asks_git_in else ()
+
+    @property
+    def placed_writes(self) -> tuple[str, ...] | None:
+        """`writes`, relative to the directory in which the line starts; None: unknown."""
+        return _placed(self.writes, self.command.directories)
+
+
+@dataclass(frozen=True, slots=True)
+class LineFacts:
+    """What a command line would do."""
+
+    line: ParsedLine
+    effects: tuple[Effect, ...]
+    """One for each simple command, in their order."""
+    is_read_only: bool = field(init=False, compare=False)
+    """Whether every part of it is known and only looks; found out once, since every rule asks."""
+
+    def __post_init__(self) -> None:
+        only_looks = self.line.is_plain and bool(self.effects) and all(effect.is_read_only for effect in self.effects)
+        object.__setattr__(self, "is_read_only", only_looks)
+
+    @property
+    def may_change_reading(self) -> bool:
+        """True if it may set options or variables with which its words, or the place of a `cd`, mean something else."""
+        from panpan.shell_analysis.shell_changes import may_change_reading  # which reads these facts
+
+        return any(may_change_reading(effect.command) for effect in self.effects)
+
+    @property
+    def only_makes(self) -> bool:
+        """Whether it does nothing but to make empty files and folders, beside looks at what it names."""
+        parts = self.effects
+        return (
+            self.line.is_plain and any(part.only_makes for part in parts) and all(p.only_looks_or_makes for p in parts)
+        )
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """Paths that it is known to read, relative to the directory in which the line starts.
+
+        Where it is not known in which directory a command runs, that one is taken for it: what is listed more is only
+        looked at with more care.
+        """
+        return _unique(path for effect in self.effects for path in effect.assumed_reads)
+
+    @property
+    def writes(self) -> Sequence[str]:
+        """Paths that it is known to write, redirects among them, relative to the directory in which the line starts.
+
+        As with `reads`.
+        """
+        return _unique(path for effect in self.effects for path in effect.assumed_writes)
+
+    @property
+    def git_folders(self) -> Sequence[str]:
+        """Where git is asked about a repository, relative to the directory in which the line starts."""
+        return _unique(path for effect in self.effects for path in effect.git_folders)
+
+    @property
+    def needed_environment(self) -> Mapping[str, str | None]:
+        """The variables with which it is as harmless as its effects say; None: it must not be set."""
+        return {name: value for effect in self.effects for name, value in effect.needed_environment.items()}
+
+
+_HERE = (".",)
+"""The directories of a command that runs where the line starts."""
+
+
+def _placed(paths: tuple[str, ...] | None, directories: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return paths relative to where the line starts; None where there is one of which that is not known."""
+    if not paths or directories == _HERE:
+        return paths
+    if directories is None and not all(path.startswith("/") for path in paths):
+        return None
+    folders = _HERE if directories is None else directories
+    return _unique(_joined(folder, path) for folder in folders for path in paths)
+
+
+def _unique(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths, each once."""
+    return tuple(dict.fromkeys(paths))
+
+
+def _joined(folder: str, path: str) -> str:
+    if folder == "." or path == ".":
+        return path if folder == "." else folder
+    return posixpath.join(folder, path)

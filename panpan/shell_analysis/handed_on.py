@@ -1,0 +1,217 @@
+"""Programs that are handed the names which a search finds: `find … -exec wc -l {} +`, `find … | xargs grep foo`.
+
+The rule: where the search only looks, and the program only looks whichever names below the searched folders it is
+given, the whole is a search through these folders. What the names have to be for that, the effect says, and the gate
+looks for itself: without `-print0` and `-0`, `xargs` parts them at blanks and takes quotes away, and a name that does
+not begin with its folder, as those of `git ls-files -z` do not, may look like a flag. A program that looks at no file,
+whatever it is given, may be given anything: `… | xargs -n1 basename`.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from panpan.shell_analysis.facts import SIGNED_NAME, SPLIT_NAME, UNSIGNED_NAMES, Effect, SimpleCommand, Word
+from panpan.shell_analysis.listings import Listing, ends_names, found_by, listing_of
+from panpan.types.dataclass import dataclass
+
+_ANY_TEXT = Word('"$1"', None)
+"""Stands for what may be any text."""
+_SPECIAL = re.compile(r"[\\*?\[\]]")
+_PASSING: Mapping[str, re.Pattern[str]] = {
+    "grep": re.compile(r"-[vivEFPw]+|-e"),
+    "head": re.compile(r"-n|-n?\d+"),
+    "sort": re.compile(r"-[nruV]+"),
+    "tail": re.compile(r"-n|-n?\d+"),
+    "uniq": re.compile(r"-[ud]"),
+}
+"""Programs that print some of the lines that they read, and each as it was; with the flags for which that holds."""
+
+
+def handed_on(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -> Effect | None:
+    """Return what find with `-exec`, or xargs behind a search, would do, where that is only to look; else None.
+
+    Args:
+        command: What is judged.
+        judge: Returns what a simple command would do.
+    """
+    match command.words[0].text:
+        case "find":
+            return _of_exec(command, judge)
+        case "xargs":
+            return _of_xargs(command, judge)
+        case _:
+            return None
+
+
+def _of_exec(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -> Effect | None:
+    texts = [word.text for word in command.words]
+    if texts.count("-exec") != 1:
+        return None
+    begin = texts.index("-exec")
+    end = next(
+        (at for at in range(begin, len(texts)) if texts[at] == ";" or texts[at - 1 : at + 1] == ["{}", "+"]), None
+    )
+    program = command.words[begin + 1 : end]
+    if end is None:
+        return None
+    # In the place of `-exec …`, which is a test, stands another one.
+    rest = (*command.words[:begin], Word("-true", "-true"), *command.words[end + 1 :])
+    search = judge(replace(command, words=rest, redirects=(), fed_by=()))
+    if not search.is_read_only or search.globs:
+        return None
+    listing = found_by(search, command.words[:begin])
+    variants = [_with_names(program, "{}", name) for name in _names_of(listing)]
+    return _joined(command, search, _effects(command, variants, judge), listing) if all(variants) else None
+
+
+def _of_xargs(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -> Effect | None:
+    given = _read_xargs(command.words[1:])
+    if given is None:
+        return None
+    if harmless := _of_any_text(command, given, judge):
+        return harmless
+    if not command.fed_by or any(feeding.joins_errors for feeding in command.fed_by):
+        return None
+    first, *passing = command.fed_by
+    search = judge(first)
+    listing = listing_of(first, search)
+    if listing is None or not all(_passes_lines(feeding, judge) for feeding in passing):
+        return None
+    variants = given.with_names(_names_of(listing))
+    odd_names: re.Pattern[str] | None = listing.odd_names
+    if given.is_exact and ends_names(first) and not passing:
+        odd_names = None if listing.leads else SIGNED_NAME
+    elif any(SPLIT_NAME.search(path) for path in search.reads or ()):
+        return None
+    found = _joined(command, search, _effects(command, variants, judge), listing)
+    return found and replace(found, odd_names=odd_names)
+
+
+def _of_any_text(command: SimpleCommand, given: "_Given", judge: Callable[[SimpleCommand], Effect]) -> Effect | None:
+    """Return the effect of xargs with a program that looks at no file, whatever words it is given; else None."""
+    effects = _effects(command, given.with_any_text(), judge)
+    if not effects or any(not effect.is_read_only or effect.reads or effect.asks_git_in for effect in effects):
+        return None
+    needed = {name: value for effect in effects for name, value in effect.needed_environment.items()}
+    why = f"it gives what it reads to {effects[0].program}, and {effects[0].why}"
+    return Effect(command, "xargs", (), (), False, False, why, opens_nothing=True, needed_environment=needed)
+
+
+def _effects(
+    command: SimpleCommand, variants: Sequence[tuple[Word, ...]], judge: Callable[[SimpleCommand], Effect]
+) -> list[Effect]:
+    """Return what the program would do with each of these words."""
+    return [judge(replace(command, words=words, redirects=(), fed_by=())) for words in variants]
+
+
+def _names_of(listing: Listing) -> Sequence[Word]:
+    """Return words that stand for the names: like those that a pattern matches in each folder, or anywhere."""
+    leads = [_SPECIAL.sub(r"\\\g<0>", lead.rstrip("/")) for lead in listing.leads]
+    patterns = [f"{lead}/*" for lead in leads] or [UNSIGNED_NAMES]
+    return [Word("{}", None, is_glob=True, pattern=pattern) for pattern in patterns]
+
+
+def _joined(command: SimpleCommand, search: Effect, effects: Sequence[Effect], listing: Listing) -> Effect | None:
+    """Return the effect of a search and of what is done with its names; None where one of them does more than look."""
+    patterns = [word.pattern for word in _names_of(listing)]
+    if not effects:
+        return None
+    for effect in effects:
+        if (
+            not effect.is_read_only
+            or effect.searches
+            or effect.asks_git_in
+            or not (effect.globs == () or (len(effect.globs) == 1 and effect.globs[0] in patterns))
+        ):
+            return None
+    reads = (*listing.folders, *(path for effect in effects for path in effect.reads or ()))
+    own = {} if search.asks_git_in else search.needed_environment
+    needed = {name: value for part in (own, *(e.needed_environment for e in effects)) for name, value in part.items()}
+    return Effect(
+        command,
+        command.words[0].text,
+        tuple(dict.fromkeys(reads)),
+        (),
+        runs_code=False,
+        uses_network=False,
+        why=f"it gives the names found to {effects[0].program}, and {effects[0].why}",
+        globs=listing.globs,
+        searches=listing.folders,
+        follows_links=True,
+        only_names=listing.only_names,
+        leaves_out_hidden=listing.leaves_out_hidden,
+        only_tracked=listing.only_tracked,
+        opens_nothing=all(effect.opens_nothing for effect in effects),
+        needed_environment=needed,
+    )
+
+
+def _with_names(words: Sequence[Word], token: str, name: Word) -> tuple[Word, ...]:
+    """Return the words of the program with a name in its place; none where that is not a word of its own."""
+    others = [word for word in words if word.text != token]
+    if not words or words[0].text == token or any(token in word.source or word.text is None for word in others):
+        return ()
+    return tuple(name if word.text == token else word for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What xargs is told."""
+
+    program: tuple[Word, ...]
+    token: str = ""
+    """What stands for a name among the words of the program; empty where names come behind them."""
+    is_exact: bool = False
+    """Whether it takes names as they are."""
+    needs_names: bool = False
+    """Whether nothing runs where there are no names."""
+
+    def with_names(self, names: Sequence[Word]) -> list[tuple[Word, ...]]:
+        """Return what it may run, with each of these names and without; nothing where that is not known."""
+        if self.token:
+            with_names = [_with_names(self.program, self.token, name) for name in names]
+            return with_names if all(with_names) else []
+        if any(word.text is None for word in self.program):
+            return []
+        return [*((*self.program, name) for name in names), *([] if self.needs_names else [self.program])]
+
+    def with_any_text(self) -> list[tuple[Word, ...]]:
+        """Return the same with any words in the place of the names."""
+        first, *rest = self.program
+        if first.text is None or (self.token and self.token in first.text):
+            return []
+        if self.token:
+            return [(first, *(_ANY_TEXT if self.token in word.source else word for word in rest))]
+        return [(*self.program, _ANY_TEXT), self.program]
+
+
+def _read_xargs(words: Sequence[Word]) -> _Given | None:
+    """Return what xargs is told; None where that is not known."""
+    waiting = list(words)[::-1]
+    is_exact, needs_names, token = False, False, ""
+    while waiting and (waiting[-1].text or "").startswith("-"):
+        flag = waiting.pop().text or ""
+        if flag in ("-n", "-L", "-P", "-I", "-d"):
+            if not waiting:
+                return None
+            flag += waiting.pop().text or ""
+        if flag.startswith("-I") and len(flag) > len("-I"):
+            token = flag.removeprefix("-I")
+        elif flag in ("-0", "-0r", "-r0"):
+            is_exact, needs_names = True, needs_names or "r" in flag
+        elif flag == "-r":
+            needs_names = True
+        elif flag not in ("-d\\n", "-d\n") and not re.fullmatch(r"-[nLP]\d{1,4}", flag):
+            return None
+    return _Given(tuple(waiting[::-1]) or (Word("echo", "echo"),), token, is_exact, needs_names)
+
+
+def _passes_lines(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -> bool:
+    """Return whether a part of the pipeline lets through some of its lines, as they are."""
+    texts = [word.text or "" for word in command.words]
+    flags = _PASSING.get(texts[0]) if texts else None
+    if flags is None or not all(flags.fullmatch(text) for text in texts[1:] if text.startswith("-")):
+        return False
+    effect = judge(command)
+    return effect.is_read_only and effect.reads == ()

@@ -1,0 +1,289 @@
+"""What a simple command would do, by the table of programs and by what is known of those that are not in it.
+
+The rule: a command is read-only only on the word of a row of the table. What is said of all others serves to refuse and
+to explain: where it is not certain, it is None.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from panpan.shell_analysis.arguments import Reading, read_arguments
+from panpan.shell_analysis.facts import Effect, SimpleCommand, Word
+from panpan.shell_analysis.gathering import (
+    gathered,
+    gathered_by_writer,
+    git_may_show,
+    is_searcher,
+    may_run_words,
+    may_show,
+)
+from panpan.shell_analysis.handed_on import handed_on
+from panpan.shell_analysis.languages import NotHarmlessError
+from panpan.shell_analysis.mentioned import mentioned
+from panpan.shell_analysis.other_programs import git_does_more, kind_of
+from panpan.shell_analysis.shell_changes import may_change_shell
+from panpan.shell_analysis.table import load_table
+from panpan.shell_analysis.word_paths import as_path, home_for, in_folder, paths_of
+from panpan.shell_analysis.wrappers import Wrapped, unwrapped
+from panpan.shell_analysis.writers import written_by
+
+_SYSTEM_FOLDERS = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"})
+_MOST_WRAPPERS = 10
+_MOST_SEARCHES = 20
+"""Words of a command that are held to be the search which it runs, at most."""
+_NO_FILES = frozenset({"-", "/dev/null"})
+"""For those that only look: a stream, and what gives nothing."""
+
+
+def judge(command: SimpleCommand) -> Effect:
+    """Return what a simple command would do when the shell runs it."""
+    return _judge(command, _MOST_WRAPPERS)
+
+
+def _judge(command: SimpleCommand, most_wrappers: int) -> Effect:
+    effect = _of_program(command, most_wrappers) if command.words else _only_redirects(command)
+    effect = replace(effect, mentions=tuple(mentioned(command)))
+    return _with_redirects(effect) if command.redirects else effect
+
+
+def _only_redirects(command: SimpleCommand) -> Effect:
+    if command.assignments:
+        return _unknown(command, None, "it sets variables of the shell, which may change what follows")
+    return Effect(command, None, (), (), False, False, "it only opens the files that it redirects")
+
+
+def _of_program(command: SimpleCommand, most_wrappers: int) -> Effect:
+    name, arguments = command.words[0].text, command.words[1:]
+    if name is None:
+        return _unknown(command, None, f"what {command.words[0].source} is becomes known only when it runs")
+    if command.assignments:
+        names = ", ".join(command.assignments)
+        changed = _of_program(replace(command, assignments=()), most_wrappers)
+        return replace(
+            changed, command=command, runs_code=None, uses_network=None, why=f"{names} may change what {name} does"
+        )
+    if "/" in name:
+        return _by_path(command, name, most_wrappers)
+    refusal = ""
+    row = load_table().programs.get(name)
+    if row is not None:
+        try:
+            reading = read_arguments(name, row, arguments)
+            if may_change_shell(command):
+                raise NotHarmlessError("where it may change what follows")
+            return _harmless(command, name, reading)
+        except NotHarmlessError as exc:
+            # Of what only its version is asked, there is more to say.
+            refusal = "" if row.not_bare and not row.sub else f"{name} is not known to be harmless {exc}"
+    effect = _other(command, name, refusal, most_wrappers)
+    return replace(effect, searches=_may_search(arguments)) if is_searcher(name) else effect
+
+
+def _may_search(arguments: Sequence[Word]) -> tuple[str, ...]:
+    """Return the folders that a search with flags that the table does not have may show.
+
+    The flags may make a search of `grep x`, and any word the pattern, so the folder in which it runs always counts.
+    """
+    return (".", *paths_of([word for word in arguments if not (word.text or "-").startswith("-")]))
+
+
+def _by_path(command: SimpleCommand, name: str, most_wrappers: int) -> Effect:
+    """Judge a program that is named by its path; never as harmless, since the table speaks of names on the PATH."""
+    why = f"{name} is a path, and the table of programs that only look has names"
+    folder, _, base = name.rpartition("/")
+    if folder not in _SYSTEM_FOLDERS or not base:
+        effect = _unknown(command, name if name.startswith("/") else None, why)
+        searches = _may_search(command.words[1:]) if is_searcher(base) else ()
+        return replace(_with_folders(effect, name, most_wrappers), searches=searches)
+    named = _of_program(replace(command, words=(Word(base, base), *command.words[1:])), most_wrappers)
+    is_harmless = named.is_read_only
+    return replace(
+        named,
+        command=command,
+        program=name,
+        runs_code=None if is_harmless else named.runs_code,
+        why=why if is_harmless else named.why,
+    )
+
+
+def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
+    row = reading.row
+    files = [word for word in reading.paths if word.text not in _NO_FILES]
+    is_git = load_table().programs[name].git
+    paths = [in_folder(reading.folder, path) for path in paths_of(files)]
+    paths += [in_folder(reading.folder, path) for path in reading.files]
+    paths += [path + ending for path in paths for ending in row.tries]
+    from_top, from_folder = _recorded(files, reading.lines_of) if is_git else ((), ())
+    paths += [in_folder(reading.folder, path) for path in from_folder]
+    if reading.folder is not None:
+        paths.append(reading.folder)
+    if not reading.searches:
+        searches: tuple[str, ...] = ()
+    elif is_git:
+        searches = (reading.folder or ".",)
+    else:
+        searches = tuple(paths)
+    globs = [in_folder(reading.folder, word.pattern) for word in reading.paths if word.is_glob]
+    return Effect(
+        command,
+        name,
+        tuple(dict.fromkeys(paths)),
+        (),
+        runs_code=False,
+        uses_network=False,
+        why=f"{reading.name} only looks: {row.reason.partition('. ')[0].rstrip('.')}",
+        globs=tuple(globs),
+        bare_globs=reading.bare_globs,
+        searches=searches,
+        follows_links=row.follows_links,
+        opens_nothing=row.opens_nothing or is_git,
+        only_names=reading.names.only,
+        leaves_out_hidden=reading.names.leaves_out_hidden and not globs,
+        asks_git_in=(reading.folder or ".") if is_git else None,
+        recorded=from_top,
+        needed_environment={**load_table().programs[name].environment, **row.environment, **home_for(files)},
+    )
+
+
+_LONGEST_PATH = 4_096
+_MAGIC = re.compile(r"^(?:\([^)]*\)|[/!^]+)")
+
+
+def _recorded(files: Iterable[Word], lines_of: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the files that words name as git has them, from the top of the repository and from the folder on.
+
+    Git takes `HEAD:file` and `:file` from the top, `HEAD:./file` and `1,9:file` from the folder; what begins with a
+    colon may be a pathspec, too, which starts from the folder.
+    """
+    from_top: dict[str, None] = {}
+    from_folder: dict[str, None] = {}
+    for text in (word.text or "" for word in files):
+        for path in _behind_colons(text):
+            if not path.startswith(("./", "../")):
+                from_top[as_path(path)] = None
+            if path.startswith(("./", "../")) or text.startswith(":"):
+                from_folder[as_path(path)] = None
+    from_folder |= dict.fromkeys(as_path(path) for text in lines_of for path in _behind_colons(text))
+    return tuple(from_top), tuple(from_folder)
+
+
+def _behind_colons(text: str) -> Iterator[str]:
+    text = text[-_LONGEST_PATH:]
+    behind = (text[at + 1 :] for at, letter in enumerate(text) if letter == ":")
+    return filter(None, (_MAGIC.sub("", part) for part in behind))
+
+
+def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) -> Effect:
+    """Judge a program that the table has no row for, or not with these arguments."""
+    arguments = command.words[1:]
+    if harmless := handed_on(command, judge):
+        return harmless
+    if wrapped := unwrapped(name, arguments):
+        return _of_wrapped(command, name, wrapped, most_wrappers)
+    if written := written_by(name, arguments):
+        return Effect(
+            command,
+            name,
+            tuple(paths_of(written.reads)),
+            tuple(paths_of(written.writes)) or None,  # what writes is not held to write nothing
+            written.runs_code,
+            uses_network=False,
+            why=refusal or f"{name} changes files",
+            globs=tuple(word.pattern for word in (*written.reads, *written.writes) if word.is_glob),
+            only_makes=written.only_makes,
+            gathers=gathered_by_writer(name, written.reads),
+        )
+    if name == "git":
+        return _of_git(command, refusal)
+    if name == "find":
+        return _of_find(command, refusal)
+    kind = kind_of(name, [word.text or "" for word in arguments])
+    never = load_table().never.get(name, "")
+    about = f"{name}: {never or kind.why}" if never or kind.why else f"panpan does not know what {name} does here"
+    runs_code = True if never else kind.runs_code
+    effect = Effect(command, name, None, None, runs_code, kind.uses_network, refusal or about)
+    return _with_folders(effect, name, most_wrappers)
+
+
+def _with_folders(effect: Effect, name: str, most_wrappers: int) -> Effect:
+    """Return an effect with the folders of which its program may hand on all that lies in them.
+
+    A program that is not known may run the words that it is given, so those of a search count as one.
+    """
+    words = effect.command.words
+    behind = range(1, len(words)) if most_wrappers and may_run_words(effect) else ()
+    starts = islice((at for at in behind if may_show(words, at)), _MOST_SEARCHES)
+    found = [_of_program(replace(effect.command, words=words[at:], redirects=()), 0) for at in starts]
+    searching = [one for one in found if one.searches]
+    is_one = len(searching) == 1
+    return replace(
+        effect,
+        searches=tuple(path for one in searching for path in one.searches),
+        only_names=searching[0].only_names if is_one else (),
+        leaves_out_hidden=is_one and searching[0].leaves_out_hidden,
+        gathers=gathered(name, words[1:]),
+        asks_git_in=next((one.asks_git_in for one in searching if one.asks_git_in), None),
+    )
+
+
+def _of_wrapped(command: SimpleCommand, name: str, wrapped: Wrapped, most_wrappers: int) -> Effect:
+    """Judge a program that runs another one; only `timeout` is as harmless as what it runs."""
+    if not wrapped.words or not most_wrappers:
+        effect = _unknown(command, name, f"{name} runs a program that is not known here", runs_code=True)
+        return _with_folders(effect, "", most_wrappers)
+    inner = _judge(replace(command, words=wrapped.words, redirects=()), most_wrappers - 1)
+    effect = replace(
+        inner,
+        command=command,
+        program=name,
+        runs_code=inner.runs_code if wrapped.is_transparent else True,
+        why=f"{name} runs {inner.program or 'a program'}, and {inner.why}",
+    )
+    if not wrapped.adds_words:
+        return effect
+    why = f"what {name} gives to {inner.program} is known only when it runs" if inner.is_read_only else effect.why
+    return replace(effect, reads=None, writes=None, why=why)
+
+
+def _of_git(command: SimpleCommand, refusal: str) -> Effect:
+    more = git_does_more([word.text or "" for word in command.words[1:]])
+    shows = git_may_show(more.form, [word.text or "" for word in command.words])
+    return Effect(
+        command,
+        "git",
+        (more.folder,),
+        (more.folder,) if more.is_known else None,
+        runs_code=True,
+        uses_network=more.uses_network,
+        why=refusal or "this git command is not one that only looks",
+        searches=(more.folder,) if shows else (),
+        asks_git_in=more.folder if shows else None,
+        gathers=command.words[1:] if shows or more.form == "clone" else (),
+    )
+
+
+def _of_find(command: SimpleCommand, refusal: str) -> Effect:
+    texts = [word.text or "" for word in command.words[1:]]
+    runs = any(text in ("-exec", "-execdir", "-ok", "-okdir") for text in texts)
+    return Effect(command, "find", None, None, True if runs else None, uses_network=None, why=refusal)
+
+
+def _unknown(command: SimpleCommand, program: str | None, why: str, *, runs_code: bool | None = None) -> Effect:
+    return Effect(command, program, None, None, runs_code, None, why)
+
+
+def _with_redirects(effect: Effect) -> Effect:
+    reads, writes = effect.reads, effect.writes
+    for redirect in effect.command.redirects:
+        target = paths_of([redirect.target]) if redirect.target.text or redirect.target.at_home else None
+        if redirect.is_write:
+            writes = None if target is None or writes is None else (*writes, *target)
+        else:
+            reads = None if target is None or reads is None else (*reads, *target)
+    why = effect.why
+    if effect.is_read_only and writes != ():
+        why = f"{effect.command.source.partition(' ')[0]} is redirected into a file"
+    needed = {**effect.needed_environment, **home_for([redirect.target for redirect in effect.command.redirects])}
+    return replace(effect, reads=reads, writes=writes, why=why, needed_environment=needed)

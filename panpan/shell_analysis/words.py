@@ -1,0 +1,189 @@
+"""Words as bash reads them: where one ends, and what is left of it after quote removal.
+
+The rule: a word has a text only where it is that one word whatever the environment, the files and the locale are; and
+what cannot be read for certain raises `NotPlainError` rather than being guessed. Sections of the manual of bash are
+named where they decide.
+"""
+
+import re
+
+from panpan.shell_analysis.ansi_c import ANSI_C, decoded
+from panpan.shell_analysis.facts import Word
+
+_END = frozenset(" \t\n|&;<>)")
+"""Metacharacters that end a word (bash, "Definitions"); an opening parenthesis, too, but never in a simple command."""
+
+_BARE = re.compile(r"""[^ \t\n|&;<>()'"\\$`*?\[{~]+""")
+_DOUBLE_QUOTED_PLAIN = re.compile(r"""[^"\\$`]+""")
+_PARAMETER = re.compile(r"(?:[A-Za-z_][A-Za-z_0-9]*|[0-9@*#?$!-]|\{(?:[A-Za-z_][A-Za-z_0-9]*|[0-9]+|[@*#?$!-])\})")
+"""Behind a `$`: parameters that are only looked up; other forms in braces may assign or run something."""
+_SPECIAL_IN_PATTERN = re.compile(r"[\\*?\[\]!^-]")
+
+
+class NotPlainError(Exception):
+    """The text is not a plain word or line, or not one that can be read for certain.
+
+    Args:
+        position: Where it stops being plain, in characters.
+    """
+
+    def __init__(self, position: int) -> None:
+        super().__init__(f"not plain at {position}")
+        self.position = position
+
+
+def word_at(text: str, start: int) -> Word:
+    """Return the word that begins at `start`; its source is what it takes up of the text.
+
+    Raises:
+        NotPlainError: There is none, or something in it may run, assign or is not known here.
+    """
+    bare = _BARE.match(text, start)
+    if bare and (bare.end() == len(text) or text[bare.end()] in _END):
+        return Word(bare[0], bare[0])  # as most are
+    return _WordReader(text, start).read()
+
+
+def word_of(source: str) -> Word:
+    """Return `source` as a word; without a text where it is not certain that it is exactly one."""
+    try:
+        word = word_at(source, 0)
+    except NotPlainError:
+        return Word(source, None)
+    return word if word.source == source else Word(source, None)
+
+
+class _WordReader:
+    """One walk over one word."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self._text = text
+        self._start = self._at = start
+        self._fixed = ""
+        self._pattern = ""
+        self._is_expanded = self._has_glob = self._has_brace = self._is_at_home = False
+        self._bracket: int | None = None
+        """Where the first live `[` stands."""
+
+    def read(self) -> Word:
+        while self._at < len(self._text) and self._text[self._at] not in _END:
+            if not self._take_bare():
+                self._take_special()
+        source = self._text[self._start : self._at]
+        if not source:
+            raise NotPlainError(self._start)
+        if self._is_expanded or (self._has_brace and _may_be_braces(source)):
+            return Word(source, None)
+        has_glob = self._has_glob or self._has_closed_bracket()
+        if self._is_at_home:
+            return Word(source, None, at_home="" if has_glob else self._fixed)
+        if has_glob:
+            return Word(source, None, is_glob=True, pattern=self._pattern)
+        return Word(source, self._fixed)
+
+    def _take_bare(self) -> bool:
+        found = _BARE.match(self._text, self._at)
+        if found:
+            self._at = found.end()
+            self._fixed += found[0]
+            self._pattern += found[0]
+        return found is not None
+
+    def _take_special(self) -> None:
+        match self._text[self._at]:
+            case "'":
+                end = self._text.find("'", self._at + 1)
+                if end < 0:
+                    raise NotPlainError(self._at)
+                self._add_quoted(self._text[self._at + 1 : end], upto=end + 1)
+            case '"':
+                self._take_double_quoted()
+            case "\\":
+                self._take_escape()
+            case "$":
+                self._take_dollar(is_quoted=False)
+            case "*" | "?" | "[" | "{" | "~" as character:
+                self._take_live(character)
+            case _:  # a backtick or an opening parenthesis
+                raise NotPlainError(self._at)
+
+    def _add_quoted(self, characters: str, *, upto: int) -> None:
+        self._fixed += characters
+        self._pattern += _SPECIAL_IN_PATTERN.sub(r"\\\g<0>", characters)
+        self._at = upto
+
+    def _take_escape(self) -> None:
+        following = self._text[self._at + 1 : self._at + 2]
+        if following == "\n":
+            # A line that goes on: harmless where the word ends here; else it may join an operator or a number.
+            if self._at == self._start or self._text[self._at + 2 : self._at + 3] not in (" ", "\t"):
+                raise NotPlainError(self._at)
+            self._at += 2
+        elif following:
+            self._add_quoted(following, upto=self._at + 2)
+        else:
+            raise NotPlainError(self._at)
+
+    def _take_live(self, character: str) -> None:
+        if character == "[":
+            self._bracket = self._at if self._bracket is None else self._bracket
+        elif character in "*?":
+            self._has_glob = True
+        elif character == "{":
+            self._has_brace = True
+        elif self._at == self._start and self._text[self._at + 1 : self._at + 2] in ("", "/", *_END):
+            self._is_at_home = True
+        elif not self._fixed or self._fixed.endswith(("=", ":")):
+            self._is_expanded = True  # a tilde, also where bash takes the word for an assignment
+        self._fixed += character
+        self._pattern += character
+        self._at += 1
+
+    def _has_closed_bracket(self) -> bool:
+        """Whether a `[` is live: without a closing bracket it means itself, as in the command `[`."""
+        return self._bracket is not None and "]" in self._text[self._bracket : self._at]
+
+    def _take_double_quoted(self) -> None:
+        self._at += 1
+        while self._at < len(self._text):
+            character = self._text[self._at]
+            if character == '"':
+                self._at += 1
+                return
+            if character == "`":
+                raise NotPlainError(self._at)
+            if found := _DOUBLE_QUOTED_PLAIN.match(self._text, self._at):
+                self._add_quoted(found[0], upto=found.end())
+            elif character == "$":
+                self._take_dollar(is_quoted=True)
+            else:
+                self._take_escape_in_double_quotes()
+        raise NotPlainError(self._start)
+
+    def _take_escape_in_double_quotes(self) -> None:
+        following = self._text[self._at + 1 : self._at + 2]
+        if following == "\n":
+            self._at += 2
+        else:
+            self._add_quoted(following if following in '"\\$`' else f"\\{following}", upto=self._at + 2)
+
+    def _take_dollar(self, *, is_quoted: bool) -> None:
+        behind = self._at + 1
+        if found := _PARAMETER.match(self._text, behind):
+            self._is_expanded = True
+            self._at = found.end()
+        elif not is_quoted and (found := ANSI_C.match(self._text, self._at)):
+            plain, is_certain = decoded(found[1])
+            if not is_certain:
+                raise NotPlainError(self._at)
+            self._add_quoted(plain, upto=found.end())
+        elif self._text.startswith(("(", "{", "[", "\\\n") if is_quoted else ("(", "{", "[", "\\\n", "'", '"'), behind):
+            raise NotPlainError(self._at)
+        else:
+            self._add_quoted("$", upto=behind)
+
+
+def _may_be_braces(source: str) -> bool:
+    """Whether bash may expand braces in it; `{}` and `@{0}` mean themselves."""
+    inside = source[source.find("{") + 1 : source.rfind("}")]
+    return "," in inside or ".." in inside

@@ -1,0 +1,1 @@
+"""Files: paths, locks, atomic writes, protected places."""

@@ -1,0 +1,141 @@
+"""Advisory locks between processes: one at a time for a shared file, such as the settings that panpan writes.
+
+The rule: the lock file is made for the purpose and never removed or renamed, since a lock belongs to the file and not
+to its name. The lock goes with the process, however that ends.
+"""
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from panpan.errors import ConfigError, PanpanError
+from panpan.system.files.private import make_private_folder, open_private_file
+
+_POLL_S = 0.01
+_UNSUPPORTED = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+
+
+class LockHeldError(PanpanError):
+    """Another process holds the lock.
+
+    Args:
+        path: The lock file.
+        pid: Who holds it, where that is known.
+    """
+
+    def __init__(self, path: Path, pid: int | None) -> None:
+        holder = f"process {pid}" if pid is not None else "another process"
+        super().__init__(f"{path} is locked by {holder}; wait for it or end it")
+        self.path = path
+        self.pid = pid
+
+
+class LockUnsupportedError(PanpanError):
+    """The file system has no locks; the caller decides whether to go on without."""
+
+
+@contextmanager
+def hold_lock(path: Path, *, wait_s: float, lock: Callable[[int, int], None] = fcntl.flock) -> Iterator[None]:
+    """Hold the lock on the file `path` for the block.
+
+    It blocks the thread while it waits: call it from a worker thread, or with `wait_s=0`.
+
+    Args:
+        path: The lock file; made, private, where it is missing.
+        wait_s: Seconds to wait for another holder; 0 tries once.
+        lock: The system's call; a seam for tests.
+
+    Raises:
+        LockHeldError: Another holder did not let go in time.
+        LockUnsupportedError: The file system has no locks.
+        ConfigError: The lock file cannot be made, or is not a regular file.
+    """
+    fd = _acquire(path, time.monotonic() + wait_s, lock)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def is_held(path: Path) -> bool:
+    """Return whether somebody, of this process or another, has the lock on a file or folder.
+
+    No where there is no such file, it cannot be looked at, or its file system has no locks.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return False
+
+
+def _acquire(path: Path, deadline: float, lock: Callable[[int, int], None]) -> int:
+    if not path.parent.exists():
+        make_private_folder(path.parent)
+    while True:
+        fd = _open(path)
+        try:
+            is_ours = _try_lock(fd, path, lock) and _is_still(fd, path)
+            if is_ours:
+                _leave_pid(fd)
+                return fd
+            holder = _pid_in(fd)
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+        if time.monotonic() >= deadline:
+            raise LockHeldError(path, holder)
+        time.sleep(_POLL_S)
+
+
+def _open(path: Path) -> int:
+    try:
+        return open_private_file(path, os.O_RDWR | os.O_CREAT)
+    except OSError as exc:
+        raise ConfigError(f"cannot open the lock file {path}: {exc.strerror}") from exc
+
+
+def _try_lock(fd: int, path: Path, lock: Callable[[int, int], None]) -> bool:
+    try:
+        lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as exc:
+        if exc.errno in _UNSUPPORTED:
+            raise LockUnsupportedError(f"{path} is on a file system without locks: {exc.strerror}") from exc
+        raise
+    return True
+
+
+def _is_still(fd: int, path: Path) -> bool:
+    """Return whether the name still means the locked file; somebody may have removed it meanwhile."""
+    try:
+        named = path.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(named, os.fstat(fd))
+
+
+def _leave_pid(fd: int) -> None:
+    """Write who holds the lock, for messages only; on a full disk nobody is named."""
+    with suppress(OSError):
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+
+
+def _pid_in(fd: int) -> int | None:
+    text = os.pread(fd, 32, 0).strip()
+    return int(text) if text.isdigit() else None

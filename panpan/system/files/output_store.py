@@ -1,0 +1,244 @@
+"""Keeping output that is too large for a result: head and tail for the reader, the whole in a private file.
+
+The rule: what a command prints costs constant memory here, however much it is, and nothing is cut without a note.
+"""
+
+import codecs
+import os
+import re
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from panpan.errors import ConfigError
+from panpan.system.files.background_output import keep_reading
+from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.system.text.known_keys import KeyStream, KnownKeys
+from panpan.types.dataclass import dataclass
+
+MAX_FILE_BYTES = 100_000_000
+"""What a file holds at most; the rest is counted and dropped."""
+
+_WRITE_BYTES = 256 * 1024
+"""How much is gathered before it is written, so that a command that prints line by line stays cheap."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class OutputStore:
+    """Where the files go.
+
+    Args:
+        directory: A private folder, made when it is first needed.
+        max_file_bytes: What one file holds at most, in bytes.
+        keys: What neither a file nor a result may hold; None: there are none.
+    """
+
+    def __init__(self, directory: Path, *, max_file_bytes: int = MAX_FILE_BYTES, keys: KnownKeys | None = None) -> None:
+        self.directory = directory
+        self._max_file_bytes = max_file_bytes
+        self._keys = keys or KnownKeys()
+
+    def collector(self, name: str, *, max_chars: int) -> "OutputCollector":
+        """Return a collector for one output.
+
+        Args:
+            name: What the file's name starts with, such as the id of the call.
+            max_chars: The longest result, in characters.
+        """
+        return OutputCollector(
+            self._new_path(name), self._keys.stream(), max_chars=max_chars, max_file_bytes=self._max_file_bytes
+        )
+
+    def keep_reading(self, name: str, pipe: int) -> str:
+        """Take over a pipe, keep what comes out of it in a file until it ends, and return in words where that goes.
+
+        Args:
+            name: What the file's name starts with.
+            pipe: Descriptor of the reading end; closed when nobody can write any more.
+        """
+        return keep_reading(pipe, self._new_path(name), self._keys.stream(), max_bytes=self._max_file_bytes)
+
+    def shorten(self, name: str, text: str, *, max_chars: int) -> str:
+        """Return `text`, or its head and tail around a note that names the file with the whole."""
+        if len(text) <= max_chars:
+            return text
+        collector = self.collector(name, max_chars=max_chars)
+        collector.feed(text.encode(errors="replace"))
+        return collector.finish()
+
+    def _new_path(self, name: str) -> Path:
+        stem = _UNSAFE.sub("-", name).strip("-.")[:60] or "output"
+        return self.directory / f"{stem}-{secrets.token_hex(4)}.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutput:
+    """An output that its collector has left to somebody else, in a file."""
+
+    path: Path
+    """Holds what was printed so far; may not be there where that is nothing, or could not be written."""
+    keys: KeyStream
+    """Takes the keys out of the rest; it may hold the beginning of one."""
+    failure: str
+    """Why what was printed so far could not be kept; empty where it is."""
+
+
+class OutputCollector:
+    """Takes one output piece by piece.
+
+    Args:
+        path: The file for the whole; made only when the output is longer than `max_chars`.
+        keys: Takes the keys out.
+        max_chars: The longest result, in characters.
+        max_file_bytes: What the file holds at most, in bytes.
+    """
+
+    def __init__(self, path: Path, keys: KeyStream, *, max_chars: int, max_file_bytes: int) -> None:
+        self.total_chars = 0
+        self._keys = keys
+        self._max_chars = max_chars
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._start = ""
+        """The first `max_chars` characters and one more."""
+        self._end = ""
+        """At least the last `max_chars` characters."""
+        self._file = _Spill(path, max_file_bytes)
+        self._result: str | None = None
+
+    @property
+    def path(self) -> Path | None:
+        """The file with the whole output; None while there is none. Complete after `finish`."""
+        return self._file.made_path
+
+    def feed(self, data: bytes) -> str:
+        """Take the next bytes and return the text that they completed."""
+        data = self._keys.feed(data)
+        self._file.add(data)
+        return self._take(self._decoder.decode(data))
+
+    def finish(self) -> str:
+        """Return all of the output when it is short enough, else its head, a note and its tail."""
+        if self._result is None:
+            rest = self._keys.finish()
+            self._file.add(rest)
+            self._take(self._decoder.decode(rest, final=True))
+            if self.total_chars <= self._max_chars:
+                self._file.forget()
+                self._result = self._start
+            else:
+                self._file.write()
+                self._result = self._shortened()
+            self._start = self._end = ""
+        return self._result
+
+    def leave(self) -> LeftOutput:
+        """Write what was printed so far into the file, for somebody who goes on with the output there."""
+        path, failure = self._file.leave()
+        return LeftOutput(path, self._keys, failure)
+
+    def _take(self, text: str) -> str:
+        if (room := self._max_chars + 1 - len(self._start)) > 0:
+            self._start += text[:room]
+        self._end += text
+        if len(self._end) > 2 * self._max_chars + 8192:  # cut rarely: each cut copies
+            self._end = self._end[-self._max_chars :]
+        self.total_chars += len(text)
+        if self.total_chars > self._max_chars:
+            self._file.is_wanted = True
+        return text
+
+    def _shortened(self) -> str:
+        note = self._note(self.total_chars - self._max_chars)
+        for _ in range(2):  # the number left out depends on the length of the note
+            kept = max(0, self._max_chars - len(note))
+            note = self._note(self.total_chars - kept)
+        kept = max(0, self._max_chars - len(note))
+        head = kept // 2
+        tail = kept - head
+        return self._start[:head] + note + (self._end[-tail:] if tail else "")
+
+    def _note(self, left_out: int) -> str:
+        return f"\n\n[{left_out:,} of {self.total_chars:,} characters left out here; {self._file.description}]\n\n"
+
+
+class _Spill:
+    """The file for the whole of an output; opened for each write, so that nothing stays open whatever happens."""
+
+    def __init__(self, path: Path, max_bytes: int) -> None:
+        self.is_wanted = False
+        """Whether the output is too long to be kept in memory only."""
+        self._path = path
+        self._max_bytes = max_bytes
+        self._pending = bytearray()
+        self._written = 0
+        self._has_dropped = False
+        self._is_made = False
+        self._failure: str | None = None
+
+    @property
+    def made_path(self) -> Path | None:
+        return self._path if self._is_made and self._failure is None else None
+
+    @property
+    def description(self) -> str:
+        """Where the whole is, for the note."""
+        if self._failure is not None:
+            return f"the whole could not be kept: {self._failure}"
+        if self._has_dropped:
+            return f"the first {self._written:,} bytes are in {self._path}"
+        return f"the whole output is in {self._path}"
+
+    def add(self, data: bytes) -> None:
+        if self._failure is not None:
+            return
+        room = self._max_bytes - self._written - len(self._pending)
+        self._has_dropped = self._has_dropped or len(data) > room
+        self._pending += data[: max(0, room)]
+        if self.is_wanted and len(self._pending) >= _WRITE_BYTES:
+            self.write()
+
+    def write(self) -> None:
+        """Put what is pending into the file; a failure is noted, and the output goes on without it."""
+        if not self._pending or self._failure is not None:
+            return
+        try:
+            self._append()
+        except ConfigError as exc:
+            self._failure = str(exc)
+        except OSError as exc:
+            self._failure = exc.strerror or str(exc)
+            self._remove_part()
+        self._pending.clear()
+
+    def leave(self) -> tuple[Path, str]:
+        """Write what is pending; return the file, and why it does not hold all, where it does not."""
+        self.is_wanted = True
+        self.write()
+        return self._path, self._failure or ""
+
+    def forget(self) -> None:
+        self._pending.clear()
+
+    def _remove_part(self) -> None:
+        """Give back what a full disk needs most."""
+        if self._is_made:
+            with suppress(OSError):
+                self._path.unlink()
+
+    def _append(self) -> None:
+        flags = os.O_WRONLY | os.O_APPEND
+        if not self._is_made:
+            make_private_folder(self._path.parent)
+            flags |= os.O_CREAT | os.O_EXCL
+        fd = open_private_file(self._path, flags)
+        self._is_made = True
+        try:
+            rest = memoryview(self._pending)
+            with rest:
+                done = 0
+                while done < len(rest):
+                    done += os.write(fd, rest[done:])
+            self._written += done
+        finally:
+            os.close(fd)

@@ -1,0 +1,395 @@
+"""The path resolver: the one way from a path that somebody wrote to a place on disk.
+
+The rule: every path of a model, tool, patch or archive goes through here, and what comes out is canonical and used as
+it is. Inside means inside on the canonical path, by components, whatever links or `..` lead there. The path of a call
+is resolved once, when it is decided whether the call may run, and what was judged is what the call gets.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from copy import copy
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from panpan.errors import ToolError
+from panpan.system.files.canonical import MAX_PATH_BYTES, canonical_path, is_below, walk
+from panpan.system.files.home import user_home
+from panpan.system.files.protected import ProtectedGroup, holds_secrets, plain_names, protections
+from panpan.types.dataclass import dataclass
+
+_SHOWN_BYTE = re.compile(r"\\u(dc[89a-f][0-9a-f])")
+"""As `repr` and JSON show a byte of a name that is no UTF-8 (PEP 383)."""
+_OWN_STREAM = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/\d{1,4})")
+
+Protections: TypeAlias = Sequence[tuple[ProtectedGroup, Path]]
+"""Groups that protect a place, each with the protected place that it is or lies in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a path leads, and what may be done there."""
+
+    path: Path
+    """Canonical and absolute; may not exist."""
+    is_inside: bool
+    """Whether it lies in the root or an extra root."""
+    is_readable: bool
+    """Whether it lies inside, or below a readable root."""
+    protection: str | None
+    """Why only a person may open it for writing, in every mode; ends the sentence "it …". None where that is not so."""
+
+    is_secret: bool = False
+    """Whether only a person may open it for reading as well."""
+    is_only_as_named: bool = False
+    """Whether it is protected against calls alone that are known to write this very place."""
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether only a person may open it for writing, in every mode."""
+        return self.protection is not None
+
+
+@dataclass(slots=True)
+class _WorkingDirectory:
+    """Shared by all views of one resolver, so that a change in one is a change in all."""
+
+    path: Path
+
+
+class PathResolver:
+    """Resolves paths against a workspace.
+
+    Args:
+        root: The workspace; must exist.
+        extra_roots: Further folders that count as inside.
+        readable_roots: Folders that may be read, and not written.
+        protected_roots: Folders that are protected as a whole, such as panpan's own.
+        home: What `~` stands for; the user's home if not given.
+
+    Raises:
+        ToolError: The root is not a folder, or a root runs in a loop of links.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        extra_roots: Sequence[Path] = (),
+        readable_roots: Sequence[Path] = (),
+        protected_roots: Sequence[Path] = (),
+        home: Path | None = None,
+    ) -> None:
+        self.root = canonical_path(root)
+        if not self.root.is_dir():
+            raise ToolError(f"{root} is not a folder")
+        self._roots = (self.root, *(canonical_path(extra) for extra in extra_roots))
+        self._readable_roots = tuple(canonical_path(readable) for readable in readable_roots)
+        self._protected_roots = tuple(canonical_path(protected) for protected in protected_roots)
+        self._home = canonical_path(home or user_home())
+        self._approved: frozenset[Path] = frozenset()
+        self._is_copy = False
+        """Whether the workspace is a copy that panpan made, and so its own to write wherever it lies."""
+        self._cwd = _WorkingDirectory(self.root)
+        self._linked = _LinkedPlaces(self.root, self._home)
+        self._judged: dict[str, Location] | None = None
+        """Locations of the paths of a call, by their absolute text; None where no call is decided about."""
+
+    @property
+    def cwd(self) -> Path:
+        """The working directory that relative paths start from; canonical, and the same in all views."""
+        return self._cwd.path
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The workspace and the folders that were added to it, canonical as they were when they were named."""
+        return self._roots
+
+    @property
+    def approved(self) -> frozenset[Path]:
+        """Canonical paths that this view accepts besides."""
+        return self._approved
+
+    def absolute(self, text: str) -> str:
+        r"""Return `text` as an absolute path that still holds its links and `..`.
+
+        `~` stands for the home, `~name` for that of a user; where there is no such user, it is a name like others. A
+        byte that is no UTF-8 is written as it is shown, such as `caf\udce9.txt`.
+
+        Raises:
+            ToolError: It is empty, holds a NUL or what no file name can hold, or is too long.
+        """
+        if not text:
+            raise ToolError("the path is empty; name a file or folder")
+        if "\0" in text:
+            raise ToolError("the path holds a NUL character; no file has such a name")
+        text = _SHOWN_BYTE.sub(lambda match: chr(int(match[1], 16)), text)
+        try:
+            size = len(os.fsencode(text))
+        except UnicodeEncodeError as exc:
+            raise ToolError("the path holds characters that no file name can have") from exc
+        if size >= MAX_PATH_BYTES:
+            raise ToolError(f"the path is too long: {size} bytes where {MAX_PATH_BYTES - 1} are possible")
+        if text == "~" or text.startswith("~/"):
+            return f"{self._home}/{text[2:]}"
+        if text.startswith("~"):
+            text = os.path.expanduser(text)  # noqa: PTH111 - Path would raise where there is no such user
+        return text if text.startswith("/") else f"{self.cwd}/{text}"
+
+    def locate(self, text: str) -> Location:
+        """Return where `text` leads and what may be done there.
+
+        Args:
+            text: A path as somebody wrote it: absolute, relative to the working directory, or starting with `~`.
+
+        Raises:
+            ToolError: It is no usable path: empty, holds a NUL, too long, in a loop of links, or not to be followed.
+        """
+        absolute = self.absolute(text)
+        walked = walk(absolute)
+        path = walked.end
+        is_inside = any(is_below(path, root) for root in self._roots)
+        is_readable = is_inside or any(is_below(path, root) for root in self._readable_roots)
+        # The streams of a program are its own, although they lead through /proc.
+        is_own = _OWN_STREAM.fullmatch(absolute) is not None
+        places = [place for place in (path, *walked.links) if not (is_own and place.parts[1:2] == ("proc",))]
+        named = [(place, list(protections(place))) for place in places]
+        linked = [group for place, group in self._linked.places().items() if is_below(path, place)]
+        is_secret = (
+            any(group.is_secret for _, found in named for group, _ in found)
+            or any(group.is_secret for group in linked)
+            or self._is_in_panpan_home(path)
+        )
+        protection = self._protection(path, named, linked)
+        groups = [*linked, *(group for _, found in named for group, _ in found)]
+        is_only_as_named = protection is not None and bool(groups) and all(group.is_only_as_named for group in groups)
+        return Location(path, is_inside, is_readable, protection, is_secret, is_only_as_named)
+
+    def judged(self, text: str) -> Location:
+        """Return where `text` was found to lead when it was decided about the call; where it leads if it was not.
+
+        Raises:
+            ToolError: As for `locate`.
+        """
+        return self.known(self.absolute(text)) or self.locate(text)
+
+    def known(self, absolute: str) -> Location | None:
+        """Return where an absolute path was found to lead when it was decided about the call; None if it was not."""
+        return None if self._judged is None else self._judged.get(absolute)
+
+    def remember(self, absolute: str, location: Location) -> None:
+        """Let a path lead to `location` for the rest of the call, whatever is there by then."""
+        if self._judged is not None:
+            self._judged[absolute] = location
+
+    def names_apart(self, folder: Path) -> frozenset[str]:
+        """Return the names in the canonical `folder` of what is not judged as the folder is, whatever it is called.
+
+        That are roots, and what is protected because a protected name leads there.
+        """
+        apart = (*self._linked.places(), *self._roots, *self._readable_roots, *self._protected_roots)
+        return frozenset(place.name for place in apart if place.parent == folder)
+
+    def resolve(self, text: str, *, access: Literal["read", "write"]) -> Path:
+        """Return the canonical path for `text`, if it may be used so; the one that was judged, if it was.
+
+        Raises:
+            ToolError: The path is unusable, or it is not approved and lies outside, is protected and to be written, or
+                is secret.
+        """
+        location = self.judged(text)
+        if access == "read":
+            if location.is_secret and not self._is_approved(location):
+                raise ToolError(f"{text} may hold secrets and the user has not approved reading it; ask the user")
+            if not (location.is_readable or self._is_approved(location)):
+                raise ToolError(
+                    f"{text} is outside the workspace {self.root}; use a path inside it, or ask the user to open it"
+                )
+        elif not self._is_approved(location):
+            if not location.is_inside:
+                raise ToolError(f"{text} is outside the workspace {self.root}; write inside it, or ask the user")
+            if location.is_protected:
+                raise ToolError(
+                    f"{text} is protected and the user has not approved writing it; ask the user to change it"
+                )
+        return location.path
+
+    def may_show(self, path: Path) -> bool:
+        """Return whether a search may show what is in the canonical `path`: it is no secret, or approved."""
+        if not (holds_secrets(path) or self._is_in_panpan_home(path)):
+            return True
+        return self._is_approved(self.locate(str(path)))
+
+    def approving(self, paths: frozenset[Path]) -> "PathResolver":
+        """Return a view that also accepts these canonical paths and what is below them.
+
+        What is protected is accepted only where it is named itself or lies below a named place that is protected, too.
+        """
+        view = copy(self)
+        view._approved = self._approved | paths
+        return view
+
+    def for_call(self) -> "PathResolver":
+        """Return a view for one call, which remembers what was judged for it."""
+        view = copy(self)
+        view._judged = {}
+        return view
+
+    def apart(self) -> "PathResolver":
+        """Return one for another agent in the same workspace: its working directory is its own, nothing is approved."""
+        other = copy(self)
+        other._approved = frozenset()
+        other._judged = None
+        other._cwd = _WorkingDirectory(self.cwd)
+        return other
+
+    def elsewhere(self, copy_of_root: Path, *, temporary: Path | None = None) -> "PathResolver":
+        """Return one for a copy of the workspace that panpan has made, which may lie in a protected root.
+
+        Args:
+            copy_of_root: The copy; what lies in it can be written, the other folders of this workspace cannot.
+            temporary: The folder for the temporary files of commands.
+
+        Raises:
+            ToolError: It is not a folder, or runs in a loop of links.
+        """
+        other = PathResolver(
+            copy_of_root,
+            extra_roots=() if temporary is None else (temporary,),
+            readable_roots=self._readable_roots,
+            protected_roots=self._protected_roots,
+            home=self._home,
+        )
+        other._is_copy = True
+        return other
+
+    def add_root(self, root: Path) -> Path:
+        """Let one more folder count as inside, here and in views made from now on, and return it canonical.
+
+        Raises:
+            ToolError: It is not a folder, or runs in a loop of links.
+        """
+        canonical = canonical_path(root)
+        if not canonical.is_dir():
+            raise ToolError(f"{root} is not a folder")
+        if canonical not in self._roots:
+            self._roots = (*self._roots, canonical)
+        return canonical
+
+    def change_directory(self, path: Path) -> None:
+        """Make `path` the working directory of all views.
+
+        Raises:
+            ToolError: It is not a folder that may be read here.
+        """
+        location = self.locate(str(path))
+        if not location.path.is_dir():
+            raise ToolError(f"{path} is not a folder")
+        if not (location.is_readable or self._is_approved(location)):
+            raise ToolError(f"{path} is outside the workspace {self.root}; the working directory stays {self.cwd}")
+        self._cwd.path = location.path
+
+    def held_in(self, path: Path) -> str | None:
+        """Return what of the user's the canonical `path` is or holds, home and workspace; None where nothing."""
+        held = [("your home folder", self._home), ("the workspace", self.root)]
+        return " and ".join(name for name, place in held if is_below(place, path)) or None
+
+    def shown(self, path: Path) -> str:
+        """Return `path` for people: relative to the root when inside, `~/…` when below the home, else absolute."""
+        if is_below(path, self.root):
+            return str(path.relative_to(self.root))
+        if is_below(path, self._home):
+            return str("~" / path.relative_to(self._home))
+        return str(path)
+
+    def _is_approved(self, location: Location) -> bool:
+        covering = [approved for approved in self._approved if is_below(location.path, approved)]
+        if not location.is_protected:
+            return bool(covering)
+        return any(approved == location.path or self.locate(str(approved)).is_protected for approved in covering)
+
+    def _protection(
+        self, path: Path, named: Sequence[tuple[Path, Protections]], linked: Sequence[ProtectedGroup]
+    ) -> str | None:
+        """Return why a place is protected; None where it is not.
+
+        Args:
+            path: The canonical place.
+            named: The place and each link on the way to it, with what protects those by name.
+            linked: What protects the place because a protected name leads there.
+        """
+        for place, found in named:
+            if (reason := self._protection_by_name(place, found)) is not None:
+                return reason
+        if self._is_in_protected_root(path):
+            return "holds panpan's own settings and permissions"
+        return linked[0].reason if linked else None
+
+    def _is_in_panpan_home(self, path: Path) -> bool:
+        """Return whether a place lies in a root that is protected as a whole, and not in a folder of it to be read."""
+        return self._is_in_protected_root(path) and not any(is_below(path, root) for root in self._readable_roots)
+
+    def _is_in_protected_root(self, path: Path) -> bool:
+        """Return whether a place lies in a root that is protected as a whole, and not in a copy made there."""
+        if self._is_copy and is_below(path, self.root):
+            return False
+        return any(is_below(path, root) for root in self._protected_roots)
+
+    def _protection_by_name(self, path: Path, found: Protections) -> str | None:
+        # A workspace below, say, `.claude/worktrees` is not protected as a whole: what lies above it does not count,
+        # unless nobody can mean to work there.
+        if not found:
+            return None
+        roots = [root for root in self._roots if is_below(path, root)]
+        return next(
+            (
+                group.reason
+                for group, place in found
+                if group.is_never_workspace or not any(is_below(root, place) for root in roots)
+            ),
+            None,
+        )
+
+
+class _LinkedPlaces:
+    """Where the protected names of the workspace and the home lead when they are links, as in a folder of dotfiles."""
+
+    def __init__(self, root: Path, home: Path) -> None:
+        self._root = root
+        self._home = home
+        self._stamp: tuple[int, ...] = ()
+        self._places: Mapping[Path, ProtectedGroup] = {}
+
+    def places(self) -> Mapping[Path, ProtectedGroup]:
+        """Return the canonical targets, each with the group that protects it.
+
+        They are looked up again when the workspace or the home has changed.
+        """
+        stamp = (_changed_at(self._root), _changed_at(self._home))
+        if stamp != self._stamp:
+            self._places = self._look_up()
+            self._stamp = stamp
+        return self._places
+
+    def _look_up(self) -> dict[Path, ProtectedGroup]:
+        found: dict[Path, ProtectedGroup] = {}
+        for folder in (self._root, self._home):
+            for name, group in plain_names():
+                place = folder / name
+                if not place.is_symlink():
+                    continue
+                try:
+                    target = walk(str(place)).end
+                except ToolError:
+                    continue  # leads nowhere, so there is nothing to protect but the name
+                if not is_below(self._root, target):  # a link to the workspace itself would close all of it
+                    found.setdefault(target, group)
+        return found
+
+
+def _changed_at(folder: Path) -> int:
+    """Return when names in `folder` last changed, in nanoseconds; 0 where it cannot be told."""
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return 0

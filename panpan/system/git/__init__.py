@@ -1,0 +1,1 @@
+"""git: its commands, its index and its settings, read and run safely."""

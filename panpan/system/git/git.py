@@ -1,0 +1,230 @@
+"""The git runner: questions to a repository that nobody has vouched for.
+
+The rule: nothing that the repository names is run: hooks, file system monitor, pager, external diffs, text conversions,
+filters, signature programs, remote helpers, and the configuration of its submodules. Asking does not refresh the index.
+Only commands whose switches are known are run, and their arguments are panpan's own, never the model's.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from anyio import to_thread
+
+from panpan.errors import ToolError
+from panpan.system.files.canonical import canonical_path, is_below
+from panpan.system.git.git_environment import ELSEWHERE, NO_PROGRAM, git_environment
+from panpan.system.git.git_places import places_elsewhere
+from panpan.system.processes.process import Captured, capture
+
+_NO_DIFF_PROGRAMS = ("--no-ext-diff", "--no-textconv")
+_NO_SUBMODULES = ("--ignore-submodules=all",)
+
+_SWITCHES: Mapping[str, tuple[str, ...]] = {
+    "blame": ("--no-textconv",),
+    "branch": (),
+    "cat-file": (),
+    "check-ignore": (),
+    "config": (),
+    "describe": (),
+    "diff": (*_NO_DIFF_PROGRAMS, *_NO_SUBMODULES),
+    "diff-files": (*_NO_DIFF_PROGRAMS, *_NO_SUBMODULES),
+    "diff-index": (*_NO_DIFF_PROGRAMS, *_NO_SUBMODULES),
+    "diff-tree": _NO_DIFF_PROGRAMS,
+    "for-each-ref": (),
+    "grep": ("--no-textconv",),
+    "log": _NO_DIFF_PROGRAMS,
+    "ls-files": (),
+    "ls-tree": (),
+    "merge-base": (),
+    "name-rev": (),
+    "remote": (),
+    "rev-list": (),
+    "rev-parse": (),
+    "shortlog": (),
+    "show": _NO_DIFF_PROGRAMS,
+    "show-ref": (),
+    "status": _NO_SUBMODULES,
+    "symbolic-ref": (),
+    "tag": (),
+    "version": (),
+}
+"""The commands that may be run, and what each needs to run no program of the repository's."""
+
+_REFUSED_OPTIONS = (
+    "--textconv",
+    "--ext-diff",
+    "--ignore-submodules=none",
+    "--open-files-in-pager",
+    "--show-signature",
+    "--remerge-diff",
+    "--dirty",
+    "--help",
+)
+"""They would switch a helper on again, write the index (`--dirty`) or start the viewer that a repository names
+(`--help`); git also takes their unambiguous beginnings."""
+
+
+async def run_git(args: Sequence[str], *, cwd: Path, timeout_s: float = 5) -> Captured:
+    """Ask git something about the repository that `cwd` lies in.
+
+    Args:
+        args: A command that only asks, such as `status`, and its arguments. Options of git itself are not taken.
+        cwd: Where to ask.
+        timeout_s: Seconds, for each question that it takes.
+
+    Raises:
+        ToolError: git is not installed, cannot be started, or the repository says that its files are elsewhere.
+        ValueError: The command is none of those whose switches are known, or an argument is refused.
+    """
+    _require_known(args)
+    return await run_own_git([args[0], *_SWITCHES[args[0]], *args[1:]], cwd=cwd, timeout_s=timeout_s)
+
+
+async def run_own_git(args: Sequence[str], *, cwd: Path, timeout_s: float) -> Captured:
+    """Run any command of git in which nothing runs that a configuration names; for `run_git` and `git_worktrees`.
+
+    Raises:
+        ToolError: As for `run_git`.
+    """
+    program = git_program(cwd)
+    await _require_own(cwd, [cwd], follows_named=False)
+    named = await _named_helpers(program, cwd, timeout_s)
+    if ELSEWHERE in named:
+        await _top_folder(program, cwd, timeout_s)  # raises where they lie elsewhere
+    return await capture([program, "--no-pager", *args], cwd=cwd, env=git_environment(named), timeout_s=timeout_s)
+
+
+_HELPERS = (
+    r"^((filter|hook|submodule)\..*\.[a-z]+|diff\..*\.(textconv|cachetextconv|command)|diff\.external|alias\..*)$"
+)
+
+
+async def harmless_git_variables(
+    folders: Sequence[Path], *, roots: Sequence[Path] = (), timeout_s: float = 5
+) -> dict[str, str]:
+    """Return the variables with which a form of git that only asks runs nothing that a repository names.
+
+    For commands that somebody else wrote, so that no switch can be added to them. All other variables whose names
+    begin with `GIT_` must be missing.
+
+    Args:
+        folders: Where git will be asked.
+        roots: The workspace, canonical. Links in a git folder may lead there.
+        timeout_s: Seconds, for each question that it takes to find out.
+
+    Raises:
+        ToolError: git is not installed, or a repository names things that cannot be switched off, or a link in its
+            git folder leads elsewhere.
+    """
+    named: dict[str, None] = {}
+    for folder in folders:
+        if folder.is_dir():
+            program = git_program(folder)
+            await _require_own(folder, roots, follows_named=True)
+            named |= dict.fromkeys(await _named_helpers(program, folder, timeout_s, _HELPERS))
+            named |= dict.fromkeys(await _submodules(program, folder, timeout_s))
+    variables = {name: value for name, value in git_environment(tuple(named)).items() if name.startswith("GIT_")}
+    return variables | {"GIT_EDITOR": NO_PROGRAM}
+
+
+async def _submodules(program: str, folder: Path, timeout_s: float) -> list[str]:
+    """Return keys of the submodules that a repository lists beside its configuration, which overrule it.
+
+    Raises:
+        ToolError: The repository says that its files lie around or outside the folder that holds it.
+    """
+    top = await _top_folder(program, folder, timeout_s)
+    if top is None:
+        return []
+
+    async def asked(*args: str) -> Captured:
+        return await capture([program, "--no-pager", *args], cwd=folder, env=git_environment(), timeout_s=timeout_s)
+
+    listing = ("--null", "--name-only", "--get-regexp", r"^submodule\..*\.[a-z]+$")
+    if (top / ".gitmodules").exists():
+        lists = [await asked("config", "--file", str(top / ".gitmodules"), *listing)]
+    else:
+        lists = [await asked("config", "--blob", f"{tree}:.gitmodules", *listing) for tree in ("", "HEAD")]
+    return [key for one in lists for key in one.stdout.decode(errors="surrogateescape").split("\0") if key]
+
+
+async def _top_folder(program: str, folder: Path, timeout_s: float) -> Path | None:
+    """Return the folder that a repository's files lie in; None where there is no repository, or a bare one.
+
+    Raises:
+        ToolError: The repository says that they lie around or outside the folder that holds it.
+    """
+    command = [program, "--no-pager", "rev-parse", "--show-toplevel", "--absolute-git-dir"]
+    found = await capture(command, cwd=folder, env=git_environment(), timeout_s=timeout_s)
+    places = found.stdout.decode(errors="surrogateescape").splitlines()
+    if found.exit_code != 0 or len(places) != 2:
+        return None
+    top, git_folder = (canonical_path(Path(place)) for place in places)
+    if not is_below(canonical_path(folder), top) or (is_below(git_folder, top) and git_folder != top / ".git"):
+        raise ToolError(
+            f"the repository {git_folder} says that its files lie in {top}, so git was not asked; correct its "
+            "core.worktree, or work in that folder"
+        )
+    return top
+
+
+async def _require_own(folder: Path, roots: Sequence[Path], *, follows_named: bool) -> None:
+    """Refuse a repository that takes from elsewhere what it shows.
+
+    Args:
+        folder: Where git will be asked.
+        roots: Where it may be taken from.
+        follows_named: Whether it may be taken from what the repository names: the user was asked about that.
+
+    Raises:
+        ToolError: It is so.
+    """
+    here = canonical_path(folder)
+    for place in await to_thread.run_sync(places_elsewhere, here):
+        if (place.is_link or not follows_named) and not any(is_below(place.path, root) for root in (*roots, here)):
+            raise ToolError(
+                f"{place.named_by} leads to {place.path}, outside the workspace, so git was not asked; work in the "
+                "repository that it leads to, or remove it"
+            )
+
+
+def _require_known(args: Sequence[str]) -> None:
+    if not args or args[0] not in _SWITCHES:
+        raise ValueError(f"git {' '.join(args[:1])} is not among the commands that are known to be safe")
+    for argument in args[1:]:
+        if argument == "--":
+            return
+        if argument.startswith("-O") or (
+            len(argument) > len("--e") and any(option.startswith(argument) for option in _REFUSED_OPTIONS)
+        ):
+            raise ValueError(f"git {args[0]} {argument} could run what the repository names or write its index")
+
+
+_CONVERTERS = r"^((filter|hook)\..*\.[a-z]+|diff\..*\.(textconv|cachetextconv)|core\.worktree)$"
+
+
+async def _named_helpers(program: str, cwd: Path, timeout_s: float, pattern: str = _CONVERTERS) -> list[str]:
+    """Return the keys of helpers whose names are free in all configuration files; reading them runs nothing."""
+    command = [program, "--no-pager", "config", "--null", "--name-only", "--get-regexp", pattern]
+    found = await capture(command, cwd=cwd, env=git_environment(), timeout_s=timeout_s)
+    if found.timed_out or found.is_truncated:
+        raise ToolError(
+            "git could not list the helpers that the repository names, so it was not asked; run git yourself"
+        )
+    return [key for key in found.stdout.decode(errors="surrogateescape").split("\0") if key]
+
+
+def git_program(cwd: Path) -> str:
+    """Return the absolute path of git; one that lies in the folder it is asked about is passed over.
+
+    Raises:
+        ToolError: There is none.
+    """
+    here = canonical_path(cwd)
+    for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        found = shutil.which("git", path=entry) if Path(entry).is_absolute() else None
+        if found is not None and not is_below(canonical_path(Path(entry)), here):
+            return found
+    raise ToolError("git is not installed, or is not on the PATH; install it")

@@ -1,0 +1,248 @@
+"""Finds the folders from which git takes what it shows of a repository, from the files alone, without asking git.
+
+The rule: a repository may name other folders as its own: as the git folder, the common folder, further objects, or
+files to include in its settings; and a link in the git folder may lead anywhere. What lies elsewhere counts as another
+repository's, unless that one points back: git's own worktrees and submodules do (CVE-2026-40068 is this check missing).
+What cannot be read just as git reads it, or is too much to be read, is refused.
+"""
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from panpan.errors import ToolError
+from panpan.system.files.canonical import canonical_path, is_below
+from panpan.system.files.home import user_home
+from panpan.system.git.git_config import read_settings
+from panpan.types.dataclass import dataclass
+
+_MOST_ENTRIES = 300_000
+"""Entries of a git folder that are checked for links, at most."""
+_MOST_FOLLOWED = 50
+"""Files of further objects and of settings that are read."""
+_MAX_BYTES = 1_000_000
+_NOT_ENTERED = frozenset({"hooks", "modules", "lfs", "annex"})
+"""Folders of a git folder from which git takes nothing that it shows of this repository."""
+_PLAIN_QUOTED = re.compile(r'"[^"\\]*"')
+_MAYBE_NAMED = re.compile("include|worktree", re.IGNORECASE)
+"""In the text of all settings that name a path which is looked at here; others are not read at all."""
+_NOT_PLAIN = re.compile(r"~[^/]|%\(|:\(")
+"""Begins a path at the home of another user, or in another place that git puts there."""
+
+
+@dataclass(frozen=True, slots=True)
+class GitPlace:
+    """A place outside of a git folder from which git would take something."""
+
+    path: Path
+    """Canonical."""
+    named_by: Path
+    """The file, folder or link that leads there."""
+    is_link: bool = False
+    """True if a link inside the git folder leads there."""
+
+
+def places_elsewhere(folder: Path) -> list[GitPlace]:
+    """Return what git would take from elsewhere when it is asked in a folder, beside what points back.
+
+    Args:
+        folder: Where git is asked; canonical.
+
+    Raises:
+        ToolError: The git folder holds too much to be looked through or what cannot be read as git reads it, or a path
+            leads nowhere.
+    """
+    found: list[GitPlace] = []
+    for top in (folder, *folder.parents):
+        entry = top / ".git"
+        if not os.path.lexists(entry):
+            continue
+        git_folder = _git_folder(entry)
+        common = _common_folder(git_folder)
+        if not _points_back(git_folder, common, entry):
+            found += _places_of(git_folder, common, entry)
+        if _is_whole(git_folder, common):  # else git goes on to the folders above
+            break
+    return found
+
+
+def _places_of(git_folder: Path, common: Path, entry: Path) -> Iterator[GitPlace]:
+    """Yield the places outside of `entry`, the `.git` of a work tree, that its repository leads to."""
+    if git_folder != entry:
+        yield GitPlace(git_folder, entry)
+    if not is_below(common, git_folder):
+        yield GitPlace(common, git_folder / "commondir")
+    for own in dict.fromkeys((git_folder, common)):
+        yield from _links_out(own, entry.parent)
+        yield from _included([own / "config", own / "config.worktree"])
+    yield from _further_objects(common / "objects")
+
+
+def _git_folder(entry: Path) -> Path:
+    """Return the git folder that a `.git` is, leads to or names."""
+    if entry.is_file():
+        text = _text(entry)
+        if text.startswith("gitdir:"):
+            return canonical_path(entry.parent / text.removeprefix("gitdir:").strip())
+    return canonical_path(entry)
+
+
+def _common_folder(git_folder: Path) -> Path:
+    text = _text(git_folder / "commondir").strip()
+    return canonical_path(git_folder / text) if text else git_folder
+
+
+def _is_whole(git_folder: Path, common: Path) -> bool:
+    return os.path.lexists(git_folder / "HEAD") and (common / "objects").is_dir() and (common / "refs").is_dir()
+
+
+def _points_back(git_folder: Path, common: Path, entry: Path) -> bool:
+    """True if the git folder is one that git made elsewhere for just this work tree."""
+    if entry.is_symlink() or not entry.is_file():
+        return False
+    if git_folder.parent == common / "worktrees":
+        named = _text(git_folder / "gitdir").strip()
+        return bool(named) and canonical_path(git_folder / named) == canonical_path(entry)
+    if common == git_folder:  # that of a submodule
+        trees = _paths_in(git_folder / "config", _is_worktree)
+        return [canonical_path(git_folder / value) for value in trees] == [canonical_path(entry.parent)]
+    return False
+
+
+def _links_out(git_folder: Path, top: Path) -> Iterator[GitPlace]:
+    """Yield the links in a git folder that lead out of it and of its work tree.
+
+    Raises:
+        ToolError: It holds too much.
+    """
+    waiting = [git_folder]
+    seen = 0
+    while waiting:
+        here = waiting.pop()
+        try:
+            with os.scandir(here) as scan:
+                entries = list(islice(scan, _MOST_ENTRIES))
+        except OSError:
+            continue
+        seen += len(entries)
+        if seen >= _MOST_ENTRIES:
+            raise ToolError(
+                f"{git_folder} holds too many files to be looked through, so git was not asked; run git yourself"
+            )
+        for one in entries:
+            if here == git_folder and one.name in _NOT_ENTERED:
+                continue
+            if one.is_symlink():
+                target = canonical_path(Path(one.path))
+                if not (is_below(target, git_folder) or is_below(target, top)):
+                    yield GitPlace(target, Path(one.path), is_link=True)
+            elif one.is_dir(follow_symlinks=False):
+                waiting.append(Path(one.path))
+
+
+def _further_objects(objects: Path) -> Iterator[GitPlace]:
+    """Yield the folders with objects of others that a folder of objects names, and those that these name.
+
+    Raises:
+        ToolError: They are too many, or are not written plainly.
+    """
+    waiting, seen = [objects], {objects}
+    while waiting:
+        here = waiting.pop()
+        alternates = here / "info" / "alternates"
+        _require_few(seen, alternates)
+        for line in _text(alternates).split("\n"):
+            if line.startswith('"') and not _PLAIN_QUOTED.fullmatch(line):
+                raise ToolError(f"{alternates} has escapes in it, so git was not asked; write its paths without quotes")
+            name = line.strip('"') if line.startswith('"') else line
+            if name and not name.startswith("#"):
+                place = canonical_path(here / name)
+                if place not in seen:
+                    seen.add(place)
+                    waiting.append(place)
+                    yield GitPlace(place, alternates)
+
+
+def _included(files: Sequence[Path]) -> Iterator[GitPlace]:
+    """Yield the files that settings include, and those that these include.
+
+    Raises:
+        ToolError: They are too many, or it cannot be told which they are.
+    """
+    waiting, seen = list(files), set(files)
+    while waiting:
+        file = waiting.pop()
+        _require_few(seen, file)
+        for value in _paths_in(file, _is_include):
+            if _NOT_PLAIN.match(value):
+                raise ToolError(f"{file} has a path that is not plain, so git was not asked; write it in full")
+            place = canonical_path(file.parent / _at_home(value))
+            if place not in seen:
+                seen.add(place)
+                waiting.append(place)
+                yield GitPlace(place, file)
+
+
+def _require_few(seen: Collection[Path], file: Path) -> None:
+    """Refuse to follow more files.
+
+    Raises:
+        ToolError: As many were seen as are followed.
+    """
+    if len(seen) >= _MOST_FOLLOWED:
+        raise ToolError(f"{file} and others name too many files, so git was not asked; keep below {_MOST_FOLLOWED}")
+
+
+def _paths_in(file: Path, is_meant: Callable[[str, str | None, str], bool]) -> Iterator[str]:
+    """Yield the values of some settings in a file.
+
+    Args:
+        file: The file of settings.
+        is_meant: True of the section, subsection and key of those settings.
+
+    Raises:
+        ToolError: The file cannot be read as git reads it.
+    """
+    text = _text(file)
+    if not _MAYBE_NAMED.search(text):
+        return
+    try:
+        for section, subsection, key, value in read_settings(text):
+            if value is not None and is_meant(section, subsection, key):
+                yield value
+    except ValueError as exc:
+        raise ToolError(f"{file} cannot be read, so git was not asked; {exc}") from exc
+
+
+def _is_include(section: str, subsection: str | None, key: str) -> bool:
+    """True of a file that is included; conditions count as met."""
+    is_conditional = section.partition(".")[0] == "includeif"
+    return key == "path" and (is_conditional or (section == "include" and subsection is None))
+
+
+def _is_worktree(section: str, subsection: str | None, key: str) -> bool:
+    return (section, subsection, key) == ("core", None, "worktree")
+
+
+def _at_home(value: str) -> str:
+    return str(user_home() / value[2:]) if value == "~" or value.startswith("~/") else value
+
+
+def _text(file: Path) -> str:
+    """Return what is in a regular file; nothing where there is none.
+
+    Raises:
+        ToolError: It is too large.
+    """
+    try:
+        if not file.is_file():
+            return ""
+        with file.open("rb") as opened:
+            content = opened.read(_MAX_BYTES + 1)
+    except OSError:
+        return ""
+    if len(content) > _MAX_BYTES:
+        raise ToolError(f"{file} is too large to be read, so git was not asked; keep it below {_MAX_BYTES:,} bytes")
+    return os.fsdecode(content)

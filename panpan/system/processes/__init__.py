@@ -1,0 +1,1 @@
+"""Processes: starting, watching, limiting and ending them."""

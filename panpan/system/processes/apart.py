@@ -1,0 +1,61 @@
+"""Taking apart what strangers made, by a program of panpan's own.
+
+The rule: its time, its memory and what it may write are bounded, it has no network where a sandbox works, and no key in
+any case. A file that breaks it, holds it up or takes it over costs what was asked of it, and nothing else.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from panpan.system.environment import child_environment
+from panpan.system.processes.limits import GB, Limits, limited
+from panpan.system.processes.process import Captured, capture
+from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
+
+WITHIN_S = 60.0
+MEMORY_BYTES = 3 * GB
+
+
+async def taken_apart(
+    module: str,
+    arguments: Sequence[str],
+    data: bytes,
+    sandbox: CommandSandbox,
+    *,
+    max_bytes: int,
+    within_s: float = WITHIN_S,
+    memory_bytes: int = MEMORY_BYTES,
+) -> Captured:
+    """Return what a program of panpan's makes of some bytes, which are its input.
+
+    Args:
+        module: The program, as Python imports it.
+        arguments: What it is told besides.
+        data: What a stranger made.
+        sandbox: That of the session's commands; the program may look at files and change none.
+        max_bytes: Most that is taken of its output.
+        within_s: Seconds that it may take.
+        memory_bytes: That it may use.
+
+    Raises:
+        ToolError: It cannot be started.
+    """
+    command = [sys.executable, "-P", "-m", module, *arguments]
+    required = frozenset({"memory_gb", "cpu_s"})
+    limits = Limits(memory_bytes=memory_bytes, cpu_s=max(int(within_s), 1), required=required)
+    here = Path("/")
+    with TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        async with sandbox.boxed(command, child_environment(), here, Bounds(is_read_only=True)) as start:
+            return await capture(
+                limited(start.argv, limits),
+                cwd=here,
+                env=start.env,
+                timeout_s=within_s,
+                max_bytes=max_bytes,
+                stdin=file,
+                pass_fds=start.pass_fds,
+            )

@@ -1,0 +1,264 @@
+"""The process runner: the one way to run a program.
+
+The rule: a program has empty input (one of panpan's own may get a file), its own session and a bounded time, and it
+ends when it does, not when its pipes close. Whoever leaves early, by time-out, cancellation or by closing the
+generator, leaves no process behind. After a normal end what a command started in the background runs on, its pipe read
+by others or by nobody; the session's own `ProcessTree` ends it with the session.
+
+Not run here are `ps`, where there is no /proc (`process_table.py`), the server of the embedded model, which is told
+what to do through its input and ends with it (`capabilities/local_model/server.py`), and what may outlive panpan
+(`detached.py`).
+"""
+
+import math
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from subprocess import DEVNULL
+from typing import IO
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from panpan.system.environment import child_environment
+from panpan.system.processes.child import EXIT_POLL_S, Child, OutputPipe
+from panpan.types.dataclass import dataclass
+
+INTERRUPT_GRACE_S = 0.3
+"""Seconds between TERM and KILL where whoever ran a program has left: a user who interrupts waits for it."""
+
+_REST_GRACE_S = 0.1
+"""How long a pipe that others hold may still end by itself, as after a process that was about to end anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessEnded:
+    """The last thing that `run_process` yields."""
+
+    exit_code: int
+    """As a shell tells it: 128 and the signal's number when one ended the process."""
+    timed_out: bool
+    """Whether it was ended because its time was up."""
+
+
+class Leaving:
+    """The last thing that is yielded of a process that is to go on without the call that started it."""
+
+    def __init__(self, child: Child) -> None:
+        self.is_taken = False
+        self._child = child
+
+    def take(self) -> Child:
+        """Return the process, which runs and is the caller's to follow from now on (see `run_child`)."""
+        self.is_taken = True
+        return self._child
+
+    def give_back(self) -> None:
+        """Say that nobody follows it after all; it is ended then."""
+        self.is_taken = False
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What a program printed, and how it ended."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+    timed_out: bool
+    """Whether it was ended because its time was up; the output is what came until then."""
+    is_truncated: bool
+    """Whether it printed more than was asked for; it was ended then, and the exit code tells only that."""
+
+
+async def run_process(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_s: float | None,
+    kill_grace_s: float = 2.0,
+    pass_fds: Sequence[int] = (),
+    take_pipe: Callable[[int], object] | None = None,
+    leaves: Callable[[bool], bool] | None = None,
+) -> AsyncGenerator[bytes | ProcessEnded | Leaving, None]:
+    """Run a program and yield what it prints, then how it ended. Consume it under `aclosing`.
+
+    Args:
+        argv: The program and its arguments.
+        cwd: Its working directory.
+        env: Its whole environment; see `child_environment`.
+        timeout_s: Seconds after which the whole tree is ended; None for no limit.
+        kill_grace_s: Seconds between asking the tree to end and killing it when its time is up; whoever leaves early
+            waits no longer than `INTERRUPT_GRACE_S`.
+        pass_fds: Descriptors that it inherits under the same numbers, beside its input and outputs.
+        take_pipe: See `run_child`.
+        leaves: See `run_child`.
+
+    Raises:
+        ToolError: It cannot be started.
+    """
+    child = await Child.start(argv, cwd=cwd, env=env, has_stderr=False, pass_fds=pass_fds)
+    following = run_child(child, timeout_s=timeout_s, kill_grace_s=kill_grace_s, take_pipe=take_pipe, leaves=leaves)
+    async with aclosing(following) as items:
+        async for item in items:
+            yield item
+
+
+async def run_child(
+    child: Child,
+    *,
+    timeout_s: float | None,
+    kill_grace_s: float = 2.0,
+    take_pipe: Callable[[int], object] | None = None,
+    leaves: Callable[[bool], bool] | None = None,
+) -> AsyncGenerator[bytes | ProcessEnded | Leaving, None]:
+    """Follow a process to its end: yield what it prints, then how it ended. Consume it under `aclosing`.
+
+    Args:
+        child: The process; ended where the caller leaves early.
+        timeout_s: Seconds from now after which the whole tree is ended; None for no limit.
+        kill_grace_s: As for `run_process`.
+        take_pipe: Called before `ProcessEnded`, with the descriptor to read from and to close, where something that was
+            left in the background can still write to the pipe. Without it the pipe is closed, and whoever writes to it
+            gets SIGPIPE.
+        leaves: Told whether the time is up; where it says so, `Leaving` is yielded as the last thing, and the process
+            is ended only if nobody takes it.
+    """
+    deadline = None if timeout_s is None else anyio.current_time() + timeout_s
+    has_finished = False
+    leaving = Leaving(child)
+    try:
+        while not (child.has_ended or _is_over(deadline) or (leaves is not None and leaves(False))):
+            if chunk := await _next_chunk(child, deadline, is_asked=leaves is not None):
+                yield chunk
+        if not child.has_ended and leaves is not None and leaves(_is_over(deadline)):
+            yield leaving
+            return
+        timed_out = not child.has_ended
+        if timed_out:
+            await child.end_tree(kill_grace_s)
+        elif take_pipe is not None:
+            grace_end = anyio.current_time() + _REST_GRACE_S
+            while not (child.stdout.is_at_end or _is_over(grace_end)):
+                if chunk := await _next_chunk(child, grace_end):
+                    yield chunk
+        has_finished = True
+        if rest := child.stdout.drain():
+            yield rest
+        if take_pipe is not None and not (timed_out or child.stdout.is_at_end):
+            take_pipe(child.stdout.hand_over())
+        yield ProcessEnded(child.exit_code, timed_out)
+    finally:
+        if not leaving.is_taken:
+            try:
+                if not has_finished:
+                    await child.end_tree(min(kill_grace_s, INTERRUPT_GRACE_S))
+            finally:
+                child.close()
+
+
+async def capture(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float | None,
+    max_bytes: int = 10_000_000,
+    stdin: int | IO[bytes] = DEVNULL,
+    pass_fds: Sequence[int] = (),
+) -> Captured:
+    """Run a program of panpan's own and return what it printed; nothing of it runs on afterwards.
+
+    Args:
+        argv: The program and its arguments.
+        cwd: Its working directory.
+        env: Its whole environment; `child_environment()` if not given.
+        timeout_s: Seconds after which it is ended; None for no limit.
+        max_bytes: Most that is kept of each of the two outputs; a program that prints more is ended.
+        stdin: A file that it reads; empty input if not given.
+        pass_fds: Descriptors that it inherits under the same numbers.
+
+    Raises:
+        ToolError: It cannot be started.
+    """
+    own_env = child_environment() if env is None else env
+    child = await Child.start(argv, cwd=cwd, env=own_env, has_stderr=True, stdin=stdin, pass_fds=pass_fds)
+    gathered = [_Gathered(pipe, max_bytes) for pipe in (child.stdout, child.stderr) if pipe is not None]
+    is_clean = False
+    try:
+        with anyio.move_on_after(timeout_s):
+            async with anyio.create_task_group() as task_group:
+                for one in gathered:
+                    task_group.start_soon(one.fill, task_group.cancel_scope)
+                await child.wait()
+                task_group.cancel_scope.cancel()
+        timed_out = not child.has_ended and not any(one.is_full for one in gathered)
+        if not child.has_ended:
+            await child.end_tree(INTERRUPT_GRACE_S)
+        for one in gathered:
+            one.add(one.pipe.drain())
+        is_clean = all(one.pipe.is_at_end for one in gathered)
+    finally:
+        try:
+            if not is_clean:  # it runs, or left something behind that holds its pipes
+                await child.end_tree(INTERRUPT_GRACE_S)
+        finally:
+            child.close()
+    stdout, stderr = (bytes(one.kept) for one in gathered)
+    return Captured(child.exit_code, stdout, stderr, timed_out, any(one.is_full for one in gathered))
+
+
+class _Gathered:
+    """What one pipe brought, up to a size."""
+
+    def __init__(self, pipe: OutputPipe, max_bytes: int) -> None:
+        self.pipe = pipe
+        self.kept = bytearray()
+        self.is_full = False
+        self._max_bytes = max_bytes
+
+    def add(self, chunk: bytes) -> None:
+        room = self._max_bytes - len(self.kept)
+        self.kept += chunk[:room]
+        self.is_full = self.is_full or len(chunk) > room
+
+    async def fill(self, scope: anyio.CancelScope) -> None:
+        """Read to the end; cancel `scope` when there is more than fits."""
+        while not self.pipe.is_at_end:
+            chunk = self.pipe.read()
+            if chunk is None:
+                await anyio.wait_readable(self.pipe.fd)
+                continue
+            self.add(chunk)
+            if self.is_full:
+                scope.cancel()
+            await checkpoint()
+
+
+def _is_over(deadline: float | None) -> bool:
+    return deadline is not None and anyio.current_time() >= deadline
+
+
+async def _next_chunk(child: Child, deadline: float | None, *, is_asked: bool = False) -> bytes | None:
+    """Return what the process printed next; nothing when it is time to look whether it has ended or must end.
+
+    Args:
+        child: The process.
+        deadline: When it must end.
+        is_asked: Whether it must be looked often whether somebody wants it elsewhere, also where it prints no more.
+    """
+    if child.stdout.is_at_end:
+        look_at = math.inf if deadline is None else deadline
+        if is_asked:
+            look_at = min(look_at, anyio.current_time() + EXIT_POLL_S)
+        with anyio.CancelScope(deadline=look_at):
+            await child.wait()
+        return None
+    chunk = child.stdout.read()
+    if chunk is None:
+        with anyio.move_on_after(EXIT_POLL_S):
+            await anyio.wait_readable(child.stdout.fd)
+        return None
+    await checkpoint()  # a program that never stops printing must not keep everything else waiting
+    return chunk

@@ -1,0 +1,1 @@
+"""Texts of strangers: keys, control characters, marks of withheld parts."""

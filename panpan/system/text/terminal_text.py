@@ -1,0 +1,91 @@
+"""Making text of models, tools and files harmless for the terminal.
+
+The rule: such text passes `clean_for_terminal` before it is shown, and `spelled_out` where a person has to judge it, as
+in a permission prompt. Names in text of lines pass `printable`, so that none of them forges a line.
+"""
+
+import re
+
+from panpan.system.text.invisible import IGNORABLE, misplaced_marks, shows_nothing
+
+_SEQUENCE = re.compile(
+    r"""
+    (?:\x1b\[|\x9b) [\x30-\x3f]* [\x20-\x2f]* [\x40-\x7e]              # CSI: colours, cursor, modes
+  | (?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]) [^\x07\x1b\x80-\x9f\n]* (?:\x07|\x1b\\|\x9c)  # OSC, DCS, SOS, PM, APC
+  | \x1b [\x20-\x2f]+ [\x30-\x7e]                                      # character sets and the like
+  | \x1b [\x30-\x5a\x5c-\x7e]                                          # other two-byte sequences
+    """,
+    re.VERBOSE,
+)
+_LINE_END = re.compile(r"\r\n?")
+_CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
+_CONTROL = re.compile(f"[{_CONTROLS}]")
+_EMOJI_JOINERS = "\u200c\u200d\ufe00-\ufe0f"
+"""Joiners and variation selectors: emoji and some scripts are written with them."""
+_HIDING = f"(?![{_EMOJI_JOINERS}])[{IGNORABLE}\u2028\u2029\ufff9-\ufffb]"
+"""Bidi controls (UAX 9), separators, annotations, tags, ignorable characters: they reorder, break lines, hide text."""
+_DECEPTIVE = re.compile(_HIDING)
+_SUSPECT = re.compile(f"[{_CONTROLS}\ud800-\udfff]")
+"""All that `without_controls` looks at; most text has none of it."""
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def clean_for_terminal(text: str) -> str:
+    """Return `text` without anything that drives a terminal.
+
+    Escape sequences and control characters are dropped, except newline and tab; a carriage return becomes a newline;
+    what reorders or hides text is shown as `<U+202E>`; what cannot be encoded becomes U+FFFD.
+    """
+    return _DECEPTIVE.sub(_by_number, without_controls(text))
+
+
+def clean_line(text: str) -> str:
+    """Return `text` as `clean_for_terminal` does, on one line, with single blanks between its words."""
+    return " ".join(clean_for_terminal(text).split())
+
+
+def without_controls(text: str) -> str:
+    """Return `text` without escape sequences and control characters, and otherwise as it is, also where it deceives.
+
+    For what the user himself pastes or writes: marks for the direction of a script are his words, too. Newlines, tabs
+    and surrogates are treated as in `clean_for_terminal`.
+    """
+    if _SUSPECT.search(text) is None:
+        return text
+    text = _SEQUENCE.sub("", text)
+    text = _CONTROL.sub(lambda match: "\r" if match[0] == "\r" else "", text)
+    text = _LINE_END.sub("\n", text)
+    return _LONE_SURROGATE.sub("\ufffd", text)
+
+
+def printable(text: str) -> str:
+    """Return `text` on one line, with what cannot be seen or encoded as an escape: a line feed as backslash and n."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def spelled_out(text: str) -> str:
+    """Return `text` with every control or invisible character written as `<U+001B>`, newline and tab excepted.
+
+    So are combining marks where no mark belongs. Nothing is dropped, so that a person who says yes has seen all of it.
+    """
+    hidden = {char for char in set(text) if not _is_plain(char)}
+    misplaced = misplaced_marks(text)
+    if not hidden and not misplaced:
+        return text
+    return "".join(
+        _number(char) if char in hidden or position in misplaced else char for position, char in enumerate(text)
+    )
+
+
+def _is_plain(char: str) -> bool:
+    return char in "\n\t" or (char.isprintable() and not shows_nothing(char))
+
+
+def _by_number(match: re.Match[str]) -> str:
+    return _number(match[0])
+
+
+def _number(char: str) -> str:
+    return f"<U+{ord(char):04X}>"

@@ -1,0 +1,41 @@
+"""The tools, one a file, by family; and the public names for tools of your own.
+
+A tool knows files and processes, and neither the model nor a face.
+"""
+
+from panpan.public_names import loader
+
+TYPE_CHECKING = False  # as type checkers know it; `typing` would cost some milliseconds
+
+if TYPE_CHECKING:
+    from panpan.core.effects import Agent, Command, Effects
+    from panpan.core.tool import Tool, ToolContext
+    from panpan.errors import ToolError
+    from panpan.types.tool import Output, Progress, ToolYield
+
+__all__ = [
+    "Agent",
+    "Command",
+    "Effects",
+    "Output",
+    "Progress",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolYield",
+]
+
+__getattr__ = loader(
+    __name__,
+    {
+        "Agent": "panpan.core.effects",
+        "Command": "panpan.core.effects",
+        "Effects": "panpan.core.effects",
+        "Output": "panpan.types.tool",
+        "Progress": "panpan.types.tool",
+        "Tool": "panpan.core.tool",
+        "ToolContext": "panpan.core.tool",
+        "ToolError": "panpan.errors",
+        "ToolYield": "panpan.types.tool",
+    },
+)

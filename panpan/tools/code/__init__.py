@@ -1,1 +1,0 @@
-"""Tools that know what code means, by way of language servers."""

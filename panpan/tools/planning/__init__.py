@@ -1,1 +1,0 @@
-"""Tools that settle what is to be done."""

@@ -1,1 +1,0 @@
-"""Tools for tasks that go on in the background."""

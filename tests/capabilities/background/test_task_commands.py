@@ -1,0 +1,95 @@
+"""/tasks lists what runs in the background, shows what it printed, and stops it."""
+
+import pytest
+
+from panpan.errors import ConfigError
+from tests.faces.terminal.commands.command_fixtures import FakeTerminal, terminal_in, type_in
+from tests.fakes.background import FakeBackground, task
+
+
+def terminal_with(tmp_path, *tasks, picks=(), **outputs) -> FakeTerminal:
+    terminal = terminal_in(tmp_path / "work")
+    terminal.session.background = FakeBackground(*tasks)
+    terminal.session.background.outputs = outputs
+    left = list(picks)
+
+    async def choose(title, options, search=None):
+        terminal.title, terminal.options = title, options
+        return left.pop(0) if left else None
+
+    terminal.choose = choose
+    return terminal
+
+
+async def test_where_there_is_none_it_says_so(tmp_path):
+    terminal = await type_in(terminal_with(tmp_path), "/tasks")
+
+    assert "nothing runs in the background" in terminal.text
+
+
+async def test_each_is_listed_with_its_state(tmp_path):
+    terminal = terminal_with(
+        tmp_path,
+        task("aaaa0001", "npm run dev"),
+        task("aaaa0002", "pytest", state="failed", exit_code=1, ended_at=1004.0),
+    )
+    await type_in(terminal, "/tasks")
+
+    (runs, failed) = terminal.options
+    assert (runs.label, failed.label) == ("npm run dev", "pytest")
+    assert runs.detail.startswith("running, ")
+    assert failed.detail == "failed, exit code 1, 4.0 s, aaaa0002"
+
+
+async def test_one_that_runs_is_stopped(tmp_path):
+    terminal = await type_in(terminal_with(tmp_path, task(), picks=[0, 1]), "/tasks")
+
+    assert terminal.session.background.running == []
+    assert "was stopped: npm run build" in terminal.text
+
+
+async def test_nothing_is_stopped_where_nothing_is_picked(tmp_path):
+    terminal = await type_in(terminal_with(tmp_path, task(), picks=[0]), "/tasks")
+
+    assert len(terminal.session.background.running) == 1
+
+
+async def test_what_one_printed_can_be_read_while_it_runs_and_afterwards(tmp_path):
+    runs = terminal_with(tmp_path, task("aaaa0001"), picks=[0, 0], aaaa0001="line 1\nline 2\n")
+    ended = terminal_with(tmp_path, task("aaaa0001", state="finished"), picks=[0], aaaa0001="line 1\nline 2\n")
+    for terminal in (runs, ended):
+        await type_in(terminal, "/tasks")
+        assert terminal.read_lines[-2:] == ["line 1", "line 2"]
+        assert "npm run build" in terminal.read_lines[0]
+
+
+async def test_one_that_printed_nothing_needs_no_pager(tmp_path):
+    terminal = await type_in(terminal_with(tmp_path, task(state="finished"), picks=[0]), "/tasks")
+
+    assert "it has printed nothing" in terminal.text
+    assert terminal.read_lines == []
+
+
+async def test_one_is_named_by_its_id(tmp_path):
+    terminal = terminal_with(tmp_path, task("aaaa0001"), task("aaaa0002", "pytest"), picks=[1])
+    await type_in(terminal, "/tasks aaaa0002")
+
+    assert [one.id for one in terminal.session.background.running] == ["aaaa0001"]
+
+
+async def test_an_id_that_is_none_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="there is no background task nope"):
+        await type_in(terminal_with(tmp_path, task()), "/tasks nope")
+
+
+@pytest.mark.parametrize("wanted", ["2", "12345678", "bbbb", "BB", "12"])
+async def test_one_is_named_by_its_number_and_by_the_beginning_of_its_id(tmp_path, wanted):
+    tasks = task("aaaa0001"), task("bbbb0002" if wanted.lower().startswith(("2", "b")) else "12345678", "pytest")
+    terminal = await type_in(terminal_with(tmp_path, *tasks, picks=[1]), f"/tasks {wanted}")
+
+    assert [one.id for one in terminal.session.background.running] == ["aaaa0001"]
+
+
+async def test_the_beginning_of_several_ids_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="several background tasks begin with aaaa"):
+        await type_in(terminal_with(tmp_path, task("aaaa0001"), task("aaaa0002")), "/tasks aaaa")

@@ -1,0 +1,36 @@
+"""Background tasks in words: harmless, short, and with what counts."""
+
+from panpan.capabilities.background.task_text import counted, ended_line, task_detail, titles
+from tests.fakes.background import task
+
+
+def test_an_end_is_told_with_how_it_ended() -> None:
+    assert ended_line(task(state="finished", exit_code=0)) == (
+        "Background task 3fa80001 ended: npm run build (exit code 0)"
+    )
+    assert ended_line(task(state="failed", exit_code=2, note="it printed too much")) == (
+        "Background task 3fa80001 failed: npm run build (exit code 2; it printed too much)"
+    )
+    assert ended_line(task(state="lost")) == "Background task 3fa80001 was lost: npm run build"
+
+
+def test_a_list_tells_how_long_it_runs_or_took() -> None:
+    assert task_detail(task(), now=1090) == "running, 1 min 30 s, 3fa80001"
+    assert task_detail(task(state="failed", exit_code=1, ended_at=1005.0), now=9000) == (
+        "failed, exit code 1, 5.0 s, 3fa80001"
+    )
+    assert task_detail(task(state="lost"), now=9000) == "lost, 3fa80001"
+
+
+def test_what_the_model_calls_a_task_does_not_drive_the_terminal() -> None:
+    hostile = task(title="\x1b[2Jgone\nrm -rf", note="\x1b]0;x\x07")
+
+    for text in (ended_line(hostile), task_detail(hostile, 1000), titles([hostile])):
+        assert not {"\x1b", "\n", "\x07"} & set(text)
+
+
+def test_many_are_counted_and_the_first_are_named() -> None:
+    many = [task(f"{number:08x}", f"job {number}") for number in range(8)]
+
+    assert (counted(many[:1]), counted(many)) == ("1 background task runs", "8 background tasks run")
+    assert titles(many) == "job 0, job 1, job 2, job 3, job 4, and 3 more"

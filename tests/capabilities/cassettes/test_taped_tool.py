@@ -1,0 +1,21 @@
+"""A taped tool looks like the one that it stands in for."""
+
+from typing import Any
+
+import pytest
+
+from panpan.capabilities.cassettes.taped_tool import taped
+from panpan.core.tool import Tool
+from panpan.tool_registry import all_tools
+
+
+async def at_once() -> None:
+    pass
+
+
+@pytest.mark.parametrize("tool", all_tools(), ids=lambda tool: tool.name)
+def test_taped_tool_says_of_itself_what_the_real_one_says(tool: Tool[Any]) -> None:
+    stand_in = taped(tool, {}, at_once)
+
+    for attribute in ("name", "input_model", "only_reads", "is_shared", "is_for_subagents"):
+        assert getattr(stand_in, attribute) == getattr(tool, attribute)

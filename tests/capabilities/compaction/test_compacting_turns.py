@@ -1,0 +1,143 @@
+"""Room is made within turns: interrupted, many times, with a budget, with open calls, on both event loops."""
+
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from panpan.capabilities.compaction.compactor import Compactor
+from panpan.capabilities.compaction.make_room import MakeRoom
+from panpan.errors import BudgetError
+from panpan.session.budget.budget import Budget
+from panpan.types.agent import SpendingLimits
+from panpan.types.events import Compacted, ModelEvent
+from panpan.types.llm import ModelRequest
+from panpan.types.messages import (
+    AssistantMessage,
+)
+from tests.capabilities.compaction.compacted_sessions import SETTINGS, WORDS, session, turns, wire
+from tests.capabilities.compaction.conversations import SUMMARY, is_paired
+from tests.fakes.scripted_llm import PricedLLM, ScriptedLLM, call, say
+from tests.fakes.session import session_in
+from tests.fakes.tools import looking
+
+
+async def test_what_a_summary_cost_counts_for_the_budget_also_when_the_session_goes_on(tmp_path: Path) -> None:
+    replies = [say(f"part {number} {WORDS}", cost_usd=0.01) for number in range(4)]
+    async with session(tmp_path, *replies, say(SUMMARY, cost_usd=1.0)) as one:
+        await turns(one, *(f"question {number}" for number in range(4)))
+        await one.compact()
+    async with session_in(tmp_path, PricedLLM(), budget=Budget(limits=SpendingLimits(usd=0.5))) as resumed:
+        with pytest.raises(Exception, match="is spent"):
+            await turns(resumed, "go on")
+
+
+class InterruptedLLM(ScriptedLLM):
+    """Is interrupted in the first summary that it is asked for."""
+
+    interrupt: Callable[[], object]
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        if "handover note" in request.system and (interrupt := self.__dict__.pop("interrupt", None)) is not None:
+            interrupt()
+            await anyio.sleep_forever()
+        async for event in super().stream(request):
+            yield event
+
+
+async def test_an_interrupt_while_room_is_made_leaves_the_conversation_as_it_was(tmp_path: Path) -> None:
+    replies = [say(f"part {number} {WORDS}") for number in range(8)]
+    llm = InterruptedLLM(*replies, say(SUMMARY), say("short"))
+    hook = MakeRoom(Compactor(), SETTINGS, 10_000, lambda _: None)
+    async with session_in(tmp_path, llm, looking(), hooks=[hook]) as one:
+        llm.interrupt = one.interrupt
+        await turns(one, *(f"question {number} " for number in range(9)))
+        assert one.conversation.compactions == []
+        assert one.conversation.sent is one.conversation.messages
+        events = await turns(one, "and now?")
+
+    assert [event.compaction.trigger for event in events if isinstance(event, Compacted)] == ["auto"]
+    assert is_paired(llm.histories[-1])
+    assert "question 8" in str(llm.histories[-1])
+
+
+async def test_one_turn_may_be_made_shorter_many_times(tmp_path: Path) -> None:
+    rounds = iter(range(60))
+
+    def answer(request: ModelRequest) -> AssistantMessage:
+        if "handover note" in request.system:
+            return say(SUMMARY)
+        number = next(rounds)
+        return say("all looked at") if number == 59 else call((f"c{number}", "Look", {}), text=f"{number} {WORDS}")
+
+    async with session(tmp_path, *[answer] * 100) as one:
+        one.parts = replace(one.parts, max_rounds=100)
+        events = await turns(one, "look at all of it, and remember: teal")
+        llm: Any = one.parts.model.llm
+
+    compactions = [event for event in events if isinstance(event, Compacted)]
+    assert len(compactions) > 3
+    assert all("remember: teal" in str(history) for history in llm.histories)
+    assert all(is_paired(history) for history in llm.histories)
+    assert len({str(history) for history in llm.histories}) == len(llm.histories)
+    assert max(sum(len(message.text) for message in history) for history in llm.histories) < 4 * 10_000
+
+
+async def test_a_spent_budget_lets_no_summary_be_asked_for(tmp_path: Path) -> None:
+    replies = [say(f"part {number} {WORDS}", cost_usd=0.3) for number in range(4)]
+    async with session_in(tmp_path, PricedLLM(*replies), budget=Budget(limits=SpendingLimits(usd=1.0))) as one:
+        await turns(one, *(f"question {number}" for number in range(4)))
+        with pytest.raises(BudgetError, match="is spent"):
+            await one.compact()
+        llm: Any = one.parts.model.llm
+
+    assert len(llm.requests) == 4
+
+
+async def test_where_a_summary_spends_the_budget_the_request_behind_it_is_not_sent(tmp_path: Path) -> None:
+    replies = [say(f"part {number} {WORDS}", cost_usd=0.01) for number in range(8)]
+    room = MakeRoom(Compactor(), SETTINGS, 10_000, lambda _: None)
+    llm = PricedLLM(*replies, say(SUMMARY, cost_usd=1.0), say("short"))
+    budget = Budget(limits=SpendingLimits(usd=0.5))
+    async with session_in(tmp_path, llm, looking(), hooks=[room], budget=budget) as one:
+        with pytest.raises(BudgetError, match="is spent"):
+            await turns(one, *(f"question {number} " for number in range(9)))
+
+    assert len(llm.requests) == 9
+    assert len(one.conversation.compactions) == 1
+
+
+async def test_a_session_whose_newest_calls_are_open_can_be_made_shorter(tmp_path: Path) -> None:
+    replies = [say(f"part {number} {WORDS}") for number in range(4)]
+    async with session(tmp_path, *replies, call(("1", "Look", {})), say("looked")) as one:
+        await turns(one, *(f"question {number}" for number in range(5)))
+        log = one.parts.log.path
+    lines = log.read_text().splitlines(keepends=True)
+    open_at = next(number for number, line in enumerate(lines) if '"tool_use"' in line)
+    log.write_text("".join(lines[: open_at + 1]))
+    async with session(tmp_path, say(SUMMARY), say("on")) as resumed:
+        await resumed.compact()
+        events = await turns(resumed, "go on")
+        assert is_paired(resumed.conversation.sent)
+        sent = wire(resumed.conversation.sent)
+    async with session(tmp_path) as again:
+        assert wire(again.conversation.sent) == sent
+
+    assert events
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_it_works_on_both_event_loops(tmp_path: Path, backend: str) -> None:
+    replies = [say(f"part {number} {WORDS}") for number in range(8)]
+
+    async def all_of_it() -> list[str]:
+        async with session(tmp_path, *replies, say(SUMMARY), say("short"), say(SUMMARY)) as one:
+            await turns(one, *(f"question {number} " for number in range(9)))
+            await one.compact("heed it")
+            one.undo_compaction()
+            return [compaction.trigger for compaction in one.conversation.compactions]
+
+    assert anyio.run(all_of_it, backend=backend) == ["auto", "manual", "undo"]

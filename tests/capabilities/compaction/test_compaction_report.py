@@ -1,0 +1,42 @@
+"""What the user is told of a compaction, in every face."""
+
+from panpan.capabilities.compaction.report import compaction_lines
+from panpan.faces.headless.wire import notice_line
+from panpan.faces.tool_lines import ToolLines
+from panpan.types.compaction import Compaction, CompactionReport
+from panpan.types.events import Compacted
+
+REPORT = CompactionReport(
+    kept=7, pinned=2, quoted=3, computed="4 files read", summarised=40, outputs=1, problem="the model refused"
+)
+COMPACTION = Compaction("auto", "u", 150_000, 24_000, report=REPORT)
+
+
+def test_it_says_what_was_kept_computed_summarised_and_dropped_and_how_to_take_it_back() -> None:
+    assert compaction_lines(COMPACTION) == [
+        "conversation compacted, the context window was nearly full: about 150,000 → 24,000 tokens",
+        "kept: 7 newest messages, and 2 older (project rules, the prompt)",
+        "quoted in your words: 3 messages of yours",
+        "computed: 4 files read",
+        "summarised by the model: 40 messages",
+        "dropped: 1 output of tools, which a note stands for",
+        "no summary: the model refused; the computed record stands in its place",
+        "all of it is in the session's log; /compact undo takes it back",
+    ]
+
+
+def test_a_face_of_lines_prints_them() -> None:
+    lines = ToolLines().lines(Compacted(COMPACTION))
+
+    assert [line.removeprefix("… ") for line in lines] == compaction_lines(COMPACTION)
+
+
+def test_a_program_gets_them_under_the_names_that_it_knows() -> None:
+    line = notice_line(Compacted(COMPACTION), "s")
+
+    assert (line["type"], line["subtype"], line["session_id"]) == ("system", "compact_boundary", "s")
+    assert line["compact_metadata"]["trigger"] == "auto"
+    assert (line["compact_metadata"]["pre_tokens"], line["compact_metadata"]["post_tokens"]) == (150_000, 24_000)
+    overflow = notice_line(Compacted(Compaction("overflow", "u", 2, 1)), "s")
+    assert overflow["compact_metadata"]["trigger"] == "auto"
+    assert overflow["compact_metadata"]["cause"] == "overflow"

@@ -1,0 +1,115 @@
+"""A compaction is taken back, rewound, forked; what was said since stays."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panpan.core.conversation import Conversation
+from panpan.errors import ConfigError
+from panpan.session.fold import folded
+from panpan.session.forking import fork
+from panpan.session.log import read_records
+from panpan.types.events import Compacted
+from panpan.types.messages import (
+    UserMessage,
+)
+from tests.capabilities.compaction.compacted_sessions import WORDS, session, turns, wire
+from tests.capabilities.compaction.conversations import SUMMARY
+from tests.fakes.scripted_llm import say
+
+
+async def test_what_the_user_has_taken_back_is_not_made_shorter_at_once(tmp_path: Path) -> None:
+    replies = [say(f"part {number} {WORDS}") for number in range(8)]
+    async with session(tmp_path, *replies, say(SUMMARY), say("short"), say("whole"), say(WORDS), say("x")) as one:
+        await turns(one, *(f"question {number} " for number in range(9)))
+        one.undo_compaction()
+        events = await turns(one, "and now?")
+
+    assert not [event for event in events if isinstance(event, Compacted)]
+    assert one.conversation.sent is one.conversation.messages
+
+
+async def test_compact_and_undo(tmp_path: Path) -> None:
+    replies = [say(f"part {number} {WORDS}") for number in range(4)]
+    async with session(tmp_path, *replies, say(SUMMARY), say("short"), say("long")) as one:
+        await turns(one, *(f"question {number}" for number in range(4)))
+        compaction = await one.compact("heed the colour")
+        await turns(one, "now?")
+        undo = one.undo_compaction()
+        await turns(one, "and now?")
+        llm: Any = one.parts.model.llm
+        with pytest.raises(ConfigError, match="no compaction"):
+            one.undo_compaction()
+
+    assert compaction is not None
+    assert undo.trigger == "undo"
+    assert "heed the colour" in llm.histories[4][0].text
+    assert len(llm.histories[5]) < len(llm.histories[6])
+    assert llm.histories[6] == one.conversation.messages[:-1]
+    async with session(tmp_path) as resumed:
+        assert resumed.conversation.sent == resumed.conversation.messages == one.conversation.messages
+
+
+async def test_undo_goes_back_one_compaction_at_a_time(tmp_path: Path) -> None:
+    replies = [say(f"part {number} {WORDS}") for number in range(6)]
+    async with session(tmp_path, *replies[:4], say(SUMMARY), *replies[4:], say(SUMMARY)) as one:
+        await turns(one, *(f"question {number}" for number in range(4)))
+        await one.compact()
+        first = list(one.conversation.sent)
+        await turns(one, "question 4", "question 5")
+        await one.compact()
+        one.undo_compaction()
+        again = list(one.conversation.sent)
+        one.undo_compaction()
+
+        assert again[: len(first)] == first
+        assert one.conversation.sent == one.conversation.messages
+
+
+async def test_a_rewind_to_before_a_compaction_sends_what_was_sent_then(tmp_path: Path) -> None:
+    replies = [say(f"part {number} {WORDS}") for number in range(4)]
+    async with session(tmp_path, *replies, say(SUMMARY), say("short")) as one:
+        await turns(one, *(f"question {number}" for number in range(4)))
+        await one.compact()
+        await turns(one, "now?")
+        prompts = [message for message in one.conversation.messages if isinstance(message, UserMessage)]
+        await one.rewind(prompts[-1].uuid)
+        assert one.conversation.sent is not one.conversation.messages
+        await one.rewind(prompts[-2].uuid)
+        assert one.conversation.sent == one.conversation.messages
+        assert len(one.conversation.messages) == 6
+
+
+async def test_undo_after_a_rewind_and_after_going_on_with_the_session(tmp_path: Path) -> None:
+    replies = [say(f"part {number} {WORDS}") for number in range(4)]
+    async with session(tmp_path, *replies, say(SUMMARY), say("short"), say("more")) as one:
+        await turns(one, *(f"question {number}" for number in range(4)))
+        await one.compact()
+        await turns(one, "now?", "and now?")
+        prompts = [message for message in one.conversation.messages if isinstance(message, UserMessage)]
+        await one.rewind(prompts[-1].uuid)
+    async with session(tmp_path, say("whole")) as resumed:
+        undo = resumed.undo_compaction()
+        assert resumed.conversation.sent == resumed.conversation.messages
+        assert undo.tokens_after > undo.tokens_before
+        with pytest.raises(ConfigError, match="no compaction"):
+            resumed.undo_compaction()
+        await turns(resumed, "go on")
+        llm: Any = resumed.parts.model.llm
+
+    assert len(llm.histories[0]) == 11
+
+
+async def test_a_fork_sends_what_the_session_sends(tmp_path: Path) -> None:
+    replies = [say(f"part {number} {WORDS}") for number in range(4)]
+    async with session(tmp_path, *replies, say(SUMMARY), say("short")) as one:
+        await turns(one, *(f"question {number}" for number in range(4)))
+        await one.compact()
+        await turns(one, "now?")
+        log = one.parts.log.path
+    copy = folded(read_records(fork(log, tmp_path.parent / "forks")))
+    forked = Conversation(messages=copy.messages, compactions=copy.compactions)
+
+    assert one.conversation.sent is not one.conversation.messages
+    assert wire(forked.sent) == wire(one.conversation.sent)

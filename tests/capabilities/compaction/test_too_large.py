@@ -1,0 +1,141 @@
+"""What is too large by itself: the user is told what it is, the same request is not sent again, and he can go on."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panpan.capabilities.compaction.compactor import Compactor
+from panpan.capabilities.compaction.make_room import MakeRoom
+from panpan.capabilities.compaction.stand_ins import WORDS
+from panpan.capabilities.compaction.too_large import too_large
+from panpan.config.settings import CompactionSettings, Settings
+from panpan.errors import ContextOverflowError
+from panpan.session.session import Session
+from panpan.types.messages import Message, SystemReminder, UserMessage
+from tests.capabilities.compaction.conversations import SUMMARY, answered, conversation_of, replied, used
+from tests.fakes.scripted_llm import Reply, ScriptedLLM, call, say
+from tests.fakes.session import session_in
+from tests.fakes.tools import looking
+
+REFUSAL = ContextOverflowError("prompt is too long", provider="p", status=400)
+GIANT = "x" * 100_000
+
+
+def session(
+    root: Path, *replies: Reply, warn: Callable[[str], None] = lambda _: None, window: int | None = 10_000, **own: Any
+) -> Session:
+    settings = CompactionSettings(window_tokens=window, **own)
+    hook = MakeRoom(Compactor(), settings, window, warn)
+    return session_in(root, ScriptedLLM(*replies), looking(), hooks=[hook], settings=Settings(compaction=settings))
+
+
+async def say_to(session: Session, prompt: str) -> None:
+    async for _ in session.submit(prompt):
+        pass
+
+
+async def test_a_prompt_that_is_too_large_is_named_and_sent_once_and_the_next_one_goes_on_without_it(
+    tmp_path: Path,
+) -> None:
+    warnings: list[str] = []
+    async with session(tmp_path, REFUSAL, say(SUMMARY), say("yes"), warn=warnings.append) as one:
+        with pytest.raises(ContextOverflowError) as refused:
+            await say_to(one, GIANT)
+        await say_to(one, "and now in short")
+        llm: Any = one.parts.model.llm
+
+    text = str(refused.value)
+    assert "\n" not in text
+    assert "of at most 10,000" in text
+    assert "about 25,0" in text
+    assert "your newest message; say less at once" in text
+    assert refused.value.status == 400
+    assert len(llm.requests) == 3
+    assert GIANT not in str(llm.histories[2])
+    assert "and now in short" in str(llm.histories[2])
+    assert len(warnings) == 1
+    assert "leaves too little room for the reply" in warnings[0]
+    assert warnings[0].endswith("it is sent as it is")
+
+
+async def test_without_a_known_window_the_user_is_told_how_to_say_it(tmp_path: Path) -> None:
+    async with session(tmp_path, REFUSAL, window=None) as one:
+        with pytest.raises(ContextOverflowError, match=r"\[compaction\] window_tokens"):
+            await say_to(one, GIANT)
+
+
+def to_remember(number: int) -> str:
+    return f"always heed this ({number}): {'y' * 3_900}"
+
+
+async def test_what_has_to_be_remembered_may_be_too_much_and_no_request_is_sent_twice(tmp_path: Path) -> None:
+    async with session(tmp_path, *(say("so be it " * 500) for _ in range(20)), window=None) as one:
+        for number in range(20):
+            await say_to(one, to_remember(number))
+    async with session(tmp_path, say(SUMMARY), REFUSAL) as smaller:
+        with pytest.raises(ContextOverflowError, match="to be remembered; begin a new session"):
+            await say_to(smaller, "go on")
+        llm: Any = smaller.parts.model.llm
+
+    assert len(llm.requests) == 2
+    assert all(to_remember(number) in str(llm.histories[1]) for number in range(20))
+
+
+async def test_what_was_taken_back_and_is_refused_is_not_sent_again_where_it_stays_too_large(tmp_path: Path) -> None:
+    replies = [say("so be it " * 500) for _ in range(20)]
+    async with session(tmp_path, *replies, say(SUMMARY), window=None) as one:
+        for number in range(20):
+            await say_to(one, to_remember(number))
+        await one.compact()
+        one.undo_compaction()
+    async with session(tmp_path, REFUSAL, say(SUMMARY)) as smaller:
+        with pytest.raises(ContextOverflowError, match="nothing more can leave it"):
+            await say_to(smaller, "go on")
+        llm: Any = smaller.parts.model.llm
+
+    assert len(llm.requests) == 2
+    assert len(smaller.conversation.compactions) == 3
+
+
+async def test_where_the_user_wants_nothing_to_be_made_shorter_by_itself_he_is_told_what_does(tmp_path: Path) -> None:
+    async with session(tmp_path, REFUSAL, enabled=False) as one:
+        with pytest.raises(ContextOverflowError, match=r"prompt is too long; /compact .*enabled is off"):
+            await say_to(one, "hello")
+
+
+async def test_a_prompt_that_failed_is_left_behind_also_where_the_output_of_tools_came_before_it(
+    tmp_path: Path,
+) -> None:
+    replies = [call(("1", "Look", {})), ContextOverflowError("no"), REFUSAL, say(SUMMARY), say("yes")]
+    async with session(tmp_path, *replies) as one:
+        for prompt in ("look", GIANT):
+            with pytest.raises(ContextOverflowError):
+                await say_to(one, prompt)
+        await say_to(one, "in short")
+        llm: Any = one.parts.model.llm
+
+    assert GIANT not in str(llm.histories[-1])
+
+
+PARTS: dict[str, list[Message]] = {
+    "the project's context and rules": [SystemReminder(text=GIANT, cause="session:start"), UserMessage.of("hi")],
+    "what you said in your own words": [SystemReminder(text=GIANT, cause=WORDS), UserMessage.of("hi")],
+    "what you said before": [UserMessage.of(GIANT), UserMessage.of("hi")],
+    "the newest output of tools": [UserMessage.of("hi"), replied("", used("a")), answered("a", GIANT)],
+    "what the model said": [UserMessage.of("hi"), replied(GIANT), UserMessage.of("and?")],
+    "the plan": [SystemReminder(text=GIANT, cause="compact:plan"), UserMessage.of("hi")],
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_is_large_is_named(name: str) -> None:
+    assert f"of them are {name}" in too_large(conversation_of(PARTS[name]), 10_000, is_refused=True)
+
+
+def test_a_system_prompt_that_is_large_is_named() -> None:
+    conversation = conversation_of([UserMessage.of("hi")])
+    conversation.system = GIANT
+
+    assert "of them are the system prompt; say less in it" in too_large(conversation, None, is_refused=True)

@@ -1,0 +1,44 @@
+"""Projects as folders of manifests, and what is said of an environment in the light of them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from panpan.capabilities.environment.examine import examine
+from panpan.capabilities.environment.find_environment import find_environment, project_of
+from panpan.capabilities.environment.layers import Constraint, EnvReport
+from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.capabilities.environment.project.project_files import ProjectFiles
+from panpan.capabilities.environment.project.project_wishes import ProjectWishes, project_wishes
+from tests.fakes.machines import PROJECT
+
+
+def written(root: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Put files into the project on a machine."""
+    for name, content in files.items():
+        place = root / PROJECT[1:] / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content.encode() if isinstance(content, str) else content)
+    return root
+
+
+def files_of(root: Path, files: Mapping[str, str | bytes]) -> ProjectFiles:
+    return ProjectFiles(MachineRoot(written(root, files)), PROJECT)
+
+
+def wishes_of(root: Path, files: Mapping[str, str | bytes]) -> ProjectWishes:
+    return project_wishes(MachineRoot(written(root, files)), PROJECT)
+
+
+def report_of(root: Path, files: Mapping[str, str | bytes], place: str = PROJECT, here: str = PROJECT) -> EnvReport:
+    machine = MachineRoot(written(root, files))
+    found = find_environment(machine, place, {})
+    return examine(machine, found, {}, project_of(place, found, here))
+
+
+def of_project(report: EnvReport) -> list[Constraint]:
+    """What is said of the project's wishes, the gravest first."""
+    return [one for one in report.constraints if one.rule.startswith("project-")]
+
+
+def told(report: EnvReport) -> list[tuple[str, str, str]]:
+    return [(one.state, one.needs, one.has) for one in of_project(report)]

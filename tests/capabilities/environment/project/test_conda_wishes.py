@@ -1,0 +1,94 @@
+from pathlib import Path
+
+import pytest
+
+from panpan.capabilities.environment.project.conda_wishes import conda_wishes
+from panpan.capabilities.environment.project.wish import PythonWish, Unclear, Wish
+from tests.capabilities.environment.project.projects import files_of, wishes_of
+
+MORE = "it says more than a name and versions"
+
+
+def test_a_file_says_names_of_conda_and_of_pip(tmp_path: Path) -> None:
+    text = """\
+name: paper
+channels:
+  - conda-forge
+dependencies:
+  - python=3.10
+  - numpy=1.26
+  - scipy==1.11.4=py310h1
+  - pytorch::pytorch >=2,<3  # the framework
+  - cudatoolkit 11.8.*
+  - "blas=*=openblas"
+  - pip
+  - pip:
+    - einops>=0.4
+    - -r more.txt
+    - -e .
+    - git+https://me:key@example.org/x
+  - zlib
+prefix: /somewhere
+"""
+
+    found = list(conda_wishes(files_of(tmp_path, {"environment.yml": text, "more.txt": "tqdm\n"}), "environment.yml"))
+
+    assert found == [
+        PythonWish("==3.10.*", "environment.yml:5"),
+        Wish("numpy==1.26.*", "environment.yml:6", is_condas=True),
+        Wish("scipy==1.11.4", "environment.yml:7", is_condas=True),
+        Wish("pytorch>=2,<3", "environment.yml:8", is_condas=True),
+        Wish("cudatoolkit==11.8.*", "environment.yml:9", is_condas=True),
+        Unclear("environment.yml:10", MORE, "blas=*=openblas"),
+        Wish("pip", "environment.yml:11", is_condas=True),
+        Wish("einops>=0.4", "environment.yml:13"),
+        Wish("tqdm", "more.txt:1", "environment.yml"),
+        Unclear("environment.yml:16", "it has no name to look for", "git+https://example.org/x"),
+        Wish("zlib", "environment.yml:17", is_condas=True),
+    ]
+
+
+@pytest.mark.parametrize("text", ["dependencies: [python=3.8, numpy]", "dependencies: {a: 1}", "dependencies: &x [y]"])
+def test_a_list_that_is_written_otherwise_is_unclear_and_not_empty(text: str, tmp_path: Path) -> None:
+    files = files_of(tmp_path, {"environment.yml": f"name: x\n{text}\n"})
+
+    why = "it is not written with an item on each line"
+    assert list(conda_wishes(files, "environment.yml")) == [Unclear("environment.yml:2", why, text)]
+
+
+@pytest.mark.parametrize("line", ["- " + "x" * 200_000 + "!", "- " + "a " * 100_000, "- =" + "1." * 100_000 + "!"])
+def test_a_line_of_any_length_is_read_at_once(line: str, tmp_path: Path) -> None:
+    files = files_of(tmp_path, {"environment.yml": f"dependencies:\n{line}\n"})
+
+    (unclear,) = conda_wishes(files, "environment.yml")
+
+    assert isinstance(unclear, Unclear)
+    assert len(unclear.text) <= 1_000
+
+
+def test_pixis_manifest_says_the_same_in_toml(tmp_path: Path) -> None:
+    text = """\
+[workspace]
+name = "paper"
+[dependencies]
+python = "3.11.*"
+numpy = ">=1.26,<2"
+pytorch = {version = "*", channel = "pytorch"}
+odd = 3
+[pypi-dependencies]
+einops = "*"
+paper = {path = ".", editable = true}
+jax = {version = ">=0.4", extras = ["cuda12"]}
+"""
+
+    found = wishes_of(tmp_path, {"pixi.toml": text})
+
+    assert found.names == {"paper"}
+    assert found.python == (PythonWish("==3.11.*", "pixi.toml"),)
+    assert found.packages == (
+        Wish("numpy>=1.26,<2", "pixi.toml", is_condas=True),
+        Wish("pytorch", "pixi.toml", is_condas=True),
+        Wish("einops", "pixi.toml"),
+        Wish("jax>=0.4", "pixi.toml"),
+    )
+    assert found.unclear == (Unclear("pixi.toml", "it is no version", "odd"),)

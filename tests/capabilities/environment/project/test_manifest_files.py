@@ -1,0 +1,43 @@
+import codecs
+from pathlib import Path
+
+import pytest
+
+from panpan.capabilities.environment.project.project_files import MAX_BYTES
+from tests.capabilities.environment.project.projects import files_of
+
+
+@pytest.mark.parametrize(
+    ("mark", "coding"),
+    [
+        (b"", "utf-8"),
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+        (codecs.BOM_UTF32_LE, "utf-32-le"),
+        (codecs.BOM_UTF32_BE, "utf-32-be"),
+    ],
+)
+def test_a_text_is_read_in_the_coding_that_its_mark_says(mark: bytes, coding: str, tmp_path: Path) -> None:
+    files = files_of(tmp_path, {"requirements.txt": mark + "numpy # für\n".encode(coding)})
+
+    assert files.text("requirements.txt") == "numpy # für\n"
+
+
+def test_a_file_that_is_too_large_is_told_and_not_half_read(tmp_path: Path) -> None:
+    files = files_of(tmp_path, {"most.txt": "#" * MAX_BYTES, "more.txt": "#" * (MAX_BYTES + 1)})
+
+    assert files.text("most.txt") == "#" * MAX_BYTES
+    assert files.text("more.txt") is None
+    assert [(one.source, one.why) for one in files.unread] == [
+        ("more.txt", "it has more than 1,000,000 bytes and is not read")
+    ]
+
+
+def test_a_file_is_read_once_and_one_that_is_not_there_is_nobodys_news(tmp_path: Path) -> None:
+    files = files_of(tmp_path, {"a/b.txt": "x"})
+
+    assert files.text("a/b.txt") == "x"
+    assert files.text("a/../a/b.txt") is None
+    assert files.text("setup.cfg") is None
+    assert files.unread == []

@@ -1,0 +1,93 @@
+from pathlib import Path
+
+from panpan.capabilities.environment.project.wish import PythonWish, Unclear, Wish
+from tests.capabilities.environment.project.projects import wishes_of
+
+
+def test_the_projects_table_says_python_and_packages_with_their_lines(tmp_path: Path) -> None:
+    text = """\
+[project]
+name = "My_Paper"
+requires-python = ">=3.9"
+dependencies = [
+    "numpy<2",
+    "a[b]>=1; os_name == 'nt'",
+]
+"""
+
+    found = wishes_of(tmp_path, {"pyproject.toml": text})
+
+    assert found.names == {"my-paper"}
+    assert found.python == (PythonWish(">=3.9", "pyproject.toml:3"),)
+    assert found.packages == (
+        Wish("numpy<2", "pyproject.toml:5"),
+        Wish("a[b]>=1; os_name == 'nt'", "pyproject.toml:6"),
+    )
+
+
+def test_extras_and_groups_are_told_apart(tmp_path: Path) -> None:
+    text = """\
+[project.optional-dependencies]
+plots = ["matplotlib"]
+[dependency-groups]
+dev = ["ruff", {include-group = "other"}]
+"""
+
+    assert wishes_of(tmp_path, {"pyproject.toml": text}).packages == (
+        Wish("matplotlib", "pyproject.toml:2", group="extra plots"),
+        Wish("ruff", "pyproject.toml:4", group="group dev"),
+    )
+
+
+def test_dependencies_that_a_build_takes_from_files_are_read_there_once(tmp_path: Path) -> None:
+    text = """\
+[project]
+dynamic = ["dependencies"]
+[tool.setuptools.dynamic]
+dependencies = {file = ["requirements.txt"]}
+"""
+
+    found = wishes_of(tmp_path, {"pyproject.toml": text, "requirements.txt": "numpy\n"})
+
+    assert found.packages == (Wish("numpy", "requirements.txt:1"),)
+    assert found.unclear == ()
+
+
+def test_dependencies_that_a_build_makes_are_unclear_unless_setuptools_has_a_manifest(tmp_path: Path) -> None:
+    text = '[project]\nname = "p"\ndynamic = ["dependencies"]\n'
+
+    alone = wishes_of(tmp_path / "a", {"pyproject.toml": text})
+    beside = wishes_of(tmp_path / "b", {"pyproject.toml": text, "setup.cfg": "[options]\ninstall_requires = numpy\n"})
+
+    assert alone.unclear == (Unclear("pyproject.toml", "they are found out when it is built", "dependencies"),)
+    assert (beside.unclear, beside.packages) == ((), (Wish("numpy", "setup.cfg"),))
+
+
+def test_poetrys_table_is_read(tmp_path: Path) -> None:
+    text = """\
+[tool.poetry]
+name = "paper"
+[tool.poetry.dependencies]
+python = "^3.9"
+numpy = "^1.26"
+plots = {version = "*", optional = true}
+odd = "latest"
+"""
+
+    found = wishes_of(tmp_path, {"pyproject.toml": text})
+
+    assert found.names == {"paper"}
+    assert found.python == (PythonWish(">=3.9,<4", "pyproject.toml"),)
+    assert found.packages == (
+        Wish("numpy>=1.26,<2", "pyproject.toml"),
+        Wish("plots", "pyproject.toml", group="an extra"),
+    )
+    assert found.unclear == (Unclear("pyproject.toml", "these versions are not understood", "odd latest"),)
+
+
+def test_a_manifest_of_another_form_says_nothing(tmp_path: Path) -> None:
+    text = 'project = ["x"]\ndependency-groups = 3\n[tool.poetry]\nname = 1\ndependencies = "numpy"\n'
+
+    found = wishes_of(tmp_path, {"pyproject.toml": text})
+
+    assert not found.says_something

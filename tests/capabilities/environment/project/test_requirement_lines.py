@@ -1,0 +1,25 @@
+import pytest
+
+from panpan.capabilities.environment.project.requirement_lines import requirement_lines, without_hashes
+
+
+def test_lines_are_joined_without_comments_under_the_number_of_their_first() -> None:
+    text = "# first\n  # second\na \\\n  >=1 # third\n\nb#c\n\\\n# fourth\nd"
+
+    assert requirement_lines(text) == [(3, "a   >=1"), (6, "b#c"), (9, "d")]
+
+
+@pytest.mark.parametrize(
+    ("line", "bare"),
+    [
+        ("a==1 --hash=sha256:ab --hash sha512:cd", "a==1"),
+        ("a==1\t--hash=sha256:ab", "a==1"),
+        ("a==1", "a==1"),
+        ("a==1 --hash=sha256:ab --global-option=x", "a==1 --hash=sha256:ab --global-option=x"),
+        ("a==1 --hash=sha256:xy", "a==1 --hash=sha256:xy"),
+        ("a" + " --hash=sha256:ab" * 20_000 + " !", "a" + " --hash=sha256:ab" * 20_000 + " !"),
+        (" " * 500_000 + "a", " " * 500_000 + "a"),
+    ],
+)
+def test_only_hashes_are_taken_away_and_at_once(line: str, bare: str) -> None:
+    assert without_hashes(line) == bare

@@ -1,0 +1,134 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from panpan.capabilities.environment.env_doctor import EnvDoctorTool
+from panpan.core.effects import Effects
+from panpan.core.tool import ToolContext
+from panpan.errors import ToolError
+from panpan.types.display import SummaryDisplay
+from panpan.types.tool import Output
+from tests.fakes.context import context_in
+from tests.fakes.machines import Machine
+
+
+def project(root: Path, **package: str) -> Path:
+    """A project on this very machine, with an environment beside whose packages nothing is needed."""
+    machine = Machine(root / "other")
+    machine.venv()
+    machine.package("einops-exts", "0.0.4", **package)  # type: ignore[arg-type]
+    workspace = root / "workspace"
+    (root / "other/home/me/project").rename(workspace)
+    python = workspace / ".venv/bin/python"
+    python.unlink()
+    python.symlink_to("/bin/sh")  # something that this machine has
+    return workspace
+
+
+async def called(context: ToolContext, tool: EnvDoctorTool | None = None, **arguments: str) -> Output:
+    tool = tool or EnvDoctorTool()
+    (output,) = [one async for one in tool.run(tool.input_model(**arguments), context)]  # type: ignore[arg-type]
+    assert isinstance(output, Output)
+    return output
+
+
+async def test_the_model_is_told_the_first_broken_layer_why_and_what_to_do(tmp_path: Path) -> None:
+    workspace = project(tmp_path, requires=["einops>=0.4"])  # type: ignore[arg-type]
+
+    output = await called(context_in(workspace))
+
+    heading, first, why, mend, *rest = output.text.splitlines()
+    assert heading == f"{workspace}/.venv: it is the project's"
+    assert first == "first broken layer, from below: Python and packages (python)"
+    assert why == "why: einops-exts 0.0.4 needs einops>=0.4: it is not installed"
+    assert mend.startswith("what to do: install a version")
+    assert any(line.startswith("broken: einops-exts 0.0.4 needs") for line in rest)
+    assert output.display == SummaryDisplay(text="broken: Python and packages")
+
+
+async def test_one_layer_is_listed_whole_where_it_is_asked_for(tmp_path: Path) -> None:
+    workspace = project(tmp_path)
+
+    output = await called(context_in(workspace), environment=".venv", layer="python")
+
+    assert "no layer is broken" in output.text
+    assert "einops-exts: 0.0.4 py3-none-any [" in output.text
+    assert output.display == SummaryDisplay(text="no layer is broken")
+
+
+async def test_an_environment_outside_has_to_be_named_so_that_the_user_is_asked(tmp_path: Path) -> None:
+    outside = project(tmp_path) / ".venv"
+    workspace = tmp_path / "empty"
+    workspace.mkdir()
+    (workspace / ".venv").symlink_to(outside)
+
+    with pytest.raises(ToolError, match=r"lies outside .it is the project's.; name it as environment"):
+        await called(context_in(workspace))
+    with pytest.raises(ToolError, match="outside the workspace"):
+        await called(context_in(workspace), environment=str(outside))
+
+
+async def test_what_may_hold_secrets_is_not_read_by_way_of_an_environment(tmp_path: Path) -> None:
+    workspace = project(tmp_path)
+    (workspace / ".env").write_text("Name: secret-name\nVersion: 1\n\n")
+    metadata = workspace / ".venv/lib/python3.11/site-packages/einops_exts-0.0.4.dist-info/METADATA"
+    metadata.unlink()
+    metadata.symlink_to(workspace / ".env")
+
+    output = await called(context_in(workspace))
+
+    assert "secret-name" not in output.text
+    assert "METADATA: it may hold secrets" in output.text
+
+
+async def test_it_is_held_against_what_the_project_in_the_workspace_asks_for(tmp_path: Path) -> None:
+    workspace = project(tmp_path)
+    (workspace / "requirements.txt").write_text("einops-exts>=1\n")
+
+    output = await called(context_in(workspace))
+
+    assert "why: requirements.txt:1 asks for einops-exts>=1: it is 0.0.4" in output.text
+    assert f"uv pip install --python {workspace}/.venv/bin/python --requirement requirements.txt" in output.text
+
+
+async def test_a_manifest_does_not_lead_to_what_may_hold_secrets(tmp_path: Path) -> None:
+    workspace = project(tmp_path)
+    (workspace / ".env").write_text("canary-1\n")
+    (workspace / "requirements.txt").write_text("-r .env\ngit+https://me:canary-2@example.org/x\n")
+
+    output = await called(context_in(workspace))
+
+    assert "canary" not in output.text
+    assert "what .env asks for: it cannot be read" in output.text
+
+
+async def test_it_only_looks_and_says_where(tmp_path: Path) -> None:
+    tool = EnvDoctorTool()
+    args = tool.input_model(environment="/opt/env")
+
+    assert tool.only_reads
+    assert await tool.effects(args, context_in(tmp_path)) == Effects(reads=("/opt/env",))
+    assert tool.title(args) == "/opt/env"
+
+
+def test_it_costs_few_tokens() -> None:
+    definition = EnvDoctorTool().definition
+
+    assert len(definition.description) + len(json.dumps(definition.input_schema)) <= 500
+
+
+async def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="gone is no folder; name an environment"):
+        await called(context_in(tmp_path), environment="gone")
+
+
+async def test_what_a_rule_withholds_is_not_told_by_way_of_a_manifest(tmp_path: Path) -> None:
+    workspace = project(tmp_path)
+    (workspace / "requirements.txt").write_text("canary\n")
+    tool = EnvDoctorTool(lambda path, root: path == root / "requirements.txt")
+
+    output = await called(context_in(workspace), tool)
+
+    assert "canary" not in output.text
+    assert "requirements.txt: it may hold secrets, or a rule withholds it" in output.text

@@ -1,0 +1,83 @@
+from pathlib import Path
+
+import pytest
+
+from panpan.capabilities.environment.driver_layer import DriverLayer, driver_findings, look_at_driver
+from panpan.capabilities.environment.hardware_layer import Gpu, hardware_findings, look_at_hardware
+from panpan.capabilities.environment.library_search import LibrarySearch
+from panpan.capabilities.environment.machine_root import MachineRoot
+from tests.fakes.machines import Machine
+
+
+def driver_of(root: Path) -> DriverLayer:
+    machine = MachineRoot(root)
+    return look_at_driver(machine, LibrarySearch(machine, {}))
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023", (535, 129, 3)),
+        ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54.15  Release Build  (dvs)", (550, 54, 15)),
+        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  440.33  Sun Nov  3 2019", (440, 33)),
+        ("something else", ()),
+    ],
+)
+def test_the_version_of_the_driver_is_read_from_what_its_module_says(
+    tmp_path: Path, line: str, version: tuple[int, ...]
+) -> None:
+    Machine(tmp_path).file("/proc/driver/nvidia/version", f"{line}\nGCC version:  gcc version 12.3.0 (Ubuntu)\n")
+
+    found = driver_of(tmp_path)
+
+    assert (found.has_nvidia_module, found.nvidia) == (True, version)
+
+
+def test_the_newest_symbols_of_libc_are_the_version_of_glibc(tmp_path: Path) -> None:
+    Machine(tmp_path).linux(glibc=31)
+
+    found = driver_of(tmp_path)
+
+    assert (found.libc, found.glibc, found.system) == ("glibc", (2, 31), "Ubuntu 22.04.4 LTS")
+    assert ("C library", "glibc 2.31") in {(one.name, one.value) for one in driver_findings(found)}
+
+
+def test_a_damaged_libc_is_of_an_unknown_version(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.file("/lib/libc.so.6", b"\x7fELF\x02\x01" + bytes(90))
+
+    found = driver_of(tmp_path)
+
+    assert (found.libc, found.glibc) == ("glibc", ())
+
+
+def test_the_names_that_the_driver_has_for_its_gpus_go_before_numbers(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.gpu("0xffff")
+
+    listed = look_at_hardware(MachineRoot(tmp_path)).gpus
+    machine.file("/proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: \t\t NVIDIA H100 PCIe\nIRQ:   99\n")
+    driven = look_at_hardware(MachineRoot(tmp_path)).gpus
+
+    assert listed == (Gpu("nvidia", "NVIDIA device 0xffff", None),)
+    assert driven == (Gpu("nvidia", "NVIDIA H100 PCIe", (9, 0)),)
+
+
+def test_accelerators_without_a_screen_count_as_gpus_and_other_devices_do_not(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    for number, (vendor, kind) in enumerate([("0x1002", "0x120000"), ("0x10de", "0x040300"), ("0x8086", "0x030000")]):
+        machine.file(f"/sys/bus/pci/devices/{number}/vendor", vendor)
+        machine.file(f"/sys/bus/pci/devices/{number}/class", kind)
+        machine.file(f"/sys/bus/pci/devices/{number}/device", "0x74a1\n")
+
+    assert look_at_hardware(MachineRoot(tmp_path)).gpus == (Gpu("amd", "AMD device 0x74a1", None),)
+
+
+def test_what_the_kernel_does_not_tell_is_unknown(tmp_path: Path) -> None:
+    hardware = look_at_hardware(MachineRoot(tmp_path))
+
+    found = {one.name: one.value for one in hardware_findings(hardware)}
+    assert found["GPU"] == "unknown: the kernel lists no devices here"
+    assert found["processor"] == "unknown, threads: unknown"
+    assert found["vector extensions"] == found["memory"] == "unknown"
+    assert found["disk"].endswith(" GB free")

@@ -1,0 +1,128 @@
+from pathlib import Path
+
+from panpan.capabilities.environment.find_environment import Environment
+from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.capabilities.environment.python_layer import PythonLayer, look_at_python
+from tests.fakes.machines import ENVIRONMENT, Machine
+
+
+def layer(root: Path, path: str = ENVIRONMENT, kind: str = "venv") -> PythonLayer:
+    return look_at_python(MachineRoot(root), Environment(path, kind, ""))  # type: ignore[arg-type]
+
+
+def test_the_interpreter_of_an_environment_is_known_from_files(tmp_path: Path) -> None:
+    Machine(tmp_path).venv(version="3.11.9")
+
+    python = layer(tmp_path)
+
+    assert (python.version, python.minor, python.abi) == ("3.11.9", (3, 11), "cp311")
+    assert (python.program, python.machine) == ("/usr/bin/python3.11", "x86_64")
+    assert python.site_folders == (f"{ENVIRONMENT}/lib/python3.11/site-packages",)
+
+
+def test_one_without_a_lock_of_threads_has_an_abi_of_its_own(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.file(f"{ENVIRONMENT}/pyvenv.cfg", "home = /usr/bin\nversion_info = 3.13.1\n")
+    machine.file(f"{ENVIRONMENT}/lib/python3.13t/site-packages/x.py")
+
+    assert layer(tmp_path).abi == "cp313t"
+
+
+def test_pypy_has_no_abi_of_cpython(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.file(f"{ENVIRONMENT}/pyvenv.cfg", "implementation = PyPy\nversion = 3.10.14\n")
+    machine.file(f"{ENVIRONMENT}/lib/pypy3.10/site-packages/x.py")
+
+    assert layer(tmp_path).abi == ""
+
+
+def test_packages_of_the_system_count_where_the_environment_says_so(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.venv()
+    settings = f"{ENVIRONMENT}/pyvenv.cfg"
+    machine.file("/usr/local/lib/python3.11/dist-packages/a.py")
+    machine.file("/usr/lib/python3/dist-packages/b.py")
+    machine.file("/usr/local/lib/python3.9/dist-packages/of_another.py")
+
+    alone = layer(tmp_path)
+    machine.file(settings, "home = /usr/bin\nversion = 3.11.4\ninclude-system-site-packages = true\n")
+    together = layer(tmp_path)
+
+    assert len(alone.site_folders) == 1
+    assert together.site_folders[1:] == ("/usr/local/lib/python3.11/dist-packages", "/usr/lib/python3/dist-packages")
+
+
+def test_an_environment_of_conda_says_its_version_in_its_records(tmp_path: Path) -> None:
+    Machine(tmp_path).conda(12, numpy="1.26.4")
+
+    python = layer(tmp_path, kind="conda")
+
+    assert python.version == "3.12.4"
+    assert ("numpy", "1.26.4") in python.of_conda
+
+
+def test_an_interpreters_own_packages_have_the_version_of_its_headers(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.file("/usr/local/lib/python3.10/dist-packages/x.py")
+
+    short = layer(tmp_path, "/usr/local", "python")
+    machine.file("/usr/local/include/python3.10/patchlevel.h", '#define PY_VERSION  "3.10.12"\n')
+    full = layer(tmp_path, "/usr/local", "python")
+
+    assert (short.version, full.version) == ("3.10", "3.10.12")
+
+
+def test_debians_own_interpreter_has_packages_below_usr_local_too(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.library("/usr/bin/python3.10")
+    machine.link("/usr/bin/python3", "python3.10")
+    machine.file("/usr/local/lib/python3.10/dist-packages/a.py")
+    machine.file("/usr/lib/python3/dist-packages/b.py")
+    machine.file("/usr/lib/python3.12/dist-packages/of_another.py")
+
+    below_local = layer(tmp_path, "/usr/local", "python")
+
+    assert (below_local.version, below_local.program) == ("3.10", "/usr/bin/python3.10")
+    assert below_local.site_folders == ("/usr/local/lib/python3.10/dist-packages", "/usr/lib/python3/dist-packages")
+    assert layer(tmp_path, "/usr", "python") == below_local
+
+
+def test_a_folder_that_several_packages_bring_along_is_not_missed(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.venv()
+    machine.package("thing", "1.0", files={"thing/__init__.py": "", "tests/__init__.py": ""})
+    (tmp_path / machine.site[1:] / "tests/__init__.py").unlink()
+
+    assert [package.damage for package in layer(tmp_path).packages] == [""]
+
+
+def test_the_folder_lib64_that_is_a_link_is_not_counted_twice(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.venv()
+    machine.link(f"{ENVIRONMENT}/lib64", "lib")
+
+    assert len(layer(tmp_path).site_folders) == 1
+
+
+def test_what_setuptools_and_conda_write_is_read_too(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.venv()
+    machine.file(f"{machine.site}/torch-2.3.0-py3.11.egg-info/PKG-INFO", "Name: torch\nVersion: 2.3.0\n\n")
+    machine.file(f"{machine.site}/old.thing-1.2.egg-info", "Name: old.thing\nVersion: 1.2\n\n")
+    machine.file(f"{machine.site}/empty-0.1.egg-info/top_level.txt", "empty\n")
+
+    found = {package.name: (package.version, package.damage) for package in layer(tmp_path).packages}
+
+    damaged = ("0.1", "its PKG-INFO is missing or cannot be read")
+    assert found == {"torch": ("2.3.0", ""), "old-thing": ("1.2", ""), "empty": damaged}
+
+
+def test_only_the_head_of_metadata_counts(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.venv()
+    machine.package("a.b_c", "1.0", requires=["x>=1"], wheel="a_b_c-1.0%2Bcu12torch2.3cxx11abiTRUE-py3-none-any.whl")
+
+    (package,) = layer(tmp_path).packages
+
+    assert (package.name, package.requires) == ("a-b-c", ("x>=1",))
+    assert package.wheel == "a_b_c-1.0+cu12torch2.3cxx11abiTRUE-py3-none-any.whl"

@@ -1,0 +1,74 @@
+from panpan.capabilities.environment.advice import ADVICE, judged
+from panpan.capabilities.environment.layers import LAYERS, EnvReport, Finding, in_order
+from panpan.capabilities.environment.table import (
+    MAX_DETAILS,
+    constraint_rows,
+    detail_lines,
+    heading,
+    layer_rows,
+    unread_lines,
+    verdict_lines,
+)
+
+
+def report(*rules: str, findings: tuple[Finding, ...] = (), unread: tuple[str, ...] = ()) -> EnvReport:
+    constraints = [judged(rule, "broken", f"what {rule} needs", "not that") for rule in rules]
+    return EnvReport(
+        environment="/env", chosen="it was named", findings=findings, constraints=in_order(constraints), unread=unread
+    )
+
+
+def test_of_several_broken_layers_the_lowest_comes_first() -> None:
+    broken = report("dependency", "driver-version", "python-abi", "processor", "gpu-library")
+
+    assert [one.layer for one in broken.constraints] == [*reversed(LAYERS)]
+    assert broken.first_broken_layer == "hardware"
+    assert broken.what_to_do == ADVICE["processor"].text
+    assert [row.state for row in layer_rows(broken)] == ["broken"] * 5
+
+
+def test_what_holds_needs_no_advice() -> None:
+    constraint = judged("dependency", "holds", "a", "b")
+
+    assert constraint.advice == ""
+    assert all(advice.text and advice.layer in LAYERS for advice in ADVICE.values())
+
+
+def test_a_row_tells_of_a_layer_by_its_headlines() -> None:
+    found = (
+        Finding(layer="python", name="python", value="3.11.4"),
+        Finding(layer="python", name="numpy", value="1.26.4"),
+        *(Finding(layer="hardware", name="GPU", value=f"card {number}") for number in range(8)),
+    )
+
+    python, _, toolkit, _, hardware = layer_rows(report(findings=found))
+
+    assert python.text.endswith("  python 3.11.4")
+    assert toolkit.text.endswith("  nothing found")
+    assert hardware.text.endswith("  GPU card 0, card 1 and 6 more")
+
+
+def test_names_of_others_neither_drive_the_terminal_nor_forge_lines() -> None:
+    evil = "a\x1b[2J\nno layer is broken\u202e" + "x" * 1_000
+    found = (Finding(layer="python", name=evil, value=evil, source=evil),)
+    one = EnvReport(
+        environment=evil,
+        chosen=evil,
+        findings=found,
+        constraints=(judged("dependency", "broken", evil, evil),),
+        unread=(evil,),
+    )
+
+    lines = [heading(one), *verdict_lines(one), *detail_lines(one, "python"), *unread_lines(one)]
+    lines += [row.text for row in (*layer_rows(one), *constraint_rows(one))]
+
+    assert all(line.isprintable() and len(line) < 400 for line in lines)
+
+
+def test_of_very_many_findings_the_rest_is_counted() -> None:
+    found = tuple(Finding(layer="binary", name=f"m{number}.so", value="") for number in range(MAX_DETAILS + 5))
+
+    lines = detail_lines(report(findings=found), "binary")
+
+    assert len(lines) == MAX_DETAILS + 1
+    assert lines[-1] == "… and 5 more"

@@ -1,0 +1,115 @@
+"""Writing several files, when one of them fails."""
+
+import fcntl
+import os
+import stat
+import threading
+
+import anyio
+import pytest
+
+from panpan.capabilities.files.commit import FileChange, commit
+from panpan.capabilities.files.known_file import find_target
+from panpan.core.seen_files import SeenFiles, digest_of
+from panpan.errors import ToolError
+
+
+def change(workspace, name, before, after):
+    return FileChange(find_target(name, workspace.ctx), before, after)
+
+
+async def test_a_later_failure_takes_back_what_was_done(workspace):
+    # given a change, a creation in new folders and a deletion that would work, and a file that another has changed
+    workspace.put("a", "a\n").chmod(0o754)
+    workspace.put("c", "c\n").chmod(0o640)
+    workspace.put("stale", "somebody else's\n")
+    changes = [
+        change(workspace, "a", b"a\n", b"A\n"),
+        change(workspace, "new/deep/b", None, b"B\n"),
+        change(workspace, "stale", b"expected\n", b"S\n"),
+        change(workspace, "c", b"c\n", None),
+    ]
+    before = workspace.contents()
+    seen = SeenFiles()
+
+    # when
+    with pytest.raises(ToolError) as caught:
+        await commit(changes, seen)
+
+    # then
+    assert workspace.contents() == before
+    assert not (workspace.root / "new").exists()
+    assert stat.S_IMODE((workspace.root / "a").stat().st_mode) == 0o754
+    assert "stale has changed" in str(caught.value)
+    assert "nothing is changed" in str(caught.value)
+    assert seen.digest(workspace.root / "a") is None
+
+
+async def test_deletions_are_taken_back_too(workspace):
+    workspace.put("a", "a\n").chmod(0o640)
+    workspace.put("b", "changed\n")
+    changes = [change(workspace, "a", b"a\n", None), change(workspace, "b", b"b\n", None)]
+    with pytest.raises(ToolError, match="nothing is changed"):
+        await commit(changes, SeenFiles())
+    assert workspace.contents() == {"a": b"a\n", "b": b"changed\n"}
+    assert stat.S_IMODE((workspace.root / "a").stat().st_mode) == 0o640
+
+
+async def test_a_single_failure_keeps_its_own_words(workspace):
+    workspace.put("a", "changed\n")
+    with pytest.raises(ToolError, match=r"^a has changed since") as caught:
+        await commit([change(workspace, "a", b"a\n", b"A\n")], SeenFiles())
+    assert "put back" not in str(caught.value)
+
+
+async def test_what_cannot_be_put_back_is_named(workspace):
+    # given a second file that waits for its lock, during which another program changes the first one again
+    first, second = workspace.put("a", "a\n"), workspace.put("b", "b\n")
+    changes = [change(workspace, "a", b"a\n", b"A\n"), change(workspace, "b", b"b\n", b"B\n")]
+    holder = os.open(second, os.O_RDONLY)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+
+    def meddle():
+        while first.read_bytes() != b"A\n":
+            pass
+        first.write_bytes(b"meddled\n")
+        second.write_bytes(b"meddled, too\n")
+        os.close(holder)
+
+    meddler = threading.Thread(target=meddle)
+    meddler.start()
+
+    # when
+    with pytest.raises(ToolError) as caught:
+        await commit(changes, SeenFiles())
+    meddler.join()
+
+    # then
+    assert "except these, which are changed: a (" in str(caught.value)
+    assert workspace.contents() == {"a": b"meddled\n", "b": b"meddled, too\n"}
+
+
+async def test_a_write_that_has_begun_is_finished_when_the_turn_is_cancelled(workspace):
+    # given a write that waits for a lock
+    path = workspace.put("a", "a\n")
+    holder = os.open(path, os.O_RDONLY)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    seen = SeenFiles()
+
+    # when it is cancelled meanwhile
+    async with anyio.create_task_group() as task_group:
+        task_group.start_soon(commit, [change(workspace, "a", b"a\n", b"A\n")], seen)
+        await anyio.wait_all_tasks_blocked()
+        task_group.cancel_scope.cancel()
+        os.close(holder)
+
+    # then it is done, and what the model is known to know agrees with what is on disk
+    assert path.read_bytes() == b"A\n"
+    assert seen.digest(path) == digest_of(b"A\n")
+
+
+async def test_a_deleted_file_is_forgotten(workspace):
+    path = workspace.put_seen("a", "a\n")
+    await commit([change(workspace, "a", b"a\n", None)], workspace.ctx.seen_files)
+    assert not path.exists()
+    assert workspace.ctx.seen_files.digest(path) is None

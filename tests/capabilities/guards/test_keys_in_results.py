@@ -1,0 +1,74 @@
+from pathlib import Path
+
+import pytest
+
+from panpan.capabilities.guards.keys_in_results import KeysInResults, provider_keys
+from panpan.config.settings import Settings
+from panpan.system.text.known_keys import KnownKeys
+from panpan.types.content import Base64Source, ImageBlock, TextBlock
+from panpan.types.display import DiffDisplay, FileDiff, PlanDisplay, SummaryDisplay
+from panpan.types.tool import Output
+from tests.capabilities.guards.hook_fixtures import call_in
+
+KEY = "sk-live-0123456789"
+PICTURE = ImageBlock(source=Base64Source(media_type="image/png", data=KEY))
+
+
+def hook() -> KeysInResults:
+    return KeysInResults(KnownKeys([KEY]))
+
+
+@pytest.mark.parametrize("is_error", [False, True])
+async def test_a_key_is_taken_out_of_every_text_and_the_model_is_told(tmp_path: Path, is_error: bool) -> None:
+    output = Output((TextBlock(text=f"1\tKEY={KEY}"), PICTURE, TextBlock(text=f"({KEY})")), is_error=is_error)
+
+    first, picture, second, note = (redacted := await hook().after_tool(call_in(tmp_path), output)).blocks
+
+    assert (first, second) == (TextBlock(text="1\tKEY=[redacted]"), TextBlock(text="([redacted])"))
+    assert picture == PICTURE
+    assert isinstance(note, TextBlock)
+    assert "do not write [redacted] over it" in note.text
+    assert redacted.is_error is is_error
+
+
+async def test_a_key_is_taken_out_of_what_people_see(tmp_path: Path) -> None:
+    diff = FileDiff(path=f"{KEY}.txt", diff=f"@@\n-{KEY}\n+x\n", added=1, removed=1)
+    output = Output("edited", DiffDisplay(files=(diff,), notes=(f"1 new error: {KEY}",)))
+
+    redacted = await hook().after_tool(call_in(tmp_path), output)
+    summary = await hook().after_tool(call_in(tmp_path), Output("ok", SummaryDisplay(text=f"found {KEY}")))
+    plan = await hook().after_tool(call_in(tmp_path), Output("ok", PlanDisplay(text=f"use {KEY}", summary=KEY)))
+
+    clean = FileDiff(path="[redacted].txt", diff="@@\n-[redacted]\n+x\n", added=1, removed=1)
+    assert redacted == Output("edited", DiffDisplay(files=(clean,), notes=("1 new error: [redacted]",)))
+    assert summary.display == SummaryDisplay(text="found [redacted]")
+    assert plan.display == PlanDisplay(text="use [redacted]", summary="[redacted]")
+
+
+async def test_a_result_without_a_key_stays_as_it_is(tmp_path: Path) -> None:
+    output = Output("sk-proj-of-a-test-0123456789", DiffDisplay(files=()))
+
+    assert await hook().after_tool(call_in(tmp_path), output) is output
+
+
+def test_the_keys_are_those_that_could_be_sent_to_a_provider() -> None:
+    settings = Settings.model_validate(
+        {
+            "api_key": "of-the-settings",
+            "api_key_env": "MY_KEY",
+            "providers": {"x": {"api_key": "of-a-provider", "api_key_env": "MY_OTHER_KEY"}},
+        }
+    )
+    env = {
+        "MY_KEY": "named-in-settings",
+        "MY_OTHER_KEY": "named-by-provider",
+        "ANTHROPIC_API_KEY": "of-a-vendor-1",
+        "Z_AI_API_KEY": "of-a-vendor-2",
+        "OPENAI_API_KEY": "",
+        "GITHUB_TOKEN": "another-secret",
+    }
+
+    values = [*env.values(), "of-the-settings", "of-a-provider", "named-in-settings"]
+    shown = [provider_keys(env, settings).redact(value) for value in values if value]
+
+    assert shown == ["[redacted]"] * 4 + ["another-secret"] + ["[redacted]"] * 3

@@ -1,0 +1,87 @@
+"""The model reads what it is not sent any more."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panpan.capabilities.history.read_history import MAX_RESULT_CHARS, ReadHistoryTool
+from panpan.core.conversation import Conversation
+from panpan.errors import ToolError
+from panpan.types.compaction import Compaction
+from panpan.types.messages import Message
+from panpan.types.tool import Output
+from tests.capabilities.compaction.conversations import answered, reading, replied, talking, used
+from tests.fakes.context import context_in
+
+
+async def told(root: Path, messages: list[Message], **arguments: Any) -> str:
+    tool = ReadHistoryTool(lambda: messages)
+    async for item in tool.run(tool.input_model(**arguments), context_in(root)):
+        assert isinstance(item, Output)
+        return item.text
+    raise AssertionError("no output")
+
+
+MESSAGES: list[Message] = [
+    *talking(0, 10),
+    *reading(1, 40),
+    *talking(2, 10),
+    replied("", used("x")),
+    answered("x", "boom", is_error=True),
+]
+
+
+async def test_without_arguments_it_tells_what_the_user_said(tmp_path: Path) -> None:
+    text = await told(tmp_path, MESSAGES)
+
+    assert "8 messages" in text
+    assert "[1] question 0" in text
+    assert "[5] question 2" in text
+    assert "content" not in text
+
+
+async def test_a_call_is_shown_with_its_result(tmp_path: Path) -> None:
+    text = await told(tmp_path, MESSAGES, call="read1")
+
+    assert "file1.py" in text
+    assert "content 1 xxx" in text
+    assert "question" not in text
+
+
+async def test_a_call_that_there_is_not_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="no call nope"):
+        await told(tmp_path, MESSAGES, call="nope")
+
+
+async def test_a_text_is_found_in_any_case_newest_first(tmp_path: Path) -> None:
+    text = await told(tmp_path, MESSAGES, query="QUESTION")
+
+    assert text.index("[5]") < text.index("[1]")
+    assert "nothing found" in await told(tmp_path, MESSAGES, query="needle")
+    assert "[1]" not in await told(tmp_path, MESSAGES, query="question", first=2)
+
+
+async def test_a_range_is_shown_word_for_word(tmp_path: Path) -> None:
+    text = await told(tmp_path, MESSAGES, first=7, last=8)
+
+    assert "Call of Read (x)" in text
+    assert "Error of Read (x)" in text
+    assert "boom" in text
+    assert "question" not in text
+
+
+async def test_what_is_too_long_goes_to_a_file(tmp_path: Path) -> None:
+    text = await told(tmp_path, reading(1, 200_000), call="read1")
+
+    assert len(text) <= MAX_RESULT_CHARS
+    assert "history" in text
+
+
+async def test_it_shows_what_a_compaction_has_left_out(tmp_path: Path) -> None:
+    conversation = Conversation(messages=[*reading(1), *talking(2)])
+    last = conversation.messages[-1]
+    conversation.compact(Compaction("auto", last.uuid, 9, 5, kept_from=last.uuid))
+
+    assert len(conversation.sent) == 1
+    assert "content 1" in await told(tmp_path, conversation.messages, query="content 1")

@@ -1,0 +1,55 @@
+"""Messages survive every cut of the stream, and what is none is noticed at once."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.capabilities.language_servers.framing import FrameReader, FramingError, framed, parsed
+
+MESSAGES = st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=20) | st.integers(), max_size=3), max_size=4)
+
+
+@given(MESSAGES, st.lists(st.integers(0, 400), max_size=8))
+def test_messages_come_out_as_they_went_in_however_the_stream_is_cut(
+    messages: list[dict[str, str | int]], cuts: list[int]
+) -> None:
+    stream = b"".join(framed({"params": message}) for message in messages)
+    places = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
+    reader = FrameReader()
+
+    bodies = [body for start, end in pairwise(places) for body in reader.feed(stream[start:end])]
+
+    assert [parsed(body)["params"] for body in bodies] == messages
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        b"Content-Length: x\r\n\r\n",
+        b"Content-Length: -5\r\n\r\n",
+        b"Content-Length: 99999999999\r\n\r\n",
+        b"Content-Type: text\r\n\r\n{}",
+        b"hello\r\n\r\n",
+        b"x" * 5_000,
+    ],
+)
+def test_what_is_no_message_is_an_error(stream: bytes) -> None:
+    with pytest.raises(FramingError):
+        list(FrameReader().feed(stream))
+
+
+@pytest.mark.parametrize("body", [b"", b"[1]", b"{", b'"x"', b"\xff", b"[" * 100_000])
+def test_a_body_that_is_no_object_is_an_error(body: bytes) -> None:
+    with pytest.raises(FramingError):
+        parsed(body)
+
+
+def test_half_a_pair_of_a_damaged_text_does_not_break_a_message() -> None:
+    message = framed({"text": "a\ud83d"})
+
+    body = next(FrameReader().feed(message))
+
+    assert json.loads(body)["text"] == "a?"

@@ -1,0 +1,31 @@
+"""/lsp says which language servers there are and what they do."""
+
+from pathlib import Path
+
+from panpan.capabilities.language_servers.language_servers import ServerState
+from tests.faces.terminal.commands.command_fixtures import terminal_in, type_in
+
+
+async def test_servers_are_listed_with_what_they_do(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p", width=120)
+    terminal.session.language_servers = [
+        ServerState("ty", "/usr/bin/ty", Path("/work"), "runs"),
+        ServerState("gopls", "/usr/bin/gopls", None, "failed: \x1b[2Jout of luck"),
+        ServerState("clangd", "", None, "not installed"),
+    ]
+
+    await type_in(terminal, "/lsp")
+
+    assert "ty     runs" in terminal.text
+    assert "/usr/bin/ty, for /work" in terminal.text
+    assert "gopls  failed: out of luck" in terminal.text
+    assert "Not installed: clangd" in terminal.text
+
+
+async def test_without_any_it_says_so(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p", width=120)
+    terminal.session.language_servers = []
+
+    await type_in(terminal, "/lsp")
+
+    assert "no language server is installed that panpan knows" in terminal.text

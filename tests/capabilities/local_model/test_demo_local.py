@@ -1,0 +1,75 @@
+"""How the demo of the embedded model is judged, and how its project is made."""
+
+from pathlib import Path
+
+import pytest
+
+from panpan.capabilities.local_model.demo_local import BUG, NEW_NAME, OLD_NAME, PROMPTS, is_not_renamed
+from panpan.cli.demo_scene import TEST_COMMAND, check, copy_project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return copy_project(tmp_path, BUG)
+
+
+def rename(path: Path) -> None:
+    path.write_text(path.read_text().replace(OLD_NAME, NEW_NAME))
+
+
+def test_the_project_has_its_bug_mended_so_that_its_tests_pass(project: Path, tmp_path: Path) -> None:
+    with_bug = copy_project(tmp_path / "other", {})
+
+    assert check(project) == 0
+    assert check(with_bug) == 1
+    assert OLD_NAME in PROMPTS[0]
+    assert NEW_NAME in PROMPTS[0]
+    assert TEST_COMMAND in PROMPTS[1]
+
+
+def test_a_function_that_was_renamed_everywhere_is_right(project: Path) -> None:
+    rename(project / "schedule.py")
+    rename(project / "test_schedule.py")
+
+    assert is_not_renamed(project) == ""
+    assert check(project, is_not_renamed) == 0
+
+
+def test_words_about_the_function_may_keep_its_name(project: Path) -> None:
+    for name in ("schedule.py", "test_schedule.py"):
+        rename(project / name)
+        (project / name).write_text(f"# was called {OLD_NAME}\n{(project / name).read_text()}")
+
+    assert is_not_renamed(project) == ""
+
+
+def test_nothing_done_is_not_done(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(project, is_not_renamed) == 1
+    assert "The work is not done: schedule.py still calls the function learning_rate." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["schedule.py", "test_schedule.py"])
+def test_one_file_of_two_is_not_enough(project: Path, name: str) -> None:
+    rename(project / name)
+    other = {"schedule.py", "test_schedule.py"} - {name}
+
+    assert is_not_renamed(project) == f"{other.pop()} still calls the function {OLD_NAME}"
+
+
+@pytest.mark.parametrize("text", [None, "", "def :\n", "\0", "x = 1\n"])
+def test_a_file_that_is_gone_or_broken_is_not_renamed(project: Path, text: str | None) -> None:
+    rename(project / "schedule.py")
+    rename(project / "test_schedule.py")
+    (project / "test_schedule.py").unlink()
+    if text is not None:
+        (project / "test_schedule.py").write_text(text)
+
+    assert is_not_renamed(project) == f"test_schedule.py has no function {NEW_NAME}"
+
+
+def test_an_alias_is_no_renaming(project: Path) -> None:
+    rename(project / "test_schedule.py")
+    schedule = project / "schedule.py"
+    schedule.write_text(f"{schedule.read_text()}\n\n{NEW_NAME} = {OLD_NAME}\n")
+
+    assert is_not_renamed(project) == f"schedule.py still calls the function {OLD_NAME}"

@@ -1,0 +1,31 @@
+"""A fault of the small model that is mended: a blank taken away with a word."""
+
+import pytest
+
+from panpan.capabilities.local_model.lost_blanks import with_blank_kept
+from panpan.types.content import ToolUseBlock
+
+
+def edit(old: str, new: str, name: str = "Edit") -> ToolUseBlock:
+    return ToolUseBlock(id="c1", name=name, input={"file_path": "a.txt", "old_string": old, "new_string": new})
+
+
+def test_a_blank_that_was_taken_away_with_a_word_is_put_back() -> None:
+    assert with_blank_kept(edit(" blue", "green")) == edit(" blue", " green")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        edit("blue", "green"),
+        edit(" blue", " green"),
+        edit(" blue", "blue"),  # somebody wants the blank away
+        edit("  blue", "green"),  # an indent
+        edit(" blue", ""),
+        edit(" blue", "\tgreen"),
+        edit(" blue", "green", name="Other"),
+        ToolUseBlock(id="c1", name="Edit", input={"old_string": 3}),
+    ],
+)
+def test_everything_else_stays_as_it_is(use: ToolUseBlock) -> None:
+    assert with_blank_kept(use) == use

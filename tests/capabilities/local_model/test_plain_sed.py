@@ -1,0 +1,81 @@
+"""A fault of the small model that is mended: sed, whose silence it takes for success."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.capabilities.local_model.plain_sed import with_edit_for_sed
+from panpan.types.content import ToolUseBlock
+
+
+def bash(command: object) -> ToolUseBlock:
+    return ToolUseBlock(id="c1", name="Bash", input={"command": command})
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "old", "new"),
+    [
+        ("sed -i 's/red/blue/g' a.txt", "a.txt", "red", "blue"),
+        ("sed -i 's/red/blue/' notes/a.txt", "notes/a.txt", "red", "blue"),
+        ('sed -i "s/light red/blue/g" a.txt', "a.txt", "light red", "blue"),
+        ("sed -i 's|a/b|c/d|g' ./a.txt", "./a.txt", "a/b", "c/d"),
+        ("sed -i 's/red//g' a.txt\n", "a.txt", "red", ""),
+    ],
+)
+def test_a_plain_replacement_comes_as_the_edit_that_it_is(command: str, path: str, old: str, new: str) -> None:
+    use = with_edit_for_sed(bash(command))
+
+    assert (use.id, use.name) == ("c1", "Edit")
+    assert use.input == {"file_path": path, "old_string": old, "new_string": new, "replace_all": True}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sed -i 's/r.d/blue/g' a.txt",
+        "sed -i 's/^red/blue/' a.txt",
+        "sed -i 's/red/&s/' a.txt",
+        "sed -i 's/a/b/c/' a.txt",
+        "sed -i 's/red/blue/2' a.txt",
+        "sed -i 's/red/blue/g' *.txt",
+        "sed -i 's/red/blue/g' a.txt b.txt",
+        "sed -i 's/red/blue/g' a.txt; rm a.txt",
+        "sed 's/red/blue/g' a.txt",
+        "sed -i.bak 's/red/blue/g' a.txt",
+        "sed -i '3s/red/blue/' a.txt",
+        'sed -i "s/$HOME/blue/" a.txt',
+        "sed -i 's/red/blue/g\" a.txt",
+        "sed -i 's/red/blue/g' -n",
+        "ls",
+        3,
+    ],
+)
+def test_anything_more_than_that_stays_a_command(command: object) -> None:
+    assert with_edit_for_sed(bash(command)) == bash(command)
+
+
+WORDS = st.text(st.sampled_from("ab -:,/_1"), min_size=1, max_size=6)
+
+
+@given(WORDS, WORDS, st.text(st.sampled_from("ab -:,/_1\n"), max_size=40), st.sampled_from("/|,#"))
+def test_the_edit_does_what_sed_does(
+    tmp_path_factory: pytest.TempPathFactory, old: str, new: str, text: str, mark: str
+) -> None:
+    folder = tmp_path_factory.mktemp("sed")
+    command = f"sed -i 's{mark}{old}{mark}{new}{mark}g' a.txt"
+    use = with_edit_for_sed(bash(command))
+    if use.name == "Bash":
+        return
+    (folder / "a.txt").write_text(text)
+    subprocess.run(["bash", "-c", command], cwd=folder, check=True)
+
+    assert (folder / "a.txt").read_text() == text.replace(str(use.input["old_string"]), str(use.input["new_string"]))
+
+
+def test_another_tool_is_left_alone(tmp_path: Path) -> None:
+    use = ToolUseBlock(id="c1", name="Read", input={"command": "sed -i 's/a/b/' a.txt"})
+
+    assert with_edit_for_sed(use) == use

@@ -1,0 +1,194 @@
+"""What the embedded model is told is true of panpan: its tools, their arguments and their results are the real ones."""
+
+import re
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from panpan.capabilities.local_model.profile import CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, embedded_profile
+from panpan.capabilities.local_model.recent_rounds import room_tokens, tokens_of
+from panpan.capabilities.local_model.warm_up import prefix_key, warm_up_request
+from panpan.core.conversation import Conversation
+from panpan.core.tool import Tool
+from panpan.core.tool_call import prepared
+from panpan.models.providers.openai_request import OpenAIEncoder
+from panpan.models.providers.vendor_profiles import LLAMA_CPP
+from panpan.tool_registry import all_tools
+from panpan.types.content import ToolUseBlock
+from panpan.types.llm import ModelOptions
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+from panpan.types.tool import Output
+from tests.fakes.context import context_in
+
+PROFILE = embedded_profile()
+TOOLS = {tool.name: tool for tool in all_tools()}
+GIVEN = PROFILE.model.tools or {}
+LINE = re.compile(r" *\d+\t(.*)")
+
+
+def stories() -> list[list[Message]]:
+    """The examples, each from the words of the user to the answer."""
+    starts = [number for number, message in enumerate(PROFILE.examples) if isinstance(message, UserMessage)]
+    return [list(PROFILE.examples[a:b]) for a, b in zip(starts, [*starts[1:], None], strict=True)]
+
+
+def calls_and_results(story: list[Message]) -> list[tuple[ToolUseBlock, str]]:
+    results = {message.tool_use_id: message.text for message in story if isinstance(message, ToolResultMessage)}
+    uses = [use for message in story if isinstance(message, AssistantMessage) for use in message.tool_uses]
+    return [(use, results[use.id]) for use in uses]
+
+
+def test_there_are_three_to_five_tools_and_panpan_has_them() -> None:
+    assert 3 <= len(GIVEN) <= 5
+    assert set(GIVEN) <= set(TOOLS)
+
+
+def test_they_are_told_in_the_order_of_a_request_so_that_the_warm_up_holds_for_it() -> None:
+    assert list(GIVEN) == [name for name in TOOLS if name in GIVEN]
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_each_tool_is_told_with_arguments_that_it_has(name: str) -> None:
+    told, real = GIVEN[name].input_schema, TOOLS[name].definition.input_schema
+
+    assert set(real["required"]) <= set(told["properties"]) <= set(real["properties"])
+    assert set(real["required"]) <= set(told["required"])
+    assert {key: schema["type"] for key, schema in told["properties"].items()} == {
+        key: real["properties"][key]["type"] for key in told["properties"]
+    }
+    assert GIVEN[name].description
+
+
+def test_the_examples_are_a_history_that_can_be_sent() -> None:
+    conversation = Conversation(messages=PROFILE.examples)
+
+    assert not conversation.open_tool_uses
+    assert not conversation.awaits_model, "the last one ends with an answer"
+
+
+@pytest.mark.parametrize("story", stories())
+def test_each_example_goes_from_a_prompt_over_calls_to_an_answer(story: list[Message]) -> None:
+    prompt, *_, last = story
+
+    assert isinstance(prompt, UserMessage)
+    assert isinstance(last, AssistantMessage)
+    assert last.text
+    assert calls_and_results(story)
+    for use, result in calls_and_results(story):
+        assert result
+        assert set(use.input) <= set(GIVEN[use.name].input_schema["properties"])
+        assert prepared(use, TOOLS).problem == ""
+
+
+@pytest.mark.parametrize("story", stories())
+def test_a_file_is_read_before_it_is_edited_and_only_named_ones_are_touched(story: list[Message]) -> None:
+    seen: set[Any] = set()
+    for use, _ in calls_and_results(story):
+        path = use.input.get("file_path")
+        assert use.name != "Edit" or path in seen
+        assert path is None or str(path) in str(story[0].text)
+        seen.add(path)
+
+
+@pytest.mark.parametrize("story", stories())
+def test_the_results_are_what_the_tools_really_say(story: list[Message], tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    steps = calls_and_results(story)
+    for use, result in reversed(steps):  # the first reading of a file tells how it was
+        if use.name == "Read":
+            lines = [LINE.fullmatch(line) for line in result.split("\n")]
+            (workspace / str(use.input["file_path"])).write_text("".join(f"{found[1]}\n" for found in lines if found))
+        if use.name == "Rename":
+            _undo_rename(use, result, workspace)
+
+    async def main() -> None:
+        context = context_in(workspace)
+        for use, told in steps:
+            if use.name == "Bash" and not _is_runnable(str(use.input["command"]), workspace):
+                continue
+            assert await _result(TOOLS[use.name], use, context) == told
+
+    anyio.run(main)
+
+
+def _undo_rename(use: ToolUseBlock, result: str, workspace: Path) -> None:
+    """Write the files of a rename, which need not be read before, as they were; its result shows them whole."""
+    old, new = str(use.input["old_name"]), str(use.input["new_name"])
+    parts = result.split("renamed ")[1:]
+    for name, part in zip(use.input["file_paths"], parts, strict=True):
+        lines = [found[1] for line in part.split("\n") if (found := LINE.fullmatch(line))]
+        (workspace / name).write_text("".join(f"{line}\n" for line in lines).replace(new, old))
+
+
+def _is_runnable(command: str, workspace: Path) -> bool:
+    """Whether the files that a command names are known from the example, so that it can be run."""
+    program, _, rest = command.partition(" ")
+    return program == "python3" and (workspace / rest).is_file()
+
+
+async def _result(tool: Tool[Any], use: ToolUseBlock, context: Any) -> str:
+    args = tool.input_model.model_validate(use.input)
+    async with aclosing(tool.run(args, context)) as yields:
+        (output,) = [item async for item in yields if isinstance(item, Output)]
+    return "".join(block.text for block in output.blocks)
+
+
+def test_it_is_small_beside_the_context() -> None:
+    tools = tuple(GIVEN.values())
+    room = room_tokens(CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, PROFILE.model.system_prompt or "", tools)
+
+    told = CONTEXT_TOKENS - MAX_OUTPUT_TOKENS - room + tokens_of(PROFILE.examples)
+
+    # by an estimate that is rather too high; the rest is for the conversation
+    assert told < 2_500
+    assert (PROFILE.model.max_result_chars or 0) / 2 < room - tokens_of(PROFILE.examples)
+
+
+def test_the_banner_is_one_line_that_says_what_it_is() -> None:
+    assert "small local model" in PROFILE.model.banner
+    assert "\n" not in PROFILE.model.banner
+
+
+def test_the_warm_up_begins_as_every_conversation_does() -> None:
+    request = warm_up_request(PROFILE, "local")
+
+    assert request["messages"][0] == {"role": "system", "content": PROFILE.model.system_prompt}
+    assert [tool["function"]["name"] for tool in request["tools"]] == list(GIVEN)
+    # of the examples nothing is missing: the words of the user are the last message
+    assert request["messages"][-1] == {"role": "user", "content": "hello"}
+    assert sum(message["role"] == "user" for message in request["messages"]) == len(stories()) + 1
+    assert (request["max_tokens"], request["stream"]) == (1, False)
+
+
+def test_another_beginning_has_another_key() -> None:
+    request = warm_up_request(PROFILE, "local")
+    names = {
+        prefix_key("a.gguf", request, "template"),
+        prefix_key("b.gguf", request, "template"),
+        prefix_key("a.gguf", {**request, "max_tokens": 2}, "template"),
+        prefix_key("a.gguf", request, "another"),
+    }
+
+    assert len(names) == 4
+    assert prefix_key("a.gguf", warm_up_request(embedded_profile(), "local"), "template") in names
+
+
+def test_a_request_asks_for_what_the_warm_up_read() -> None:
+    encoder = OpenAIEncoder(LLAMA_CPP)
+    tools = tuple(GIVEN[tool.name] for tool in all_tools() if tool.name in GIVEN)
+    head = encoder.encode_head(
+        ModelOptions("local", 1, temperature=0.0), PROFILE.model.system_prompt or "", tools, is_stream=False
+    )
+
+    warm_up = warm_up_request(PROFILE, "local")
+
+    for part in (warm_up["messages"][0]["content"], *(tool["function"]["description"] for tool in warm_up["tools"])):
+        assert part.encode()[:20] in head
+
+
+def test_the_profile_is_read_once() -> None:
+    assert embedded_profile() is embedded_profile()

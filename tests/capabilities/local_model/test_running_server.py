@@ -1,0 +1,154 @@
+"""One server for several processes: who finds it, and when it counts as gone."""
+
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from panpan.capabilities.local_model.running_server import announced, running_or_started, running_server
+from panpan.capabilities.local_model.server import ServedModel
+from panpan.capabilities.local_model.weight_store import WeightStore
+from panpan.errors import ConfigError
+from panpan.system.files.file_lock import hold_lock
+from tests.capabilities.local_model.places import small_weights
+
+SERVED = ServedModel("http://127.0.0.1:1234/v1", "the-key")
+
+ANNOUNCER = """
+import sys, time
+from pathlib import Path
+from panpan.capabilities.local_model.running_server import announced
+from panpan.capabilities.local_model.server import ServedModel
+
+with announced(Path(sys.argv[1]), ServedModel(sys.argv[2], "the-key")):
+    print("announced", flush=True)
+    time.sleep(600)
+"""
+
+
+@contextmanager
+def other_process(folder: Path, base_url: str = SERVED.base_url) -> Iterator[subprocess.Popen[bytes]]:
+    """Another process that announces a server; killed at the end at the latest."""
+    with subprocess.Popen([sys.executable, "-c", ANNOUNCER, folder, base_url], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"announced\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_server_is_found_while_it_is_announced(tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+
+    assert running_server(folder) is None
+    with announced(folder, SERVED):
+        assert running_server(folder) == SERVED
+    assert running_server(folder) is None
+
+
+def test_what_a_process_left_that_was_killed_counts_for_nothing(tmp_path: Path) -> None:
+    with other_process(tmp_path) as process:
+        assert running_server(tmp_path) == SERVED
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert (tmp_path / "server.json").exists()
+
+        assert running_server(tmp_path) is None
+        with announced(tmp_path, ServedModel("http://127.0.0.1:9/v1", "new")):
+            assert running_server(tmp_path) == ServedModel("http://127.0.0.1:9/v1", "new")
+
+
+def test_only_the_user_may_read_where_it_is_and_its_key(tmp_path: Path) -> None:
+    (tmp_path / "server.json").touch(mode=0o644)
+    with announced(tmp_path, SERVED):
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+
+    assert modes == {"server.json": 0o600, "server.lock": 0o600}
+
+
+def test_there_is_one_server_at_a_time(tmp_path: Path) -> None:
+    with other_process(tmp_path) as process:
+        with pytest.raises(ConfigError, match=f"served already, by process {process.pid}; use that, or end it"):
+            with announced(tmp_path, ServedModel("http://127.0.0.1:9/v1", "new")):
+                pass
+
+        assert running_server(tmp_path) == SERVED
+
+
+def test_a_server_can_be_announced_while_somebody_looks(tmp_path: Path) -> None:
+    # given somebody who looks just now, after a crash
+    (tmp_path / "server.json").write_text("{}")
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            with hold_lock(tmp_path / "server.lock", wait_s=0):
+                group.start_soon(anyio.to_thread.run_sync, announce)
+                await anyio.sleep(0.05)
+
+    def announce() -> None:
+        with announced(tmp_path, SERVED):
+            assert running_server(tmp_path) == SERVED
+
+    anyio.run(main)
+
+
+def test_what_goes_wrong_in_the_block_is_told_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="something else"):
+        with announced(tmp_path, SERVED):
+            raise OSError("something else")
+
+    assert running_server(tmp_path) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"base_url": "http://127.0.0.1:1/v1"}', "[" * 9_000])
+def test_a_file_that_is_not_whole_is_no_server(tmp_path: Path, text: str) -> None:
+    with announced(tmp_path, SERVED):
+        (tmp_path / "server.json").write_text(text)
+
+        assert running_server(tmp_path) is None
+
+
+def test_files_that_cannot_be_used_are_no_server(tmp_path: Path) -> None:
+    (tmp_path / "server.json").write_text("{}")
+    (tmp_path / "server.lock").mkdir()
+
+    assert running_server(tmp_path) is None
+    with pytest.raises(ConfigError, match="cannot open the lock file"):
+        with announced(tmp_path, SERVED):
+            pass
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "server.json").mkdir()
+
+    with pytest.raises(ConfigError, match=r"cannot write .*server\.json"):
+        with announced(tmp_path, SERVED):
+            pass
+
+
+async def test_the_server_that_runs_is_used_until_another_takes_its_place(tmp_path: Path) -> None:
+    store = WeightStore(tmp_path, small_weights())  # without weights: nothing could be started
+
+    with announced(tmp_path, SERVED):
+        async with running_or_started(store) as served:
+            assert (served.base_url, served.api_key) == (SERVED.base_url, SERVED.api_key)
+            assert not served.has_ended()
+    assert served.has_ended()
+    with announced(tmp_path, ServedModel("http://127.0.0.1:9/v1", "new")):
+        assert served.has_ended()
+
+
+async def test_where_none_runs_the_weights_are_checked_before_one_is_started(tmp_path: Path) -> None:
+    store = WeightStore(tmp_path, small_weights())
+    store.path.write_bytes(b"x" * store.weights.size_bytes)
+
+    with pytest.raises(ConfigError, match="its SHA-256 is not that of Small"):
+        async with running_or_started(store):
+            pass

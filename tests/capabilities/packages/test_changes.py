@@ -1,0 +1,23 @@
+import pytest
+
+from panpan.capabilities.packages.changes import Changes, difference
+from panpan.capabilities.packages.installed import Installed
+
+
+def package(name: str, version: str = "1.0") -> Installed:
+    return Installed(name=name, version=version)
+
+
+def test_of_many_changes_what_was_asked_for_comes_first_and_what_came_along_last() -> None:
+    before = [package("lamp"), package("numpy"), package("old")]
+    after = [package("a-first"), package("b-second"), package("lamp", "2.0"), package("numpy", "2.0"), package("Shelf")]
+
+    changes = difference(before, after)
+
+    assert changes.summary({"shelf"}) == "+ Shelf 1.0, lamp 1.0 → 2.0, numpy 1.0 → 2.0, - old 1.0 and 2 more"
+    assert changes.summary() == "lamp 1.0 → 2.0, numpy 1.0 → 2.0, - old 1.0, + a-first 1.0 and 2 more"
+
+
+@pytest.mark.parametrize("asked", [(), {"lamp"}])
+def test_where_nothing_changed_it_is_said(asked: set[str]) -> None:
+    assert Changes().summary(asked) == "nothing changed"

@@ -1,0 +1,256 @@
+"""What the four tools have in common: what is told beforehand, what is asked, what holds them."""
+
+import json
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from panpan.capabilities.packages.conda import CondaTool
+from panpan.capabilities.packages.offered import tools_without_use
+from panpan.capabilities.packages.package_tool import PackageSetup
+from panpan.capabilities.packages.pip import PipInput, PipTool
+from panpan.capabilities.packages.pixi import PixiTool
+from panpan.capabilities.packages.uv import UvInput, UvTool
+from panpan.config.settings import PackageSettings
+from panpan.core.effects import PathUse
+from panpan.errors import ToolError
+from panpan.system.files.paths import PathResolver
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.types.display import SummaryDisplay
+from panpan.types.tool import Output, Progress
+from tests.capabilities.packages.conftest import UV, Workspace, make_environment
+
+
+@pytest.mark.parametrize("tool", [PipTool(), UvTool(), CondaTool(), PixiTool()], ids=lambda tool: tool.name)
+def test_a_tool_costs_little_in_every_request(tool: PipTool | UvTool | CondaTool | PixiTool) -> None:
+    definition = tool.definition
+
+    assert len(definition.description) + len(json.dumps(definition.input_schema)) <= 735
+
+
+@pytest.fixture
+def house(workspace: Workspace, pip_files: Path) -> Workspace:
+    make_environment(workspace.root / ".venv", pip_files)
+    return workspace
+
+
+async def test_a_question_says_command_line_environment_hosts_and_what_no_index_has(house: Workspace) -> None:
+    args = PipInput(operation="install", packages=("lamp>=1", "-e ./lib", "x @ git+https://code.example.org/x"))
+
+    said = await PipTool(house.setup).explained(args, house.call_context())
+
+    python = f"{house.root}/.venv/bin/python"
+    assert f"it runs `{python} -I -m pip install --editable {house.root}/lib -- 'lamp>=1' " in said
+    assert f"for the environment {house.root}/.venv (venv, Python 3." in said
+    assert "it fetches from pypi.org, files.pythonhosted.org" in said
+    assert "code.example.org" in said
+    assert "; not from an index alone: " in said  # and folders that the machine's own configuration names
+    assert f"-e {house.root}/lib; x @ git+https://code.example.org/x" in said
+
+
+async def test_paths_are_told_to_the_gate(house: Workspace) -> None:
+    (house.root / "requirements.txt").write_text("-e ./src\n")
+    ctx, tool = house.call_context(), PipTool(house.setup)
+
+    install = await tool.effects(PipInput(operation="install", file="requirements.txt"), ctx)
+    look = await tool.effects(PipInput(operation="list"), house.call_context())
+    changing, looking = list(install.path_uses), list(look.path_uses)
+
+    assert PathUse(f"{house.root}/.venv", "write") in changing
+    assert PathUse(f"{house.root}/requirements.txt", "read") in changing
+    assert PathUse(f"{house.root}/src", "read") in changing
+    assert list(looking) == [PathUse(f"{house.root}/.venv", "read")]
+
+
+async def test_a_call_whose_plan_has_changed_since_it_was_asked_about_does_not_run(house: Workspace) -> None:
+    (house.root / "requirements.txt").write_text("lamp\n")
+    args = PipInput(operation="install", file="requirements.txt")
+    ctx, tool = house.call_context(), PipTool(house.setup)
+    await tool.explained(args, ctx)
+
+    (house.root / "requirements.txt").write_text("--index-url https://evil.example.org/simple\nlamp\n")
+
+    with pytest.raises(ToolError, match="has changed since it was decided"):
+        async for _ in tool.run(args, ctx):
+            pass
+
+
+async def test_an_environment_outside_the_workspace_needs_a_yes(house: Workspace, tmp_path: Path) -> None:
+    outside = make_environment(tmp_path / "outside")
+
+    with pytest.raises(ToolError, match="outside the workspace"):
+        await house.run(UvTool, "install", "lamp", environment=str(outside))
+
+
+@pytest.mark.parametrize(
+    ("domains", "wish"),
+    [((), "network"), (("pypi.org",), "network"), (("pypi.org", "*.pythonhosted.org"), "on")],
+)
+async def test_the_network_is_wished_for_unless_all_hosts_are_granted(
+    house: Workspace, domains: tuple[str, ...], wish: str
+) -> None:
+    sandbox = CommandSandbox(is_on=True, domains=domains)
+    working = (await sandbox.choice()).sandbox
+    if working is None or not working.can_grant_domains:
+        pytest.skip("no sandbox works here that lets commands to single hosts")
+    ctx = replace(house.call_context(), sandbox=sandbox)
+
+    assert (await UvTool(house.setup).effects(UvInput(operation="install", packages=("lamp",)), ctx)).sandbox == wish
+
+
+async def test_wheels_of_this_machine_need_no_network(house: Workspace, wheels: Path) -> None:
+    args = UvInput(operation="install", packages=("lamp",), wheels=str(wheels))
+
+    assert (await UvTool(house.setup).effects(args, house.call_context())).sandbox == "on"
+
+
+async def test_the_times_are_those_of_the_settings(house: Workspace) -> None:
+    def limit(operation: str, **settings: float) -> float:
+        args = PipInput.model_validate({"operation": operation, "packages": ["lamp"]})
+        return PipTool(PackageSetup(PackageSettings.model_validate(settings))).plan(args, house.ctx).timeout_s
+
+    assert (limit("install"), limit("uninstall"), limit("list")) == (600.0, 120.0, 30.0)
+    assert [tool().longest_s for tool in (PipTool, CondaTool, UvTool, PixiTool)] == [600.0, 900.0, 300.0, 300.0]
+    assert UvTool().time_limit_s(UvInput(operation="lock")) == 300.0
+    assert limit("install", pip_timeout_s=5.0) == 5.0
+
+
+def with_uv(house: Workspace, script: str) -> Workspace:
+    """Return the workspace with another program as uv: a script for sh."""
+    program = house.root.parent / "bin" / "uv"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return house.with_variables(PATH=f"{program.parent}:/usr/bin:/bin")
+
+
+def slow_install(house: Workspace) -> str:
+    """Return a script that installs lamp, or takes it away, and does not end after it has installed it."""
+    record = next((house.root / ".venv").glob("lib/python3*/site-packages")) / "lamp-1.0.dist-info"
+    made = f'mkdir {record}; printf "Name: lamp\\nVersion: 1.0\\n\\n" >{record}/METADATA; echo installed'
+    return f"[ $2 = uninstall ] && exec rm -r {record}\n{made}\nexec sleep 600"
+
+
+async def test_what_takes_too_long_is_stopped_and_said(house: Workspace) -> None:
+    setup = PackageSetup(PackageSettings(uv_timeout_s=1.0))
+    slow = with_uv(replace(house, setup=setup), "echo resolving; exec sleep 600")
+
+    output = await slow.run(UvTool, "install", "lamp")
+
+    assert output.is_error
+    assert output.text.startswith("timed out after 1 s and was stopped")
+    assert "resolving" in output.text
+    assert "".join(house.progress) == "resolving\n"
+
+
+async def test_what_was_changed_until_the_time_was_up_is_told_with_the_way_back(house: Workspace) -> None:
+    setup = replace(house.setup, settings=PackageSettings(uv_timeout_s=1.0))
+    slow = with_uv(replace(house, setup=setup), slow_install(house))
+
+    output = await slow.run(UvTool, "install", "lamp")
+
+    assert output.text.splitlines()[:3] == [
+        "timed out after 1 s and was stopped",
+        "added: lamp 1.0",
+        "rollback takes that back",
+    ]
+    assert output.display == SummaryDisplay(text="timed out after 1 s and was stopped; + lamp 1.0")
+    assert (await slow.text(UvTool, "rollback")).splitlines()[1:] == ["removed: lamp 1.0"]
+
+
+async def test_what_was_changed_until_an_interrupt_can_be_taken_back(house: Workspace) -> None:
+    slow = with_uv(house, slow_install(house))
+    tool, args = UvTool(house.setup), UvInput(operation="install", packages=("lamp",))
+    left: list[str] = []
+
+    async with aclosing(tool.run(args, replace(slow.call_context(), note_left=left.append))) as yields:
+        assert (await anext(yields)) == Progress("installed\n")
+
+    done = f"had changed {house.root}/.venv (+ lamp 1.0); rollback takes that back"
+    assert left == [f"Until it was stopped, `uv install lamp` {done}."]
+    assert (await slow.text(UvTool, "rollback")).splitlines()[1:] == ["removed: lamp 1.0"]
+
+
+async def test_the_folder_of_packages_stays_when_the_last_one_goes(house: Workspace) -> None:
+    site = next((house.root / ".venv").glob("lib/python3*/site-packages"))
+
+    await with_uv(house, f"rm -r {site}").run(UvTool, "uninstall", "lamp")
+
+    assert list(site.iterdir()) == []
+
+
+async def test_packages_are_installed_in_the_sandbox_and_nothing_else_is_written(
+    house: Workspace, wheels: Path
+) -> None:
+    sandbox = CommandSandbox(is_on=True)
+    if await sandbox.is_missing():
+        pytest.skip("; ".join((await sandbox.choice()).passed_over))
+    boxed = replace(house, ctx=replace(house.ctx, sandbox=sandbox))
+    try:
+        texts = [
+            await boxed.text(tool, "install", package, wheels=str(wheels))
+            for tool, package in ((PipTool, "lamp"), *([(UvTool, "shelf==1.0")] if UV.exists() else []))
+        ]
+        listed = [path.name for path in house.root.parent.iterdir()]
+    finally:
+        await sandbox.aclose()
+
+    assert texts[0].splitlines()[1] == "added: lamp 1.0, shelf 1.5"
+    assert texts[1:] == [] or "changed: shelf 1.5 → 1.0" in texts[1]
+    assert Path(house.ctx.environment["HOME"]).name not in listed
+
+
+def test_tools_without_their_program_or_a_project_are_not_offered(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "micromamba").touch(mode=0o755)
+    (tmp_path / "work").mkdir()
+    variables = {"PATH": f"{tmp_path}/bin"}
+    assert set(tools_without_use(PathResolver(tmp_path / "work"), variables)) == {"pip", "uv", "pixi"}
+
+    (tmp_path / "work" / "requirements.txt").touch()
+
+    assert set(tools_without_use(PathResolver(tmp_path / "work"), variables)) == {"uv", "pixi"}
+
+
+async def test_what_a_run_prints_is_shortened_for_the_model_and_whole_on_disk(house: Workspace) -> None:
+    (house.root / "pyproject.toml").write_text('[project]\nname = "study"\nversion = "1"\n')
+    if not UV.exists():
+        pytest.skip("uv is not installed beside the tests")
+
+    output = await house.run(UvTool, "run", command=["python", "-c", "print('x' * 100_000)"])
+
+    assert isinstance(output, Output)
+    assert len(output.text) < 31_000
+
+
+async def test_two_calls_with_one_id_are_not_taken_for_each_other(house: Workspace) -> None:
+    ctx, tool = house.call_context(), PipTool(house.setup)
+    await tool.explained(PipInput(operation="install", packages=("lamp",)), ctx)
+
+    said = await tool.explained(PipInput(operation="install", packages=("desk",)), ctx)
+
+    assert said.split("`")[1].endswith("install -- desk")
+
+
+@pytest.mark.parametrize("operation", ["install", "list"])
+async def test_a_folder_of_an_environment_that_is_a_link_out_of_it_is_told_to_the_gate(
+    house: Workspace, tmp_path: Path, operation: str
+) -> None:
+    (packages,) = (house.root / ".venv" / "lib").glob("python3*/site-packages")
+    packages.rename(tmp_path / "others")
+    packages.symlink_to(tmp_path / "others")
+    args = PipInput.model_validate({"operation": operation, "packages": ("lamp",)})
+
+    told = await PipTool(house.setup).effects(args, house.call_context())
+
+    assert PathUse(str(tmp_path / "others"), "read" if operation == "list" else "write") in list(told.path_uses)
+    with pytest.raises(ToolError, match="outside the workspace"):
+        await house.run(PipTool, operation, "lamp")
+
+
+@pytest.mark.parametrize("name", ["lamp.zip", "lamp-1.0.tar.gz", "lamp.whl"])
+async def test_what_may_be_a_file_is_not_taken_for_a_package(house: Workspace, name: str) -> None:
+    with pytest.raises(ToolError, match="may be a file"):
+        await house.run(PipTool, "install", name)

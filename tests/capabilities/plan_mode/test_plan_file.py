@@ -1,0 +1,140 @@
+"""The file of a plan: private, with a name of its own, and never in the place of something else."""
+
+import re
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.capabilities.plan_mode.plan_file import known_plan_file, new_plan_file, read_plan, write_plan
+from panpan.core.seen_files import SeenFiles
+from panpan.errors import ToolError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "plans"
+
+
+def test_a_new_file_is_private_and_its_name_can_be_said(folder: Path) -> None:
+    path = new_plan_file(folder)
+
+    assert re.fullmatch(r"[a-z]+-[a-z]+-[a-z]+\.md", path.name)
+    assert path.read_bytes() == b""
+    assert [stat.S_IMODE(place.stat().st_mode) for place in (path, folder)] == [0o600, 0o700]
+    assert known_plan_file(folder, path.name) == path
+
+
+def test_no_file_takes_the_place_of_another(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secrets.choice", lambda words: words[0])
+    first = new_plan_file(folder)
+    first.write_text("mine")
+
+    others = {new_plan_file(folder) for _ in range(5)}
+
+    assert (first.read_text(), len(others - {first})) == ("mine", 5)
+    assert all(known_plan_file(folder, path.name) == path for path in others)
+
+
+def test_a_folder_that_is_a_link_leads_to_where_it_leads(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    folder.parent.mkdir()
+    folder.symlink_to(tmp_path / "elsewhere")
+
+    assert new_plan_file(folder).parent == tmp_path / "elsewhere"
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file")
+
+    with pytest.raises(ToolError, match="plan file cannot be made"):
+        new_plan_file(tmp_path / "home" / "plans")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../settings.toml",
+        "settings.toml",
+        "a-b-c.md/../../settings.toml",
+        "/etc/passwd",
+        "",
+        "a-b-c.md\n",
+        "link-to-it.md",
+        "no-such-plan.md",
+        "a-folder-here.md",
+    ],
+)
+def test_a_log_names_a_plan_or_nothing(folder: Path, name: str) -> None:
+    new_plan_file(folder)
+    (folder.parent / "settings.toml").write_text("")
+    (folder / "settings.toml").write_text("")
+    (folder / "link-to-it.md").symlink_to(folder.parent / "settings.toml")
+    (folder / "a-folder-here.md").mkdir()
+
+    assert known_plan_file(folder, name) is None
+
+
+@given(name=st.text())
+def test_whatever_a_log_says_nothing_outside_is_named(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = known_plan_file(tmp_path_factory.getbasetemp(), name)
+
+    assert path is None or path.parent == tmp_path_factory.getbasetemp()
+
+
+def test_what_was_written_is_read_and_stays_private(folder: Path) -> None:
+    path, seen = new_plan_file(folder), SeenFiles()
+    seen.saw(path, b"")
+
+    write_plan(path, "the plan", seen)
+
+    assert (read_plan(path, seen), stat.S_IMODE(path.stat().st_mode)) == ("the plan\n", 0o600)
+
+
+def test_what_the_model_has_not_read_it_does_not_replace(folder: Path) -> None:
+    path, seen = new_plan_file(folder), SeenFiles()
+    seen.saw(path, b"")
+    path.write_text("the user's own")
+
+    with pytest.raises(ToolError, match="not read"):
+        write_plan(path, "the model's", seen)
+    assert path.read_text() == "the user's own"
+
+    write_plan(path, "the user's next", None)
+    with pytest.raises(ToolError, match="not read"):
+        write_plan(path, "the model's", seen)
+    read_plan(path, seen)
+    write_plan(path, "the model's", seen)
+    assert path.read_text() == "the model's\n"
+
+
+def test_a_file_that_was_deleted_is_made_again(folder: Path) -> None:
+    path, seen = new_plan_file(folder), SeenFiles()
+    path.unlink()
+
+    write_plan(path, "the plan", seen)
+
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("the plan\n", 0o600)
+
+
+def test_a_file_that_became_a_link_is_neither_read_nor_written(folder: Path) -> None:
+    path, target = new_plan_file(folder), folder.parent / "settings.toml"
+    target.write_text("secret")
+    path.unlink()
+    path.symlink_to(target)
+
+    with pytest.raises(ToolError, match="link"):
+        read_plan(path, SeenFiles())
+    with pytest.raises(ToolError, match="link"):
+        write_plan(path, "x", None)
+    assert target.read_text() == "secret"
+
+
+def test_a_file_that_is_no_text_is_said(folder: Path) -> None:
+    path = new_plan_file(folder)
+    path.write_bytes(b"\xff\xfe\x00")
+
+    with pytest.raises(ToolError, match="not UTF-8"):
+        read_plan(path, SeenFiles())

@@ -1,0 +1,92 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.capabilities.project_context.code_marks import without_code
+from panpan.capabilities.project_context.front_matter import split_front_matter
+from panpan.capabilities.project_context.imports import mentioned_paths
+from panpan.capabilities.project_context.our_tags import untagged
+
+
+def first_meanings(text: str) -> list[str]:
+    return [candidates[0] for candidates in mentioned_paths(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("@a.md", ["a.md"]),
+        ("see @docs/a.md and\n@~/b.md", ["docs/a.md", "~/b.md"]),
+        ("- @./a\\ b.md", ["./a b.md"]),
+        ("me@example.org", []),
+        ("@", []),
+        ("`@a.md` and ``x @b.md ` `` but @c.md", ["c.md"]),
+        ("```\n@a.md\n```\n@b.md", ["b.md"]),
+        ("~~~md\n@a.md\n```\n@b.md\n~~~\n@c.md", ["c.md"]),
+        ("````\n```\n@a.md\n````\n@b.md", ["b.md"]),
+        ("``` \n@a.md", []),
+        ("an open ` tick @a.md", ["a.md"]),
+        ("@a.md @a.md", ["a.md"]),
+    ],
+)
+def test_mentions_are_found_outside_code(text: str, paths: list[str]) -> None:
+    assert first_meanings(text) == paths
+
+
+def test_a_mention_may_end_in_punctuation() -> None:
+    assert mentioned_paths("(see @a.md).") == [("a.md).", "a.md")]
+
+
+@given(st.text(alphabet="`~ a\n@", max_size=60))
+def test_code_can_be_taken_out_of_any_text(text: str) -> None:
+    assert len(without_code(text)) <= 2 * len(text) + 1
+
+
+def test_many_open_ticks_take_no_longer_than_few() -> None:
+    text = " ".join("`" * length for length in range(1, 1_000))
+
+    assert without_code(text) == text
+
+
+@pytest.mark.parametrize(
+    ("head", "patterns"),
+    [
+        ('paths:\n  - "src/**/*.py"\n  - lib/*.js', ("src/**/*.py", "lib/*.js")),
+        ("paths: src/**, lib/**", ("src/**", "lib/**")),
+        ("paths: ['a', \"b\"]", ("a", "b")),
+        ("paths: 'src/*.{ts,tsx}'", ("src/*.ts", "src/*.tsx")),
+        ("description: x\npaths: {src,lib}/{a,b}.py", ("src/a.py", "src/b.py", "lib/a.py", "lib/b.py")),
+        ("description: x", ()),
+        ("", ()),
+    ],
+)
+def test_the_paths_of_the_front_matter_are_read(head: str, patterns: tuple[str, ...]) -> None:
+    rules = split_front_matter(f"---\n{head}\n---\nBe kind.\n")
+
+    assert rules.patterns == patterns
+    assert rules.body == "Be kind."
+
+
+@pytest.mark.parametrize("text", ["", "Be kind.", "---\npaths: a\nBe kind.", "text\n---\npaths: a\n---\n"])
+def test_text_without_front_matter_is_left_as_it_is(text: str) -> None:
+    rules = split_front_matter(text)
+
+    assert (rules.body, rules.patterns) == (text, ())
+
+
+def test_braces_cannot_multiply_without_bound() -> None:
+    assert len(split_front_matter(f"---\npaths: {'{a,b}' * 30}\n---\n").patterns) < 200
+
+
+@pytest.mark.parametrize(
+    "tag", ["</system-reminder>", "<System-Reminder>", "< / system-reminder >", "</context>", "</rules >"]
+)
+def test_text_cannot_close_the_tags_around_it(tag: str) -> None:
+    assert untagged(f"a {tag} b") == f"a &lt;{tag[1:]} b"
+    assert untagged("a < b <b> <contextual>") == "a < b <b> <contextual>"
+
+
+def test_text_made_to_take_long_does_not() -> None:
+    text = "<" + " " * 200_000
+
+    assert untagged(text) == text

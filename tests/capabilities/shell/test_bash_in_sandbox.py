@@ -1,0 +1,130 @@
+"""The Bash tool with the sandbox that works on this machine: what commands can do there, and what is said of it."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from panpan.capabilities.shell.bash import BashInput, BashTool
+from panpan.system.sandbox.bubblewrap import Bubblewrap
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.types.tool import Output
+from tests.capabilities.shell.conftest import Shell
+
+OWN_NETWORK = str(Path("/proc/self/ns/net").readlink())
+"""Which network the tests themselves are in."""
+
+
+@pytest_asyncio.fixture
+async def boxed(shell: Shell) -> AsyncGenerator[Shell]:
+    sandbox = CommandSandbox(is_on=True)
+    if await sandbox.is_missing():
+        pytest.skip("; ".join((await sandbox.choice()).passed_over))
+    yield Shell(shell.root, replace(shell.ctx, sandbox=sandbox))
+    await shell.ctx.processes.end()
+    await sandbox.aclose()
+
+
+async def test_a_command_works_in_the_workspace_and_keeps_its_directory(boxed: Shell) -> None:
+    assert "[the working directory is now" in await boxed.text("mkdir -p src && cd src && echo hi >a.txt")
+    assert await boxed.text("cat a.txt; pwd") == f"hi\n{boxed.root}/src"
+    assert (boxed.root / "src" / "a.txt").read_text() == "hi\n"
+
+
+async def test_what_it_may_not_write_is_said_with_the_way_to_ask(boxed: Shell) -> None:
+    outside = boxed.root.parent / "outside.txt"
+    text = await boxed.text(f"echo x >{outside}")
+    assert not outside.exists()
+    assert f"The sandbox lets this command change files only in {boxed.root} and {boxed.ctx.sandbox.temporary}." in text
+    assert 'call again with sandbox "off"; the user is asked then' in text
+
+
+async def test_a_command_that_the_user_lets_out_has_his_rights(boxed: Shell) -> None:
+    outside = boxed.root.parent / "outside.txt"
+    args = BashInput(command=f"echo x >{outside}", sandbox="off")
+    async with aclosing(BashTool().run(args, boxed.ctx)) as yields:
+        outputs = [one async for one in yields if isinstance(one, Output)]
+    assert not outputs[0].is_error
+    assert outside.read_text() == "x\n"
+
+
+async def test_a_path_that_the_user_opened_is_open_in_the_sandbox_too(boxed: Shell) -> None:
+    folder = boxed.root.parent / "results"
+    folder.mkdir()
+    opened = Shell(boxed.root, replace(boxed.ctx, paths=boxed.ctx.paths.approving(frozenset({folder / "out.txt"}))))
+    assert not (await opened.run(f"echo x >{folder}/out.txt")).is_error
+    assert (folder / "out.txt").read_text() == "x\n"
+
+
+async def test_a_path_that_the_user_opened_to_be_read_is_not_open_to_be_written(boxed: Shell) -> None:
+    data = boxed.root.parent / "data.txt"
+    data.write_text("data\n")
+    opened = Shell(boxed.root, replace(boxed.ctx, paths=boxed.ctx.paths.approving(frozenset({data}))))
+    # What `sort` reads is known, and what the script behind it does is not.
+    assert (await opened.run(f"sort {data}; f={data}; echo x >$f")).is_error
+    assert data.read_text() == "data\n"
+
+
+async def test_there_is_no_network_unless_it_was_asked_for(boxed: Shell) -> None:
+    look = "readlink /proc/self/ns/net; true"
+    args = BashInput(command=look, sandbox="network")
+    async with aclosing(BashTool().run(args, boxed.ctx)) as yields:
+        outputs = [one async for one in yields if isinstance(one, Output)]
+    assert outputs[0].content == OWN_NETWORK
+    if isinstance((await boxed.ctx.sandbox.choice()).sandbox, Bubblewrap):
+        assert await boxed.text(look) != OWN_NETWORK
+    failed = await boxed.text("python3 -c 'import socket; socket.create_connection((\"host.example\", 80))'")
+    assert "The sandbox gives this command no network." in failed
+    assert 'call again with sandbox "network"' in failed
+
+
+async def test_a_command_that_only_looks_changes_nothing_whatever_the_analysis_thought(boxed: Shell) -> None:
+    (boxed.root / "a.txt").write_text("a\n")
+    before = {path: path.stat().st_mtime_ns for path in boxed.root.rglob("*")}
+    assert await boxed.text("cat a.txt | sort; ls -la >/dev/null", runs_alone=False) == "a"
+    assert {path: path.stat().st_mtime_ns for path in boxed.root.rglob("*")} == before
+
+
+async def test_nothing_stands_in_the_workspace_after_a_command(boxed: Shell) -> None:
+    await boxed.text("true && make -v >/dev/null; true")
+    assert list(boxed.root.iterdir()) == []
+
+
+async def test_a_job_in_the_background_runs_on_until_the_session_ends(boxed: Shell) -> None:
+    text = await boxed.text("sleep 600 & echo started")
+    assert "started" in text
+    assert "still runs in the background" in text
+    assert boxed.ctx.processes.members()
+    assert await boxed.ctx.processes.end() == []
+    await boxed.ctx.sandbox.aclose()
+    assert list(boxed.root.iterdir()) == []
+
+
+async def test_its_time_is_bounded_in_the_sandbox_too(boxed: Shell) -> None:
+    text = await boxed.text("setsid sh -c 'trap \"\" TERM; sleep 600' & sleep 600", timeout=400)
+    assert "timed out" in text
+    assert boxed.ctx.processes.members() == []
+
+
+@pytest.mark.parametrize(
+    ("use", "title"),
+    [("on", "make"), ("network", "make (with the network)"), ("off", "make (outside the sandbox)")],
+)
+def test_the_title_says_where_it_runs(use: str, title: str) -> None:
+    args = BashInput.model_validate({"command": "make", "sandbox": use})
+    assert BashTool().title(args) == title
+
+
+def test_a_command_outside_the_sandbox_is_not_read_only() -> None:
+    assert BashTool().runs_beside_others(BashInput(command="ls"))
+    assert not BashTool().runs_beside_others(BashInput(command="ls", sandbox="off"))
+    assert not BashTool().runs_beside_others(BashInput(command="ls", sandbox="network"))
+
+
+async def test_a_refusal_behind_a_pipe_is_told_too(boxed: Shell) -> None:
+    text = await boxed.text(f"echo x 2>&1 >{boxed.root.parent}/outside.txt | tail -1; true")
+    assert "The sandbox lets this command change files only in" in text
+    assert "Read-only" not in await boxed.text("echo all is well | tail -1")

@@ -1,0 +1,129 @@
+"""Commands that the user runs himself."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from panpan.capabilities.shell.bash import MAX_COMMAND_BYTES
+from panpan.capabilities.shell.foreground_run import MAX_RESULT_CHARS
+from panpan.capabilities.shell.user_commands import INTERRUPTED, run_user_command
+from panpan.core.tool import ToolContext
+from panpan.errors import ToolError
+from panpan.system.environment import child_environment, user_environment
+from panpan.system.files.output_store import OutputStore
+from panpan.system.text.known_keys import KnownKeys
+from tests.fakes.context import context_in
+
+
+def ignore(_: str) -> None:
+    pass
+
+
+async def test_what_it_prints_is_shown_and_becomes_a_message(tmp_path: Path) -> None:
+    shown: list[str] = []
+
+    result = await run_user_command("echo one; echo two >&2", context_in(tmp_path), shown.append)
+
+    assert "".join(shown) == "one\ntwo\n"
+    assert list(result.lines) == ["one", "two"]
+    assert not result.is_error
+    assert "<command>\necho one; echo two >&2\n</command>\n<output>\none\ntwo\n</output>" in result.message.text
+
+
+async def test_how_it_failed_is_said(tmp_path: Path) -> None:
+    result = await run_user_command("echo so far; exit 3", context_in(tmp_path), ignore)
+
+    assert list(result.lines) == ["so far", "[exit code 3]"]
+    assert "[exit code 3]" in result.message.text
+    assert result.is_error
+
+
+async def test_it_gets_the_variables_of_the_user_which_the_models_commands_do_not(tmp_path: Path) -> None:
+    ctx = replace(
+        context_in(tmp_path),
+        environment=child_environment({"PATH": os.environ["PATH"], "MY_DATA": "/data"}),
+        user_environment=user_environment({"PATH": os.environ["PATH"], "MY_DATA": "/data", "MY_TOKEN": "t"}),
+    )
+
+    result = await run_user_command('echo "[$MY_DATA] [$MY_TOKEN]"', ctx, ignore)
+
+    assert list(result.lines) == ["[/data] []"]
+
+
+async def test_the_next_command_starts_where_it_ended(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    ctx = context_in(tmp_path)
+
+    await run_user_command("cd below", ctx, ignore)
+
+    assert ctx.paths.cwd == (tmp_path / "below").resolve()
+
+
+async def test_output_is_bounded(tmp_path: Path) -> None:
+    result = await run_user_command("seq 1 100000", context_in(tmp_path), ignore)
+
+    assert len(result.message.text) < MAX_RESULT_CHARS + 1_000
+    assert "characters left out here" in result.message.text
+
+
+async def test_an_interrupt_stops_it_and_keeps_what_it_printed(tmp_path: Path) -> None:
+    scope = anyio.CancelScope()
+    reading, writing = os.pipe()  # at its end once nobody is left who could write
+    command = f"sleep 1000 >/proc/{os.getpid()}/fd/{writing} & echo ready; wait"
+
+    result = await run_user_command(command, context_in(tmp_path), lambda _: scope.cancel(), scope=scope)
+
+    os.close(writing)
+    assert list(result.lines) == ["ready", INTERRUPTED]
+    assert result.is_error
+    assert os.read(reading, 1) == b""
+    os.close(reading)
+
+
+async def test_keys_of_providers_are_taken_out_also_of_what_an_interrupt_left(tmp_path: Path) -> None:
+    key = "sk-abcdefghij0123456789"
+    before = context_in(tmp_path)
+    outputs = OutputStore(tmp_path / "outputs", keys=KnownKeys([key]))
+    ctx = ToolContext("", before.paths, before.seen_files, outputs)
+    scope = anyio.CancelScope()
+
+    whole = await run_user_command(f"echo {key}", ctx, ignore)
+    cut = await run_user_command(f"echo {key}; sleep 1000", ctx, lambda _: scope.cancel(), scope=scope)
+
+    assert list(whole.lines) == ["[redacted]"]
+    assert list(cut.lines) == ["[redacted]", INTERRUPTED]
+
+
+async def test_nothing_it_prints_can_drive_the_terminal(tmp_path: Path) -> None:
+    result = await run_user_command(r"printf '\033]0;evil\007\033[2Jok\n'", context_in(tmp_path), ignore)
+
+    assert list(result.lines) == ["ok"]
+
+
+async def test_its_output_cannot_close_the_tags_around_it(tmp_path: Path) -> None:
+    result = await run_user_command("echo '</user_command>'", context_in(tmp_path), ignore)
+
+    assert result.message.text.count("</user_command>") == 1
+
+
+@pytest.mark.parametrize("command", ["", "   ", "x" * (MAX_COMMAND_BYTES + 1), "é" * MAX_COMMAND_BYTES, "a\0b"])
+async def test_what_cannot_be_run_is_refused_with_a_sentence(tmp_path: Path, command: str) -> None:
+    with pytest.raises(ToolError):
+        await run_user_command(command, context_in(tmp_path), ignore)
+
+
+def test_it_works_on_trio_as_well(tmp_path: Path) -> None:
+    async def main() -> list[str]:
+        return list((await run_user_command("echo hello", context_in(tmp_path), ignore)).lines)
+
+    assert anyio.run(main, backend="trio") == ["hello"]
+
+
+async def test_bytes_that_are_no_text_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="not UTF-8"):
+        await run_user_command("echo \udcff\udcfe >made", context_in(tmp_path), ignore)
+
+    assert not (tmp_path / "made").exists()

@@ -1,0 +1,131 @@
+"""Whatever happens to files in a turn, undoing it makes every byte, permission bit, link and folder what it was."""
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import anyio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.capabilities.snapshots.kept_workspace import KeptWorkspace
+
+NAMES = ["a", "b", "c d", "e\nf", os.fsdecode(b"\xff"), ".gitignore", "-x"]
+paths = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
+contents = st.sampled_from([b"", b"one\n", b"one\r\ntwo\r\n", b"\x00\xff", b"*\n", b"x" * 5000])
+modes = st.sampled_from([0o600, 0o644, 0o755, 0o664, 0o700, 0o444])
+folder_modes = st.sampled_from([0o755, 0o700, 0o775, 0o1777])
+Change = Callable[[Path], None]
+
+
+def _is_inside(root: Path, place: Path) -> bool:
+    """Whether the folder of `place` is the root or below it, also where links run in a loop."""
+    return Path(os.path.realpath(place.parent)).is_relative_to(root)
+
+
+def _clear(place: Path) -> None:
+    if place.is_symlink() or place.is_file():
+        place.unlink()
+    elif place.is_dir():
+        shutil.rmtree(place)
+
+
+def write(path: str, data: bytes, mode: int) -> Change:
+    def change(root: Path) -> None:
+        place = root / path
+        with suppress(OSError):  # a file may be where a folder is wanted
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if not _is_inside(root, place):
+                return
+            _clear(place)
+            place.write_bytes(data)
+            place.chmod(mode)
+
+    return change
+
+
+def link(path: str, target: str) -> Change:
+    def change(root: Path) -> None:
+        place = root / path
+        with suppress(OSError):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if _is_inside(root, place):
+                _clear(place)
+                place.symlink_to(target)
+
+    return change
+
+
+def delete(path: str) -> Change:
+    return lambda root: _clear(root / path) if _is_inside(root, root / path) else None
+
+
+def set_mode(path: str, mode: int) -> Change:
+    def change(root: Path) -> None:
+        place = root / path
+        if not place.is_symlink() and place.is_file() and _is_inside(root, place):
+            place.chmod(mode)
+
+    return change
+
+
+def make_folder(path: str, mode: int) -> Change:
+    def change(root: Path) -> None:
+        with suppress(OSError):
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            if _is_inside(root, root / path):
+                (root / path).mkdir()
+                (root / path).chmod(mode)
+
+    return change
+
+
+def set_folder_mode(path: str, mode: int) -> Change:
+    def change(root: Path) -> None:
+        place = root / path
+        if place.is_dir() and not place.is_symlink() and _is_inside(root, place):
+            place.chmod(mode)
+
+    return change
+
+
+changes = st.lists(
+    st.one_of(
+        st.builds(write, paths, contents, modes),
+        st.builds(link, paths, paths),
+        st.builds(delete, paths),
+        st.builds(set_mode, paths, modes),
+        st.builds(make_folder, paths, folder_modes),
+        st.builds(set_folder_mode, paths, folder_modes),
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=12, deadline=None)
+@given(changes, st.lists(changes, min_size=1, max_size=3))
+def test_undoing_every_turn_gives_back_each_state(begin: list[Change], turns: list[list[Change]]) -> None:
+    def state(place: KeptWorkspace) -> object:
+        return place.state(), place.folders()
+
+    async def main(place: KeptWorkspace) -> None:
+        for change in begin:
+            change(place.folder)
+        states = [state(place)]
+        for turn in turns:
+            await place.turn(lambda turn=turn: [change(place.folder) for change in turn])
+            if state(place) != states[-1]:
+                states.append(state(place))
+        for before in reversed(states[:-1]):
+            await place.undo()
+            assert state(place) == before
+        for after in states[1:]:
+            await place.redo()
+            assert state(place) == after
+        assert place.warnings == []
+
+    with TemporaryDirectory() as name:
+        anyio.run(main, KeptWorkspace(Path(name).resolve()))

@@ -1,0 +1,124 @@
+"""Nothing but panpan's own settings counts in a repository of its own."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from panpan.capabilities.snapshots.own_repository import OwnRepository, TooMuchError
+from panpan.errors import ToolError
+from tests.system.backends import on_both_backends, run_on
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def repository(tmp_path: Path, work: Path) -> OwnRepository:
+    made = OwnRepository(tmp_path / "home" / "kept", work)
+    made.prepare()
+    return made
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+async def kept(repository: OwnRepository, path: str) -> bytes:
+    """Add a file, and return what the repository holds of it."""
+    await repository.run("update-index", "--add", "-z", "--stdin", stdin=os.fsencode(path) + b"\0")
+    return await repository.run("cat-file", "blob", f":{path}")
+
+
+@on_both_backends
+def test_it_keeps_bytes(repository: OwnRepository, work: Path, backend: str) -> None:
+    (work / "a").write_bytes(b"\r\n\x00\xff")
+
+    async def main() -> None:
+        assert await kept(repository, "a") == b"\r\n\x00\xff"
+
+    run_on(backend, main)
+    assert (repository.folder.stat().st_mode & 0o777, repository.folder.parent.stat().st_mode & 0o777) == (0o700, 0o700)
+
+
+async def test_no_configuration_and_no_variable_of_the_user_counts(
+    repository: OwnRepository, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = tmp_path / "ran"
+    evil = tmp_path / "evil"
+    evil.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
+    evil.chmod(0o755)
+    (tmp_path / ".gitconfig").write_text(
+        f'[core]\n autocrlf = true\n fsmonitor = {evil}\n hooksPath = {tmp_path}\n[filter "evil"]\n clean = {evil}\n'
+        f" required = true\n"
+    )
+    (work / ".gitattributes").write_text("* text filter=evil ident\n")
+    (work / "a").write_bytes(b"$Id: 1 $\r\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    monkeypatch.setenv("GIT_OBJECT_DIRECTORY", str(tmp_path / "objects"))
+
+    assert await kept(repository, "a") == b"$Id: 1 $\r\n"
+    assert not ran.exists()
+    assert names_in(tmp_path) == [".gitconfig", "evil", "home", "work"]
+
+
+async def test_a_repository_in_the_folder_is_not_asked(repository: OwnRepository, work: Path) -> None:
+    (work / ".git").write_text("gitdir: /nowhere\n")
+    (work / "a").write_bytes(b"a\n")
+
+    assert await kept(repository, "a") == b"a\n"
+
+
+async def test_an_object_that_was_added_without_git_is_gits(repository: OwnRepository, tmp_path: Path) -> None:
+    oids = [repository.add_object("blob", b"content\x00\n") for _ in range(2)]
+
+    assert await repository.run("cat-file", "blob", oids[0]) == b"content\x00\n"
+    assert oids[0] == oids[1]
+    assert await repository.run("fsck", "--strict") == f"dangling blob {oids[0]}\n".encode()
+    (folder,) = [path for path in (repository.folder / "objects").iterdir() if len(path.name) == 2]
+    assert names_in(folder) == [oids[0][2:]]
+
+
+async def test_what_git_warns_of_is_told(repository: OwnRepository, work: Path) -> None:
+    (work / "a").write_bytes(b"a\n")
+    told: list[bytes] = []
+    await repository.run("rm", "--cached", "-r", "--ignore-unmatch", "a", note_warnings=told.append)
+    await repository.run("update-index", "--add", "a", ".git/config", note_warnings=told.append)
+
+    assert told == [b"", b"Ignoring path .git/config\n"]
+
+
+async def test_what_git_says_is_the_error(repository: OwnRepository) -> None:
+    with pytest.raises(ToolError, match="git cat-file failed: fatal: "):
+        await repository.run("cat-file", "blob", "nothing")
+
+
+async def test_too_much_is_an_error_of_its_own(repository: OwnRepository) -> None:
+    with pytest.raises(TooMuchError, match="printed more than 5 bytes"):
+        await repository.run("version", max_bytes=5)
+
+
+async def test_a_reference_keeps_what_it_leads_to(repository: OwnRepository) -> None:
+    made = await repository.run("hash-object", "-w", "--stdin", stdin=b"kept\n")
+    repository.point("refs/sessions/one", made.decode().strip())
+    await repository.run("gc", "--quiet", "--prune=now")
+
+    assert await repository.run("cat-file", "blob", "refs/sessions/one") == b"kept\n"
+
+
+def test_what_a_killed_git_left_is_removed_when_it_is_old(repository: OwnRepository) -> None:
+    packs = repository.folder / "objects" / "pack"
+    packs.mkdir()
+    for name, age_s in (("tmp_pack_old", 100_000), ("tmp_pack_new", 10), ("pack-1.pack", 100_000)):
+        (packs / name).write_bytes(b"x")
+        os.utime(packs / name, (time.time() - age_s,) * 2)
+    repository.prepare()
+
+    assert sorted(path.name for path in packs.iterdir()) == ["pack-1.pack", "tmp_pack_new"]

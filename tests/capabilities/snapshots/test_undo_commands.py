@@ -1,0 +1,96 @@
+"""/undo and /redo: what they show, and what they do after which answer."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from panpan.errors import ConfigError, SnapshotError
+from tests.capabilities.snapshots.kept_workspace import KeptWorkspace
+from tests.faces.terminal.commands.command_fixtures import FakeTerminal, type_in
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> KeptWorkspace:
+    return KeptWorkspace(tmp_path)
+
+
+def terminal_of(place: KeptWorkspace, picks: int | None) -> FakeTerminal:
+    session = SimpleNamespace(parts=SimpleNamespace(snapshots=place.snapshots))
+    return FakeTerminal(session, {}, picks=picks)
+
+
+async def test_the_difference_is_shown_and_a_yes_undoes_it(place: KeptWorkspace) -> None:
+    place.write("a.txt", "old\n")
+    await place.turn(lambda: place.write("a.txt", "new\n"))
+    terminal = await type_in(terminal_of(place, picks=0), "/undo")
+
+    for said in ("undo changes 1 file +1 -1", "~ a.txt +1 -1", "-new", "+old", "redo takes it back"):
+        assert said in terminal.text
+    assert place.read("a.txt") == "old\n"
+    await type_in(terminal_of(place, picks=0), "/redo")
+    assert place.read("a.txt") == "new\n"
+
+
+@pytest.mark.parametrize(("picks", "said"), [(1, "nothing was changed"), (None, "no file was changed so far")])
+async def test_without_a_yes_nothing_changes(place: KeptWorkspace, picks: int | None, said: str) -> None:
+    await place.turn(lambda: place.write("a.txt", "new\n"))
+    terminal = await type_in(terminal_of(place, picks=picks), "/undo")
+
+    assert terminal.text.endswith(said)
+    assert place.read("a.txt") == "new\n"
+
+
+async def test_what_stays_is_said_before_the_answer(place: KeptWorkspace) -> None:
+    place.write("theirs", "old\n")
+    await place.turn(lambda: (place.write("theirs", "new\n"), place.write("ours", "new\n")))
+    place.write("theirs", "user\n")
+    terminal = await type_in(terminal_of(place, picks=0), "/undo")
+
+    assert "! theirs: the same lines were changed since" in terminal.text
+    assert terminal.options[0].label == "Yes, and leave those that you changed since"
+    assert (place.read("theirs"), (place.folder / "ours").exists()) == ("user\n", False)
+
+
+async def test_what_cannot_be_brought_back_can_be_passed_over(place: KeptWorkspace) -> None:
+    await place.turn(lambda: place.write("first", "1\n"))
+    await place.turn(lambda: place.write("second", "2\n"))
+    place.write("second", "user\n")
+    await type_in(terminal_of(place, picks=0), "/undo")
+    await type_in(terminal_of(place, picks=0), "/undo")
+
+    assert place.state().keys() == {"second"}
+
+
+async def test_what_is_as_it_should_be_is_passed_over(place: KeptWorkspace) -> None:
+    await place.turn(lambda: place.write("first", "1\n"))
+    await place.turn(lambda: place.write("second", "2\n"))
+    (place.folder / "second").unlink()
+    terminal = await type_in(terminal_of(place, picks=None), "/undo")
+    await type_in(terminal_of(place, picks=0), "/undo")
+
+    assert "as they should be already" in terminal.text
+    assert place.state() == {}
+
+
+async def test_names_and_content_cannot_drive_the_terminal(place: KeptWorkspace) -> None:
+    name = "evil\x1b[2J\n.txt"
+    await place.turn(lambda: place.write(name, "\x1b]0;title\x07\n"))
+    terminal = await type_in(terminal_of(place, picks=None), "/undo")
+
+    assert "\x1b[2J" not in "".join(terminal.rows)
+    assert "\x1b]0" not in "".join(terminal.rows)
+    assert "\x07" not in "".join(terminal.rows)
+
+
+@pytest.mark.parametrize("line", ["/undo", "/redo"])
+async def test_where_there_is_nothing_that_is_the_answer(place: KeptWorkspace, line: str) -> None:
+    with pytest.raises(SnapshotError, match="there is nothing to"):
+        await type_in(terminal_of(place, picks=0), line)
+
+
+async def test_where_it_is_switched_off_that_is_the_answer() -> None:
+    session = SimpleNamespace(parts=SimpleNamespace(snapshots=None))
+
+    with pytest.raises(ConfigError, match=r"\[snapshots\] enabled is false"):
+        await type_in(FakeTerminal(session, {}), "/undo")

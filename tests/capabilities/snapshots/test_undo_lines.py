@@ -1,0 +1,43 @@
+"""What undo would do, in lines: how much of each file changes, and which files are only counted."""
+
+from pathlib import Path
+
+import pytest
+
+from panpan.capabilities.snapshots.plan import RestorePlan
+from panpan.capabilities.snapshots.undo_lines import change_line, plan_lines
+from panpan.types.file_change import FileChange
+from tests.capabilities.snapshots.kept_workspace import KeptWorkspace
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (FileChange("a", "modified", 3, 1_000), "~ a +3 -1,000"),
+        (FileChange("a", "added", 0, 0), "+ a new, empty"),
+        (FileChange("a", "deleted", 0, 0), "- a was empty"),
+        (FileChange("a", "modified", 0, 0), "~ a mode"),
+        (FileChange("a", "modified", None, None), "~ a binary"),
+        (FileChange("a/", "added", 0, 0), "+ a/ folder"),
+        (FileChange("a/", "modified", 0, 0), "~ a/ folder, mode"),
+    ],
+)
+def test_it_is_said_how_much_changes(change: FileChange, line: str) -> None:
+    assert change_line(change) == line
+
+
+async def test_what_programs_generate_is_counted_and_comes_back_unless_it_changed_since(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    cache = "__pycache__/a.cpython-311.pyc"
+
+    def change() -> None:
+        place.write("a.py", "x = 1\n")
+        place.write(cache, b"\x00one")
+        place.write("__pycache__/b.cpython-311.pyc", b"\x00one")
+
+    await place.turn(change)
+    place.write(cache, b"\x00two")
+    plan: RestorePlan = await place.undo()
+
+    assert list(plan_lines(plan)) == ["undo changes 1 file +0 -1, 1 generated file:", "  - a.py +0 -1"]
+    assert place.state().keys() == {cache}

@@ -1,0 +1,331 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.capabilities.subagents.definitions.files import read_text
+from panpan.capabilities.subagents.definitions.places import Format, Place
+from panpan.capabilities.subagents.definitions.problem import Problem
+from panpan.capabilities.subagents.definitions.read_definition import COLORS, KEYS, MAX_DESCRIPTION_CHARS
+from panpan.capabilities.subagents.definitions.tool_names import notes_on_tools
+from panpan.capabilities.subagents.definitions.written import TO_FILL_IN, as_text, new_text
+from panpan.types.agent import AgentDefinition, SpendingLimits
+from panpan.types.llm import Sampling
+from panpan.types.permission import PermissionMode
+
+WHOLE = """---
+name: reviewer
+description: Reads a change.
+tools: Read, Agent, Bash(git log, git diff), mcp__docs__*, Read
+disallowedTools: [Write, "Bash(rm *)"]
+model: haiku
+permissionMode: plan
+maxTurns: 12
+background: yes
+isolation: worktree
+color: blue
+maxBudgetUsd: 0.5
+maxTokens: 9000
+maxSeconds: 1.5
+maxCalls: 7
+somethingNew: 1
+---
+
+You review.
+
+"""
+
+
+def read(text: str, format_: Format = "panpan") -> tuple[AgentDefinition | None, tuple[Problem, ...]]:
+    return read_text(text, "x.md", Place(Path("x"), format_, is_for_panpan=True), "x")
+
+
+def with_head(*lines: str) -> str:
+    return "\n".join(["---", "name: x", "description: d", *lines, "---", "prompt"])
+
+
+def defined(text: str, format_: Format = "panpan") -> AgentDefinition:
+    definition, problems = read(text, format_)
+    assert definition is not None, problems
+    return definition
+
+
+def errors(text: str) -> list[str]:
+    definition, problems = read(text)
+    found = [str(problem) for problem in problems if problem.is_error]
+    assert (definition is None) == bool(found)
+    return found
+
+
+def notes(text: str) -> list[str]:
+    definition, problems = read(text)
+    assert definition is not None
+    return [str(problem) for problem in problems]
+
+
+def test_every_key_is_understood() -> None:
+    assert defined(WHOLE) == AgentDefinition(
+        "reviewer",
+        "Reads a change.",
+        "You review.",
+        tools=("Read", "Task", "mcp__docs__*"),
+        disallowed_tools=("Write", "Bash"),
+        model="haiku",
+        permission_mode="plan",
+        max_turns=12,
+        background=True,
+        isolation="worktree",
+        color="blue",
+        limits=SpendingLimits(usd=0.5, tokens=9000, seconds=1.5, calls=7),
+        source="x.md",
+    )
+    assert notes(WHOLE) == [
+        "x.md:4: Bash(git log, git diff) names a part of a tool, so Bash is not given at all; "
+        "say it in a permission rule",
+        "x.md:5: Bash(rm *) names a part of a tool, so all of Bash is taken away; say it in a permission rule",
+    ]
+
+
+def test_what_is_not_said_is_the_session_s() -> None:
+    assert defined(with_head()) == AgentDefinition("x", "d", "prompt", source="x.md")
+
+
+@pytest.mark.parametrize(
+    ("line", "tools"),
+    [
+        ("tools: '*'", None),
+        ("tools: All tools", None),
+        ("tools:", None),
+        ("tools: []", ()),
+        ("tools: Read,, Grep ,", ("Read", "Grep")),
+        ("tools:\n  - Read\n  - Grep", ("Read", "Grep")),
+        ("tools: Bash(a), Agent(b, c)", ()),
+    ],
+)
+def test_a_definition_gives_the_tools_that_it_names_and_no_more(line: str, tools: tuple[str, ...] | None) -> None:
+    assert defined(with_head(line)).tools == tools
+
+
+@pytest.mark.parametrize(
+    ("line", "taken"),
+    [
+        ("disallowedTools: '*'", ("*",)),
+        ("disallowedTools:", ()),
+        ("disallowedTools: Agent(x), KillShell", ("Task", "TaskStop")),
+    ],
+)
+def test_what_a_definition_takes_away_in_part_is_taken_whole(line: str, taken: tuple[str, ...]) -> None:
+    assert defined(with_head(line)).disallowed_tools == taken
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("permissionMode: yolo", "x.md:4: there is no permission mode 'yolo'; there are default, acceptEdits, plan, "),
+        ("maxTurns: 0", "x.md:4: maxTurns has to be a whole number of 1 or more"),
+        ("maxTurns: 2.5", "x.md:4: maxTurns has to be a whole number of 1 or more"),
+        ("maxTurns: many", "x.md:4: maxTurns has to be a whole number of 1 or more, and not 'many'"),
+        ("maxTokens: -3", "x.md:4: maxTokens has to be a whole number"),
+        ("maxTokens: 1e999", "x.md:4: maxTokens has to be a whole number"),
+        ("maxBudgetUsd: nan", "x.md:4: maxBudgetUsd has to be a number above 0"),
+        ("maxSeconds: [1]", "x.md:4: maxSeconds has to be a text"),
+        ("background: maybe", "x.md:4: background has to be true or false, and not 'maybe'"),
+        ("isolation: container", "x.md:4: isolation has to be worktree, and not 'container'"),
+        ("tools: {Read: true}", "x.md:4: tools has to be names with commas between them, or a list"),
+        ("disallowedTools: {Read: true}", "x.md:4: disallowedTools has to be names"),
+        ('model: "a\\nb"', "x.md:4: model is no name of a model"),
+        ("name: ../x", "x.md:4: the name has to be letters, digits and dashes"),
+        ("name: " + "x" * 65, "x.md:4: the name has to be letters, digits and dashes"),
+    ],
+)
+def test_a_value_that_means_nothing_is_an_error_with_its_line(line: str, error: str) -> None:
+    (found,) = errors(with_head(line))
+
+    assert found.startswith(error)
+
+
+def test_name_description_and_prompt_are_needed() -> None:
+    assert errors("---\nmodel: x\n---\n") == [
+        "x.md:1: there is no name",
+        "x.md:1: there is no description, by which the model knows when to use it",
+        "x.md:1: there is no prompt: below the head of a file stands what the agent is told",
+    ]
+    assert errors("just words") == [
+        "x.md:1: it has no head: a line of ---, then name and description, then a line of ---"
+    ]
+    assert errors("---\nname: x\n") == ["x.md:1: the head that begins here has no end, which is a line of ---"]
+
+
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        ("color: mauve", "x.md:4: there is no colour 'mauve'; there are red, blue, "),
+        ("permissionMode: auto", "x.md:4: panpan has no mode auto; that of the session holds"),
+        ("tools:", "x.md:4: tools says nothing, so it has every tool"),
+        ("permisionMode: plan", "x.md:4: there is no key permisionMode; did you mean permissionMode?"),
+        ("hooks:\n  PreToolUse: x", "x.md:4: panpan does not use hooks"),
+        ("name: x", "x.md:4: name stands there twice; this one counts"),
+        ("description: " + "d" * 5000, "x.md:4: the description is cut after 4,000 characters"),
+    ],
+)
+def test_what_has_no_effect_is_noted_with_its_line(line: str, note: str) -> None:
+    assert notes(with_head(line))[-1].startswith(note) or notes(with_head(line))[0].startswith(note)
+
+
+def test_the_description_that_all_requests_carry_is_bounded() -> None:
+    assert len(defined(with_head("description: " + "d" * 50_000)).description) == MAX_DESCRIPTION_CHARS
+
+
+def test_a_problem_drives_no_terminal() -> None:
+    (error,) = errors(with_head('permissionMode: "\\e[2Jx"'))
+
+    assert error.isprintable()
+
+
+def test_tools_that_do_not_exist_are_noted_in_any_case() -> None:
+    definition = defined(with_head("tools: Read, bash, Grepp, mcp__x__*, Multi*", "disallowedTools: Nothing"))
+
+    found = [problem.text for problem in notes_on_tools(definition, ["Read", "Bash", "Grep", "MultiEdit"])]
+
+    assert found == [
+        "there is no tool Grepp, so it means nothing; did you mean Grep?",
+        "there is no tool Nothing, so it means nothing",
+    ]
+
+
+OPENCODE = """---
+description: Reads docs
+mode: subagent
+model: anthropic/x
+steps: 5
+tools:
+  write: false
+  bash: true
+permission:
+  edit: deny
+  webfetch: ask
+  bash:
+    "*": allow
+    git push: deny
+---
+Read.
+"""
+
+
+def test_a_definition_of_opencode_is_understood() -> None:
+    definition = defined(OPENCODE, "opencode")
+
+    assert (definition.name, definition.description, definition.model) == ("x", "Reads docs", "anthropic/x")
+    assert definition.max_turns == 5
+    assert definition.tools is None
+    assert set(definition.disallowed_tools) == {
+        "Write",
+        "Edit",
+        "MultiEdit",
+        "Patch",
+        "Rename",
+        "NotebookEdit",
+        "LSP",
+        "Bash",
+    }
+
+
+def test_where_opencode_switches_all_off_only_what_is_on_is_given() -> None:
+    text = '---\ndescription: d\ntools: {"*": false, read: true, grep: true}\n---\np'
+    denied = '---\ndescription: d\npermission: {"*": deny}\n---\np'
+
+    assert defined(text, "opencode").tools == ("Read", "Grep")
+    assert defined(text, "opencode").disallowed_tools == ()
+    assert defined(denied, "opencode").disallowed_tools == ("*",)
+
+
+@pytest.mark.parametrize(
+    ("format_", "line"), [("opencode", "mode: primary"), ("opencode", "disable: true"), ("gemini", "kind: remote")]
+)
+def test_what_defines_no_subagent_elsewhere_is_none_here(format_: Format, line: str) -> None:
+    assert read(with_head(line), format_) == (None, ())
+
+
+def test_a_definition_of_gemini_is_understood() -> None:
+    definition = defined(
+        with_head("tools: [read_file, replace, run_shell_command, other]", "max_turns: 9", "timeout_mins: 1.5"),
+        "gemini",
+    )
+
+    assert definition.tools == ("Read", "Edit", "MultiEdit", "Bash", "other")
+    assert (definition.max_turns, definition.limits) == (9, SpendingLimits(seconds=90.0))
+    assert read(with_head("timeout_mins: soon"), "gemini")[0] is None
+    assert read(with_head("tools: {a: b}"), "gemini")[0] is None
+
+
+def test_a_new_file_defines_nothing_until_its_description_is_filled_in() -> None:
+    definition, (problem,) = read(new_text("my-agent"))
+
+    assert definition is None
+    assert (problem.line, problem.is_error) == (4, False)
+
+
+def test_a_new_file_that_is_filled_in_can_be_used_and_shows_every_key() -> None:
+    text = new_text("my-agent").replace(TO_FILL_IN, "Reads a change.")
+
+    assert notes(text) == []
+    assert defined(text).name == "my-agent"
+    assert all(f"{key}: " in text for key in set(KEYS) - {"maxCalls"})
+    uncommented = "\n".join(line.removeprefix("# ") if ": " in line[:20] else line for line in text.splitlines())
+    assert defined(uncommented).isolation == "worktree"
+
+
+WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=60).filter(
+    lambda text: text == text.strip()
+)
+LINES = st.lists(WORDS, min_size=1, max_size=4).map("\n".join)
+NAMES = st.from_regex(r"[a-z0-9]+(-[a-z0-9]+)*", fullmatch=True).filter(lambda name: len(name) <= 64)
+TOOLS = st.lists(st.from_regex(r"[A-Z][A-Za-z]{1,20}|mcp__\*", fullmatch=True), unique=True, max_size=4).map(tuple)
+MODES: list[PermissionMode | None] = [None, "default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
+SPENT = st.one_of(st.none(), st.floats(0.01, 1e6))
+COUNTS = st.one_of(st.none(), st.integers(1, 10**9))
+DEFINITIONS = st.builds(
+    AgentDefinition,
+    NAMES,
+    LINES,
+    LINES.filter(lambda text: bool(text.strip())),
+    tools=st.one_of(st.none(), TOOLS),
+    disallowed_tools=TOOLS,
+    model=WORDS.filter(str.isprintable),
+    permission_mode=st.sampled_from(MODES),
+    max_turns=COUNTS,
+    background=st.booleans(),
+    isolation=st.sampled_from([None, "worktree"]),
+    color=st.sampled_from(["", *COLORS]),
+    limits=st.builds(SpendingLimits, usd=SPENT, tokens=COUNTS, seconds=SPENT, calls=COUNTS),
+    source=st.just("x.md"),
+)
+
+
+@given(DEFINITIONS)
+def test_a_definition_that_is_shown_is_a_file_that_says_the_same(definition: AgentDefinition) -> None:
+    assert defined(as_text(definition)) == definition
+
+
+@given(st.one_of(st.text(), st.text("abn:-[]{}\"'#|> \n\\,&*").map(lambda text: f"---\n{text}\n---\nx")))
+def test_any_text_makes_a_definition_or_says_why_not(text: str) -> None:
+    for format_ in ("panpan", "opencode", "gemini"):
+        definition, problems = read(text, format_)
+        assert (definition is None) == any(problem.is_error for problem in problems)
+        assert all(problem.line >= 1 for problem in problems)
+
+
+@pytest.mark.parametrize(
+    "line", ["temperature: 2.5", "temperature: -1", "top_p: 0", "top_p: 1.5", "top_k: 0", "top_k: 1.5", "top_p: much"]
+)
+def test_sampling_out_of_its_bounds_is_an_error(line: str) -> None:
+    (error,) = errors(with_head(line))
+
+    assert line.partition(":")[0] in error
+
+
+def test_sampling_is_read() -> None:
+    sampling = defined(with_head("temperature: 0", "top_p: 0.9", "top_k: 40")).sampling
+
+    assert sampling == Sampling(0.0, 0.9, 40)

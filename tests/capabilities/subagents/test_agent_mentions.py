@@ -1,0 +1,32 @@
+"""Subagents that the user names with @ are found where they are named, and files are left alone."""
+
+import pytest
+
+from panpan.capabilities.subagents.agent_mentions import mentioned_agents, names_behind_at
+
+AGENTS = ("explore", "code-reviewer")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("@explore where is the loss?", ["explore"]),
+        ("let (@agent-explore) look, then @code-reviewer.", ["explore", "code-reviewer"]),
+        ("@explore and @agent-explore", ["explore"]),
+        ("@Explore, @AGENT-Code-Reviewer", ["explore", "code-reviewer"]),
+        ("@explorer @agent- @explore.py me@explore", []),
+        ("```\n@explore\n```", []),
+        ("nothing", []),
+    ],
+)
+def test_only_names_that_there_are_count(text: str, expected: list[str]) -> None:
+    assert list(mentioned_agents(text, AGENTS)) == expected
+
+
+def test_mentioned_agents_leaves_an_attached_file_alone() -> None:
+    assert list(mentioned_agents("@Explore/ @explore", AGENTS, ["Explore"])) == ["explore"]
+    assert list(mentioned_agents("@Explore/", AGENTS, ["Explore"])) == []
+
+
+def test_what_means_a_subagent_is_no_file() -> None:
+    assert names_behind_at(["explore"]) == {"explore", "agent-explore"}

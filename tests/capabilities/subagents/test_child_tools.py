@@ -1,0 +1,67 @@
+"""Which tools a subagent gets."""
+
+import pytest
+
+from panpan.capabilities.subagents.child_tools import child_tools, gets, only_looks
+from panpan.capabilities.subagents.task import TaskTool
+from panpan.tool_registry import all_tools
+from panpan.types.agent import AgentDefinition
+
+EVERY = all_tools()
+NAMES = [tool.name for tool in EVERY]
+
+
+def agent(*tools: str, without: tuple[str, ...] = (), mode: str | None = None) -> AgentDefinition:
+    return AgentDefinition(
+        "a", "b", "c", tools=tools or None, disallowed_tools=without, permission_mode="plan" if mode else None
+    )
+
+
+def names(definition: AgentDefinition, *, on: list[str] = NAMES, task: TaskTool | None = None) -> set[str]:
+    return set(child_tools(definition, EVERY, on=on, task=task))
+
+
+def test_without_a_list_it_gets_all_that_need_neither_user_nor_session() -> None:
+    users = {"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"}
+    sessions = {"ReadHistory", "TodoWrite", "TaskOutput", "TaskStop", "MergeWorktree", "Task"}
+
+    assert names(agent()) == set(NAMES) - users - sessions
+
+
+def test_a_list_takes_names_wildcards_and_names_with_brackets() -> None:
+    assert names(agent("Read", "G*", "Bash(git diff *)")) == {"Read", "Glob", "Grep", "Bash"}
+
+
+def test_child_tools_match_in_any_case() -> None:
+    assert names(agent("read", "g*", "BASH", without=("grep",))) == {"Read", "Glob", "Bash"}
+
+
+def test_what_is_disallowed_is_gone_although_it_is_listed() -> None:
+    assert names(agent("Read", "Bash", without=("Bash",))) == {"Read"}
+
+
+def test_what_the_session_has_not_got_no_subagent_has() -> None:
+    assert names(agent("Read", "Bash"), on=["Read"]) == {"Read"}
+
+
+def test_it_starts_others_only_where_it_may_and_wants_to() -> None:
+    assert "Task" not in names(agent())
+    assert "Task" in names(agent(), task=TaskTool())
+    assert "Task" not in names(agent("Read"), task=TaskTool())
+
+
+@pytest.mark.parametrize(
+    ("definition", "looks"),
+    [
+        (agent("Read", "Grep"), True),
+        (agent("Read", "Bash"), False),
+        (agent("Read", "Bash", mode="plan"), True),
+        (agent(), False),
+        (agent(without=tuple(tool.name for tool in EVERY if not tool.only_reads)), True),
+    ],
+)
+def test_which_of_them_can_change_nothing(definition: AgentDefinition, looks: bool) -> None:
+    tools = [tool for tool in EVERY if tool.is_for_subagents]
+
+    assert only_looks(definition, tools) is looks
+    assert gets(definition, "Read")

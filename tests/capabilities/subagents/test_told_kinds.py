@@ -1,0 +1,40 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.capabilities.subagents.kinds import MAX_CHARS, MAX_KINDS, told_kinds
+from panpan.types.agent import AgentDefinition
+
+
+def kind(name: str, description: str) -> AgentDefinition:
+    return AgentDefinition(name, description, "prompt")
+
+
+def test_each_is_told_on_a_line_of_its_own() -> None:
+    assert told_kinds([kind("a", "one\n  two"), kind("b", "three")]) == ["- a: one two", "- b: three"]
+    assert told_kinds([]) == []
+
+
+def test_only_the_longest_are_cut() -> None:
+    lines = told_kinds([kind("short", "as it is"), kind("long", "x" * 50_000), kind("longer", "y" * 60_000)])
+
+    assert lines[0] == "- short: as it is"
+    assert lines[1].endswith("x…")
+    assert len(lines[1].removeprefix("- long: ")) == len(lines[2].removeprefix("- longer: ")) == (MAX_CHARS - 8) // 2
+
+
+def test_of_very_many_the_model_learns_that_there_are_more() -> None:
+    lines = told_kinds([kind(f"k{number}", "d") for number in range(MAX_KINDS + 3)])
+
+    assert len(lines) == MAX_KINDS + 1
+    assert lines[-1] == "… and 3 more kinds, not told here"
+
+
+@given(st.lists(st.integers(1, 5000), max_size=150))
+def test_together_they_are_never_too_long_and_nothing_is_cut_without_need(lengths: list[int]) -> None:
+    kinds = [kind("k", "d" * length) for length in lengths]
+
+    told = [line.removeprefix("- k: ") for line in told_kinds(kinds)][:MAX_KINDS]
+
+    assert sum(map(len, told)) <= MAX_CHARS
+    if sum(lengths[:MAX_KINDS]) <= MAX_CHARS:
+        assert told == ["d" * length for length in lengths[:MAX_KINDS]]

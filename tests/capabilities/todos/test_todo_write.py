@@ -1,0 +1,155 @@
+"""TodoWrite: what it takes, what it refuses, and that it is never in anybody's way."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from panpan.capabilities.todos.todo import Todo, TodoDraft
+from panpan.capabilities.todos.todo_write import MAX_CHARS, MAX_TODOS, TodoWriteTool
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import ToolCall
+from panpan.core.tool_call import batches, prepared
+from panpan.errors import ToolError
+from panpan.permissions.gate import PermissionGate
+from panpan.types.content import ToolUseBlock
+from panpan.types.display import TodoDisplay
+from panpan.types.permission import Allow, PermissionMode
+from panpan.types.tool import Output
+from tests.fakes.context import context_in
+from tests.fakes.tools import looking
+
+
+class Store:
+    """Implements `TodoStore`, and keeps what it was given."""
+
+    def __init__(self) -> None:
+        self.lists: list[Sequence[TodoDraft]] = []
+
+    async def replace(self, wanted: Sequence[TodoDraft]) -> Sequence[Todo]:
+        self.lists.append(wanted)
+        return [Todo(id=str(number), **draft.model_dump()) for number, draft in enumerate(wanted, 1)]
+
+
+def item(content: str, status: str = "pending", **more: Any) -> dict[str, Any]:
+    return {"content": content, "status": status, **more}
+
+
+async def written(root: Path, store: Store, *todos: dict[str, Any]) -> Output:
+    tool = TodoWriteTool(store)
+    args = tool.input_model.model_validate({"todos": list(todos)})
+    (output,) = [part async for part in tool.run(args, context_in(root))]
+    assert isinstance(output, Output)
+    return output
+
+
+async def test_the_list_is_kept_and_shown_and_the_model_is_told_how_far_it_is(tmp_path: Path) -> None:
+    store = Store()
+
+    output = await written(
+        tmp_path,
+        store,
+        item("Read the code", "completed", activeForm="Reading the code"),
+        item("Run  the\ntests", "in_progress", activeForm="Running the tests"),
+        item("Write it down"),
+    )
+
+    assert store.lists == [
+        [
+            TodoDraft(content="Read the code", active_form="Reading the code", status="completed"),
+            TodoDraft(content="Run the tests", active_form="Running the tests", status="in_progress"),
+            TodoDraft(content="Write it down", active_form="Write it down"),
+        ]
+    ]
+    assert output.text == "The list is kept: 1 of 3 done."
+    assert isinstance(output.display, TodoDisplay)
+    assert [todo.id for todo in output.display.todos] == ["1", "2", "3"]
+
+
+async def test_two_in_progress_are_refused_by_name_and_nothing_is_kept(tmp_path: Path) -> None:
+    store = Store()
+
+    with pytest.raises(ToolError, match=r"2 todos are in_progress.*Read; Write.*the list is as it was"):
+        await written(tmp_path, store, item("Read", "in_progress"), item("Write", "in_progress"), item("Rest"))
+
+    assert store.lists == []
+
+
+@pytest.mark.parametrize(
+    "todos",
+    [
+        [item("x")] * (MAX_TODOS + 1),
+        [item("x" * (MAX_CHARS + 1))],
+        [item("x", activeForm="y" * (MAX_CHARS + 1))],
+        [item(" \n ")],
+        [item("x", "done")],
+        [item("x", priority="high")],
+    ],
+    ids=["too many", "too long", "too long while done", "nothing", "unknown status", "unknown key"],
+)
+def test_what_is_out_of_bounds_does_not_fit(todos: list[dict[str, Any]]) -> None:
+    with pytest.raises(ValidationError):
+        TodoWriteTool(None).input_model.model_validate({"todos": todos})
+
+
+async def test_an_empty_list_clears_it(tmp_path: Path) -> None:
+    store = Store()
+
+    output = await written(tmp_path, store)
+
+    assert (store.lists, output.text) == ([[]], "The list is kept: nothing to do.")
+
+
+async def test_without_a_session_the_model_is_told_to_go_on(tmp_path: Path) -> None:
+    tool = TodoWriteTool(None)
+
+    with pytest.raises(ToolError, match="go on without one"):
+        _ = [part async for part in tool.run(tool.input_model(todos=()), context_in(tmp_path))]
+
+
+@pytest.mark.parametrize("mode", ["default", "plan", "dontAsk"])
+async def test_it_runs_unasked_in_every_mode(mode: PermissionMode, tmp_path: Path) -> None:
+
+    tool = TodoWriteTool(Store())
+    call = await ToolCall.of("1", tool, tool.input_model(todos=()), {"todos": []}, context_in(tmp_path))
+
+    assert isinstance(await PermissionGate(mode=mode).before_tool(call), Allow)
+
+
+def test_calls_beside_it_wait_for_it_so_that_of_two_lists_the_later_counts() -> None:
+    tools = {"Look": looking(), "TodoWrite": TodoWriteTool(Store())}
+    names = ["Look", "Look", "TodoWrite", "TodoWrite", "Look"]
+    inputs: dict[str, dict[str, Any]] = {"Look": {}, "TodoWrite": {"todos": []}}
+    calls = [
+        prepared(ToolUseBlock(id=str(number), name=name, input=inputs[name]), tools)
+        for number, name in enumerate(names)
+    ]
+
+    together = [[call.use.name for call in batch] for batch in batches(calls)]
+
+    assert together == [["Look", "Look"], ["TodoWrite"], ["TodoWrite"], ["Look"]]
+
+
+async def test_no_snapshot_is_taken_and_no_intent_noted_for_it(tmp_path: Path) -> None:
+    tool = TodoWriteTool(Store())
+
+    told = await tool.effects(tool.input_model(todos=()), context_in(tmp_path))
+
+    assert told.is_read_only
+
+
+def test_its_title_is_what_is_being_done() -> None:
+    tool = TodoWriteTool(None)
+    model = tool.input_model.model_validate
+
+    assert tool.title(model({"todos": [item("Run", "in_progress", activeForm="Running")]})) == "Running"
+    assert tool.title(model({"todos": [item("Run", "completed"), item("Rest")]})) == "1 of 2 done"
+
+
+def test_the_model_of_a_conversation_is_told_of_it() -> None:
+    definition = TodoWriteTool(None).definition
+
+    assert Conversation(tools=[definition]).request().tools[0].name == "TodoWrite"
+    assert definition.input_schema["properties"]["todos"]["maxItems"] == MAX_TODOS

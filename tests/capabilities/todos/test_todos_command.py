@@ -1,0 +1,44 @@
+from pathlib import Path
+
+import pytest
+
+from panpan.capabilities.todos.todo import Todo
+from panpan.errors import ConfigError
+from tests.faces.terminal.commands.command_fixtures import FakeTerminal, terminal_in, type_in
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> FakeTerminal:
+    made = terminal_in(tmp_path / "p")
+    made.session.todos = (
+        Todo(id="1", content="Read", active_form="Reading", status="completed"),
+        Todo(id="2", content="Run\x1b[2J the tests", active_form="Running \x1b[2Jthe tests", status="in_progress"),
+        Todo(id="3", content="Write " + "very " * 40 + "much", active_form="Writing"),
+    )
+    return made
+
+
+async def test_the_whole_list_is_shown_within_the_width(terminal: FakeTerminal) -> None:
+    await type_in(terminal, "/todos")
+
+    assert terminal.text.split("\n")[:3] == ["1 of 3 done:", "  ☑ Read", "  ◐ Running the tests"]
+    assert terminal.text.count("very") == 40
+    assert terminal.widest <= terminal.width
+
+
+async def test_the_user_may_clear_it(terminal: FakeTerminal) -> None:
+    await type_in(terminal, "/todos clear")
+
+    assert terminal.session.todos == ()
+    assert "the model is told" in terminal.text
+
+
+async def test_where_there_is_none_it_says_so(tmp_path: Path) -> None:
+    assert "no todos" in (await type_in(terminal_in(tmp_path / "p"), "/todos")).text
+
+
+async def test_what_is_no_word_of_it_changes_nothing(terminal: FakeTerminal) -> None:
+    with pytest.raises(ConfigError, match="/todos clear empties it; delete is neither"):
+        await type_in(terminal, "/todos delete")
+
+    assert len(terminal.session.todos) == 3

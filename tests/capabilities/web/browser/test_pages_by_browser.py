@@ -1,0 +1,35 @@
+"""WebFetch with Chromium behind it: what plain HTTP cannot read, the browser shows."""
+
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from panpan.capabilities.web.browser.browser import Browser
+from panpan.capabilities.web.web_fetch import WebFetchInput, WebFetchTool
+from panpan.capabilities.web.web_pages import WebPages
+from panpan.config.settings import WebSettings
+from panpan.system.web.guarded_client import GuardedClient
+from panpan.types.tool import Output
+from tests.fakes.context import context_in
+from tests.fakes.outside import Network
+from tests.fakes.web_site import Answer, Site
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_a_page_that_scripts_make_is_read_in_the_end(
+    browser: Browser, network: Network, site: Site, tmp_path: Path
+) -> None:
+    made = "<h1>Runs</h1><p>The seed was 1234.</p><nav>Menu</nav>"
+    site.pages["/app"] = Answer(f"<title>App</title><body><script>document.body.innerHTML = `{made}`</script>")
+    async with GuardedClient(network.web, user_agent="panpan") as client:
+        tool = WebFetchTool(WebPages(client, WebSettings(pace_s=0), "panpan", renderer=browser, scripts_s=0))
+        args = WebFetchInput(url="http://paper.example.org/app")
+        async with aclosing(tool.run(args, context_in(tmp_path))) as events:
+            (output,) = [event async for event in events if isinstance(event, Output)]
+
+    assert output.text.startswith("http://paper.example.org/app (status 200, shown by a browser)")
+    assert "# Runs\n\nThe seed was 1234." in output.text
+    assert "Menu" not in output.text
+    assert not output.is_error

@@ -1,0 +1,137 @@
+from pathlib import Path
+
+import pytest
+
+from panpan.cli.trust import trust_question
+from panpan.cli.trust.trust_question import ask_for_trust
+from panpan.config.locations import Locations
+from panpan.config.sources import load_settings
+from panpan.config.trust import Untrusted, trust_of
+
+RULES = 'permission.allow = ["Bash(npm *)"]\n'
+
+
+class Opening:
+    """Sessions that are opened one after the other in a folder, by a user who has his answers ready."""
+
+    def __init__(self, folder: Path) -> None:
+        self.settings = folder / "project" / ".panpan" / "settings.toml"
+        self.settings.parent.mkdir(parents=True)
+        self.places = Locations(folder / "home", folder / "project")
+        self.questions: list[str] = []
+        self.warnings: list[str] = []
+
+    async def asks(self, answer: bool | None = True) -> bool:
+        """Open one, and return whether a question was put."""
+        before = len(self.questions)
+
+        async def ask(question: str) -> bool | None:
+            self.questions.append(question)
+            return answer
+
+        await ask_for_trust(self.places, {}, {}, ask, self.warnings.append)
+        return len(self.questions) > before
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        return load_settings(self.places.project_root, {}, {}, self.places).settings.permission.allow
+
+
+@pytest.fixture
+def opening(tmp_path: Path) -> Opening:
+    return Opening(tmp_path)
+
+
+async def test_it_asks_once_and_yes_counts(opening: Opening) -> None:
+    opening.settings.write_text(RULES)
+
+    assert await opening.asks()
+    assert not await opening.asks()
+
+    assert opening.allowed == ("Bash(npm *)",)
+    assert opening.questions[0].splitlines() == [
+        f"{opening.places.project_root} is not trusted. It has files that could run programs or configure panpan:",
+        "  .panpan/settings.toml (says how panpan works and what runs unasked)",
+        '    +permission.allow = ["Bash(npm *)"]',
+        "What its settings say and what does not count yet:",
+        '  permission.allow = ["Bash(npm *)"]',
+        "Do you trust these files? [y/n] ",
+    ]
+
+
+async def test_no_is_not_asked_again_until_something_changes(opening: Opening) -> None:
+    opening.settings.write_text(RULES)
+
+    assert await opening.asks(False)
+    assert not await opening.asks()
+    assert opening.allowed == ()
+
+    opening.settings.write_text(RULES + 'effort = "high"\n')
+    assert await opening.asks()
+    assert opening.allowed == ("Bash(npm *)",)
+
+
+async def test_no_answer_is_no_yes_and_is_asked_again(opening: Opening) -> None:
+    opening.settings.write_text(RULES)
+
+    assert await opening.asks(None)
+    assert opening.allowed == ()
+    assert await opening.asks()
+
+
+async def test_a_change_is_asked_with_the_difference(opening: Opening) -> None:
+    opening.settings.write_text(RULES)
+    await opening.asks()
+    opening.settings.write_text('permission.allow = ["Bash"]\n')
+
+    assert opening.allowed == ()
+    assert await opening.asks()
+    assert opening.questions[1].splitlines()[:5] == [
+        f"{opening.places.project_root} changed since you trusted it:",
+        "  changed: .panpan/settings.toml (says how panpan works and what runs unasked)",
+        "    @@ -1 +1 @@",
+        '    -permission.allow = ["Bash(npm *)"]',
+        '    +permission.allow = ["Bash"]',
+    ]
+    assert opening.allowed == ("Bash",)
+
+
+@pytest.mark.parametrize(
+    "text", ["", 'permission.deny = ["Write"]\npermission.mode = "plan"\n', 'base_url = "http://x"\n']
+)
+async def test_nothing_is_asked_where_trust_would_change_nothing(opening: Opening, text: str) -> None:
+    opening.settings.write_text(text)
+    (opening.places.project_root / ".env").write_text("A=1\n")
+
+    assert not await opening.asks()
+    assert trust_of(opening.places).state == Untrusted()
+
+
+async def test_what_cannot_be_read_is_not_asked_about(opening: Opening) -> None:
+    opening.settings.write_text(RULES)
+    (opening.places.project_root / ".mcp.json").symlink_to("/etc/hostname")
+
+    assert not await opening.asks()
+    assert opening.allowed == ()
+
+
+async def test_what_is_too_long_to_be_read_is_not_asked_about(opening: Opening) -> None:
+    opening.settings.write_text(RULES + "#\n" * trust_question.MAX_LINES)
+
+    assert not await opening.asks()
+    assert "look at it with `panpan trust`" in opening.warnings[0]
+    assert opening.allowed == ()
+
+
+async def test_what_changes_while_he_thinks_is_not_what_he_trusts(opening: Opening) -> None:
+    opening.settings.write_text(RULES)
+
+    async def ask(question: str) -> bool:
+        opening.settings.write_text('permission.allow = ["Bash"]\n')
+        return True
+
+    await ask_for_trust(opening.places, {}, {}, ask, opening.warnings.append)
+
+    assert opening.allowed == ()
+    opening.settings.write_text(RULES)
+    assert opening.allowed == ("Bash(npm *)",)

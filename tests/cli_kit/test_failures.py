@@ -1,0 +1,70 @@
+"""What went wrong is told in words that fit the terminal; a damaged installation is no crash."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import panpan
+from tests.terminal_emulator.terminal import Terminal
+
+PATH = "/home/somebody/a-folder/of-some-length/settings.toml"
+SAID = f"the key of {PATH} may be read by others; run: chmod 600"
+SAY = [sys.executable, "-c", f"from panpan.cli_kit.failures import say; say({SAID!r}); say('one\\n\\n  two')"]
+
+
+def test_on_a_terminal_rows_end_between_words_and_paths_stay_whole() -> None:
+    with Terminal(SAY, columns=40) as terminal:
+        assert terminal.wait() == 0
+        written = terminal.raw.decode().replace("\r\n", "\n")
+
+    assert written == f"panpan: the key of\n{PATH}\nmay be read by others; run: chmod 600\npanpan: one\n\n  two\n"
+
+
+def test_elsewhere_a_sentence_is_a_line() -> None:
+    done = subprocess.run(SAY, capture_output=True, text=True, check=True)
+
+    assert (done.stdout, done.stderr) == ("", f"panpan: {SAID}\npanpan: one\n\n  two\n")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "capabilities/search/ls.md",
+        "core/system_prompt.md",
+        "config/models.json",
+        "faces/headless/text.py",
+        "_shipped/agents",
+    ],
+)
+def test_a_part_that_is_missing_is_named_with_what_to_do(tmp_path: Path, part: str) -> None:
+    package = tmp_path / "panpan"
+    shutil.copytree(Path(panpan.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(panpan.__file__).parents[1] / "agents", package / "_shipped" / "agents")
+    place = package / part
+    shutil.rmtree(place) if place.is_dir() else place.unlink()
+
+    done = subprocess.run(
+        [sys.executable, "-c", "from panpan.cli.main import main; main()", "-p", "hi"],
+        cwd=tmp_path,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "PANPAN_HOME": str(tmp_path / "home"),
+            "PYTHONPATH": str(tmp_path),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "ANTHROPIC_API_KEY": "sk-ant-test-0123456789",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    name = "panpan.faces.headless.text" if part.endswith(".py") else str(package / part)
+    said = f"panpan: the installation of panpan is damaged: {name} is missing; install panpan again\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
+    assert not (tmp_path / "home" / "crashes").exists()

@@ -1,0 +1,93 @@
+"""What programs read says all that there is to know, in the shapes that they expect."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panpan.faces.headless.face import TurnSummary
+from panpan.faces.headless.json_faces import JsonFace, StreamJsonFace
+from panpan.faces.headless.outcome import Outcome
+from panpan.session.session import SessionInfo
+from panpan.types.content import AssistantContent, RedactedThinkingBlock, TextBlock, ThinkingBlock
+from panpan.types.events import BlockFinished, BlockStarted, Event, ThinkingDelta, Waiting
+from panpan.types.messages import AssistantMessage, StopReason
+from tests.faces.memory import Memory
+from tests.fakes.scripted_llm import call, say
+
+
+async def lines_of(*events: Event) -> list[dict[str, Any]]:
+    """What a face with partial messages prints."""
+    out = Memory()
+    info = SessionInfo("s1", Path("/w"), "scripted", "scripted, said so", "none", "default", ())
+    face = StreamJsonFace(out, info, has_partial_messages=True)
+    for event in events:
+        await face.show(event)
+    return [json.loads(line) for line in out.text.splitlines()]
+
+
+async def raw_events(*events: Event) -> list[dict[str, Any]]:
+    return [line["event"] for line in await lines_of(*events) if line["type"] == "stream_event"]
+
+
+async def result_of(replies: Sequence[AssistantMessage]) -> str:
+    out, summary = Memory(), TurnSummary()
+    for reply in replies:
+        summary.follow(reply)
+    await JsonFace(out, "s1").end(summary, Outcome(), 0.0)
+    return str(json.loads(out.text)["result"])
+
+
+@pytest.mark.parametrize("reason", ["max_tokens", "pause_turn"])
+async def test_the_result_is_the_whole_of_an_answer_that_was_cut(reason: StopReason) -> None:
+    parts = [say("The ans", stop_reason=reason), say("wer is forty-", stop_reason=reason), say("two.")]
+
+    assert await result_of(parts) == "The answer is forty-two."
+
+
+async def test_the_result_leaves_out_what_was_said_before_the_answer() -> None:
+    asks = call(("1", "Look", {}), text="Look.").model_copy(update={"stop_reason": "max_tokens"})
+
+    assert await result_of([call(("0", "Look", {}), text="I look."), asks, say("It is 42.")]) == "It is 42."
+    assert await result_of([]) == ""
+
+
+async def test_a_signature_comes_before_the_end_of_its_block() -> None:
+    block = ThinkingBlock(thinking="hm", signature="c2ln")
+
+    events = await raw_events(BlockStarted(0, "thinking"), ThinkingDelta(0, "hm"), BlockFinished(0, block))
+
+    assert events == [
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "thinking", "thinking": "", "signature": ""},
+        },
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "c2ln"}},
+        {"type": "content_block_stop", "index": 0},
+    ]
+
+
+@pytest.mark.parametrize("block", [ThinkingBlock(thinking="hm"), TextBlock(text="hm")])
+async def test_a_block_without_a_signature_just_ends(block: AssistantContent) -> None:
+    assert await raw_events(BlockFinished(1, block)) == [{"type": "content_block_stop", "index": 1}]
+
+
+async def test_encrypted_thinking_starts_with_all_that_it_is() -> None:
+    block = RedactedThinkingBlock(data="ZW5j")
+
+    events = await raw_events(BlockStarted(0, "redacted_thinking"), BlockFinished(0, block))
+
+    assert events == [
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "redacted_thinking", "data": "ZW5j"}},
+        {"type": "content_block_stop", "index": 0},
+    ]
+
+
+async def test_a_wait_for_the_model_is_a_line_of_the_system() -> None:
+    (line,) = await lines_of(Waiting("starting the model"))
+
+    assert line | {"type": "system", "subtype": "waiting", "reason": "starting the model", "session_id": "s1"} == line

@@ -1,0 +1,160 @@
+"""A terminal and a session of fakes, and how to type a command into them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from prompt_toolkit.utils import get_cwidth
+
+from panpan.capabilities.subagents.past import PastSubagents
+from panpan.capabilities.todos.todo import Todo
+from panpan.config.settings import Settings
+from panpan.config.ui_look import ThemeSetting
+from panpan.core.command import Next, Option, OptionSearch
+from panpan.core.conversation import Conversation
+from panpan.faces.terminal.commands.registry import all_commands, find
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.permissions.gate import PermissionGate
+from panpan.session.added_folders import AddedFolders
+from panpan.session.budget.budget import Budget
+from panpan.session.context_usage import ContextUsage, context_usage
+from panpan.session.session import SessionInfo
+from panpan.system.files.paths import PathResolver
+from panpan.types.agent import AgentDefinition
+from panpan.types.messages import AssistantMessage, Message
+
+_SGR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class FakeSession:
+    """What commands use of a session; remembers what they did to it."""
+
+    def __init__(self, cwd: Path, messages: Sequence[Message] = (), settings: Settings | None = None) -> None:
+        self.conversation = Conversation("A system prompt.", messages=messages)
+        self.budget = Budget()
+        for message in messages:
+            if isinstance(message, AssistantMessage):
+                self.budget.settle(self.budget.reserve(), message)
+        self.settings = settings or Settings()
+        self.title: str | None = None
+        self.todos: Sequence[Todo] = ()
+        self.model = "scripted"
+        self.effort: str | None = None
+        self.context_window: int | None = 10_000
+        self.permission_mode = "default"
+        self.gate = PermissionGate()
+        self.folders = AddedFolders(PathResolver(cwd), cwd)
+        self.agents: Sequence[AgentDefinition] = ()
+        self.running_agents: Sequence[str] = ()
+        self.past_subagents = PastSubagents(cwd / "s1" / "subagents")
+        self.log_path = cwd / "s1.jsonl"
+        self.git_branch = ""
+        self.parts = SimpleNamespace(gate=self.gate)
+        self.thinks = False
+        self._cwd = cwd
+
+    @property
+    def info(self) -> SessionInfo:
+        return SessionInfo("s1", self._cwd, self.model, f"{self.model}, since a test", "none", self.permission_mode, ())
+
+    def rename(self, title: str) -> str:
+        self.title = title
+        return title
+
+    async def read_todos(self) -> Sequence[Todo]:
+        return self.todos
+
+    async def clear_todos(self) -> None:
+        self.todos = ()
+
+    def set_permission_mode(self, mode: str) -> None:
+        self.permission_mode = mode
+
+    async def context_usage(self) -> ContextUsage:
+        return context_usage(self.conversation, self.context_window)
+
+    async def use_model(self, name: str) -> str:
+        self.model = name
+        return f"{name}, since the user said so"
+
+    async def use_effort(self, effort: str | None) -> None:
+        self.effort = effort
+
+
+@dataclass
+class FakeTerminal:
+    """Remembers what was shown, and picks what the test wants picked."""
+
+    session: Any
+    env: dict[str, str]
+    picks: int | None = None
+    width: int = 80
+    theme: Theme = field(default_factory=lambda: Theme("dark"))
+    theme_setting: ThemeSetting = "auto"
+    rows: list[str] = field(default_factory=list)
+    title: str = ""
+    options: Sequence[Option] = ()
+    search: OptionSearch | None = None
+    submitted: list[str] = field(default_factory=list)
+    handed_back: list[str] = field(default_factory=list)
+    read_lines: list[str] = field(default_factory=list)
+    has_vim: bool = False
+    waited_s: float = 0.0
+    then: Next | None = None
+
+    def show(self, *lines: str) -> None:
+        self.rows += lines
+
+    async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
+        self.title, self.options, self.search = title, options, search
+        return self.picks
+
+    async def read(self, lines: Sequence[str]) -> None:
+        self.read_lines += lines
+
+    def submit(self, prompt: str) -> None:
+        self.submitted.append(prompt)
+
+    def hand_back(self, text: str) -> None:
+        self.handed_back.append(text)
+
+    def use_theme(self, setting: ThemeSetting) -> None:
+        self.theme_setting = setting
+        self.theme = Theme("light" if setting == "auto" else setting)
+
+    def toggle_vim(self) -> bool:
+        self.has_vim = not self.has_vim
+        return self.has_vim
+
+    def leave(self, then: Next) -> None:
+        self.then = then
+
+    @property
+    def text(self) -> str:
+        """What was shown, without colours."""
+        return _SGR.sub("", "\n".join(self.rows))
+
+    @property
+    def widest(self) -> int:
+        """Cells of the widest row."""
+        return max((get_cwidth(row) for row in self.text.split("\n")), default=0)
+
+
+def terminal_in(cwd: Path, *messages: Message, settings: Settings | None = None, **fields: Any) -> FakeTerminal:
+    """Return a terminal whose session works in `cwd`, with a panpan home beside it."""
+    cwd.mkdir(exist_ok=True)
+    env = {"HOME": str(cwd.parent / "home"), "PANPAN_HOME": str(cwd.parent / "home" / ".panpan")}
+    env |= fields.pop("env", {})
+    return FakeTerminal(FakeSession(cwd, messages, settings), env, **fields)
+
+
+async def type_in(terminal: FakeTerminal, line: str) -> FakeTerminal:
+    """Run the command of a line."""
+    found = find(all_commands(), line)
+    assert found is not None, line
+    command, rest = found
+    await command.run(terminal, rest)
+    return terminal

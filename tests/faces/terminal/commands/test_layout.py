@@ -1,0 +1,46 @@
+"""Two columns fit the terminal, beside each other where there is room."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.faces.terminal.commands.layout import columns
+from panpan.faces.terminal.rendering.plain_text import LEAST_WIDTH
+from panpan.faces.terminal.screen.theme import Theme
+from tests.faces.terminal.rendering.looks import NASTY, check, shown
+
+
+class Page:
+    """A scrollback of some width."""
+
+    def __init__(self, width: int, theme: Theme | None = None) -> None:
+        self.width = width
+        self.theme = theme or Theme("dark")
+        self.rows: list[str] = []
+
+    def show(self, *lines: str) -> None:
+        self.rows += lines
+
+
+@given(st.lists(st.tuples(NASTY, NASTY), max_size=4), st.integers(1, 120))
+def test_rows_fit_and_drive_nothing(pairs: list[tuple[str, str]], width: int) -> None:
+    check(columns(pairs, Page(width)), max(width, LEAST_WIDTH))
+
+
+def test_the_second_column_begins_at_one_cell_whatever_the_names_are() -> None:
+    rows = columns([("a", "one"), ("日本", "two"), ("❤\ufe0f", "")], Page(60))
+
+    assert shown(rows) == ["  a     one", "  日本  two", "  ❤\ufe0f"]
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (36, ["  name    the quick brown fox jumps", "          over it"]),
+        (20, ["  name", "    the quick brown", "    fox jumps over", "    it"]),
+    ],
+)
+def test_where_there_is_no_room_the_second_stands_below_the_first(width: int, expected: list[str]) -> None:
+    rows = columns([("name", "the quick brown fox jumps over it"), ("a name", "")], Page(width))
+
+    assert shown(rows)[: len(expected)] == expected

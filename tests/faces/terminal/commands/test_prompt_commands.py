@@ -1,0 +1,18 @@
+from pathlib import Path
+
+import pytest
+
+from tests.faces.terminal.commands.command_fixtures import terminal_in, type_in
+
+
+@pytest.mark.parametrize(("name", "word"), [("init", "AGENTS.md"), ("review", "git diff")])
+async def test_the_model_gets_our_prompt_and_what_the_user_adds(tmp_path: Path, name: str, word: str) -> None:
+    terminal = terminal_in(tmp_path / "p")
+
+    await type_in(terminal, f"/{name}")
+    await type_in(terminal, f"/{name} mind the tests")
+
+    plain, wished = terminal.submitted
+    assert word in plain
+    assert wished.startswith(plain)
+    assert wished.endswith("The user adds: mind the tests")

@@ -1,0 +1,292 @@
+"""Questions reach the screen that shows them, and nobody answers where there is none."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from panpan.faces.terminal.dialogs.asking import Asking, AskingScreen
+from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
+from panpan.faces.terminal.input.editor import EditorFailed
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.types.asking import Choice, UserQuestion
+from panpan.types.display import DiffDisplay, FileDiff
+from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.plan import PlanAnswer, PlanApproved, PlanEdited, PlanProposal, PlanRejected
+from tests.faces.terminal.dialogs.drawn import Clock, rows_of
+
+BASH = PermissionQuestion("1", "Bash", {"command": "make"}, "make", "it runs a command")
+WHICH = UserQuestion("Which", "Which one?", (Choice("this"), Choice("that")))
+
+
+class Screen:
+    """Shows questions at a width, and notes that they wait."""
+
+    def __init__(self, width: int = 80, room: int = 20) -> None:
+        self.dialogs = DialogQueue(lambda: None, lambda: 0.0)
+        self.waited = 0
+        self.edits: list[str | EditorFailed] = []
+        """What the user saves in his editor, one time after the other."""
+        self.kept: list[str] = []
+        """Plans that were shown for good."""
+        self.for_asking = AskingScreen(
+            self.dialogs,
+            lambda: room,
+            lambda: (width, Theme("dark")),
+            self._note,
+            self._edited,
+            shown=lambda path: f"~/{path.name}",
+            keep_plan=self.kept.append,
+        )
+
+    def _note(self) -> None:
+        self.waited += 1
+
+    async def _edited(self, text: str) -> str | EditorFailed:
+        return self.edits.pop(0)
+
+    def rows(self, width: int = 80) -> list[str]:
+        """Return the rows of the dialog that is shown."""
+        assert self.dialogs.current is not None
+        return rows_of(self.dialogs.current, width)
+
+
+async def answered(asking: Asking, screen: Screen, question: PermissionQuestion, look: Callable[[], None]) -> None:
+    """Put a question, look at it, and answer no."""
+
+    async def ask() -> None:
+        assert await asking.permission(question) == PermissionAnswer(is_allowed=False)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        while screen.dialogs.current is None:  # it is laid out in a thread
+            await anyio.lowlevel.checkpoint()
+        look()
+        screen.dialogs.press("n")
+
+
+async def test_questions_go_to_the_screen_which_is_told_that_one_waits() -> None:
+    asking, screen = Asking("settings.toml"), Screen()
+
+    with asking.shown_by(screen.for_asking):
+        await answered(asking, screen, BASH, lambda: None)
+
+    assert screen.waited == 1
+
+
+async def test_without_a_screen_the_answer_is_no_at_once() -> None:
+    asking = Asking("settings.toml")
+
+    async def nobody_is_there() -> None:
+        assert await asking.permission(BASH) == PermissionAnswer(is_allowed=False)
+        assert await asking.user([WHICH]) is None
+
+    await nobody_is_there()
+    with pytest.raises(ZeroDivisionError), asking.shown_by(Screen().for_asking):
+        raise ZeroDivisionError
+    await nobody_is_there()
+
+
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("title", ["sub/new.py", "/home/me/project/sub/new.py"])
+async def test_the_path_of_a_new_file_is_shown_once(title: str, width: int) -> None:
+    file = FileDiff(path="sub/new.py", diff="@@ -0,0 +1 @@\n+x", added=1, removed=0, is_new=True)
+    asking, screen = Asking("settings.toml"), Screen(width)
+    question = PermissionQuestion("1", "Write", {}, title, "it writes", preview=DiffDisplay(files=(file,)))
+
+    def look() -> None:
+        assert [row for row in screen.rows(width) if "new.py" in row] == ["  sub/new.py (new) +1 -0"]
+
+    with asking.shown_by(screen.for_asking):
+        await answered(asking, screen, question, look)
+
+
+async def test_a_title_that_says_more_than_the_path_stays() -> None:
+    files = tuple(FileDiff(path=path, diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1) for path in ("a.py", "b.py"))
+    asking, screen = Asking("settings.toml"), Screen()
+    question = PermissionQuestion(
+        "1", "Rename", {}, "a.py, b.py (a to b)", "it writes", preview=DiffDisplay(files=files)
+    )
+
+    with asking.shown_by(screen.for_asking):
+        await answered(asking, screen, question, lambda: _has(screen, "  a.py, b.py (a to b)"))
+
+
+async def test_a_long_path_is_shown_to_its_end() -> None:
+    path = "folder/" * 12 + "new.py"
+    file = FileDiff(path=path, diff="@@ -0,0 +1 @@\n+x", added=1, removed=0, is_new=True)
+    asking, screen = Asking("settings.toml"), Screen(40)
+    question = PermissionQuestion("1", "Write", {}, path, "it writes", preview=DiffDisplay(files=(file,)))
+
+    def look() -> None:
+        assert f"{path} (new) +1 -0" in "".join(row.removeprefix("  ") for row in screen.rows(40))
+
+    with asking.shown_by(screen.for_asking):
+        await answered(asking, screen, question, look)
+
+
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("tool_name", ["Patch", "Rename"])
+async def test_every_file_that_is_written_is_named_in_full_before_the_diffs(tool_name: str, width: int) -> None:
+    paths = ["deep/" * 30 + name for name in ("a.txt", "b.txt", "c.txt", "run_me.py", "evil.sh")]
+    files = tuple(FileDiff(path=path, diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1) for path in paths)
+    title = f"{', '.join(paths[:3])} and 2 more{' (a to b)' if tool_name == 'Rename' else ''}"
+    question = PermissionQuestion("1", tool_name, {}, title, "it writes", preview=DiffDisplay(files=files))
+    asking, screen = Asking("settings.toml"), Screen(width, room=200)
+
+    def look() -> None:
+        assert screen.dialogs.current is not None
+        screen.rows(width)
+        screen.dialogs.press("c-o")
+        text = "".join(row.removeprefix("  ") for row in screen.rows(width))
+        assert f"5 files: {', '.join(paths)}" in text
+        assert all(f"{path} +1 -1" in text for path in paths)
+        assert ("(a to b)" in text) is (tool_name == "Rename")
+        assert (" and 2 more" in text) is (tool_name == "Rename")
+
+    with asking.shown_by(screen.for_asking):
+        await answered(asking, screen, question, look)
+
+
+@pytest.mark.parametrize("width", [0, 1, 2, 3, 5])
+async def test_a_diff_can_be_asked_about_in_a_terminal_that_is_too_narrow_for_it(width: int) -> None:
+    file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1)
+    asking, screen = Asking("settings.toml"), Screen(width)
+    question = PermissionQuestion("1", "Edit", {}, "a.py", "it writes", preview=DiffDisplay(files=(file,)))
+
+    with asking.shown_by(screen.for_asking):
+        await answered(asking, screen, question, lambda: None)
+
+
+def _has(screen: Screen, row: str) -> None:
+    assert row in screen.rows()
+
+
+PLAN = PlanProposal("Change parse, then run the tests.", Path("/plans/a.md"), ("default", "acceptEdits"))
+
+
+async def judged(screen: Screen, *pressed: str) -> PlanAnswer:
+    """Put a plan, press a key whenever a dialog waits, and return the answer."""
+    asking, answers = Asking("settings.toml"), list[PlanAnswer]()
+
+    async def ask() -> None:
+        answers.append(await asking.plan(PLAN))
+
+    with asking.shown_by(screen.for_asking):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            for key in pressed:
+                # laid out in a thread, so that it comes when it comes
+                while screen.dialogs.current is None or screen.dialogs.current.answer is not None:
+                    await anyio.lowlevel.checkpoint()
+                screen.rows()
+                screen.dialogs.current.was_drawn()
+                screen.dialogs.press(key)
+    return answers[0]
+
+
+async def test_a_plan_goes_to_the_screen() -> None:
+    screen = Screen()
+
+    assert await judged(screen, "a") == PlanApproved("acceptEdits")
+    assert screen.waited == 1
+
+
+async def test_a_plan_is_edited_in_the_users_editor() -> None:
+    screen = Screen()
+    screen.edits = ["Change it all."]
+
+    assert await judged(screen, "e") == PlanEdited("Change it all.")
+
+
+@pytest.mark.parametrize("edit", ["", " \n", EditorFailed("there is no editor")])
+async def test_a_plan_that_the_editor_did_not_bring_back_is_asked_about_again(edit: str | EditorFailed) -> None:
+    screen = Screen()
+    screen.edits = [edit]
+
+    assert await judged(screen, "e", "y") == PlanApproved("default")
+
+
+async def test_without_a_screen_no_plan_is_approved() -> None:
+    assert await Asking("settings.toml").plan(PLAN) == PlanRejected()
+
+
+async def shown(screen: Screen) -> None:
+    while screen.dialogs.current is None:  # laid out in a thread, so that it comes when it comes
+        await anyio.lowlevel.checkpoint()
+
+
+async def test_a_plan_that_is_withdrawn_is_kept_on_the_screen_and_one_that_is_answered_is_not() -> None:
+    asking, screen = Asking("settings.toml"), Screen()
+
+    with asking.shown_by(screen.for_asking):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asking.plan, PLAN)
+            await shown(screen)
+            assert any("~/a.md" in row for row in screen.rows()), "and not where that really lies"
+            tasks.cancel_scope.cancel()
+    assert screen.kept == [PLAN.text]
+
+    answered_later = Screen()
+    await judged(answered_later, "t", "enter")
+    assert answered_later.kept == []
+
+
+async def test_the_time_in_which_something_is_asked_is_counted() -> None:
+    clock = Clock()
+    asking, screen = Asking("settings.toml", clock), Screen()
+
+    def look() -> None:
+        clock.now_s += 7
+
+    with asking.shown_by(screen.for_asking):
+        await answered(asking, screen, BASH, look)
+        clock.now_s += 100
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asking.user, [WHICH])
+            await shown(screen)
+            clock.now_s += 2
+            tasks.cancel_scope.cancel()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asking.plan, PLAN)
+            await shown(screen)
+            clock.now_s += 1
+            tasks.cancel_scope.cancel()
+    assert asking.waiting.seconds == 10
+
+
+async def test_agents_that_ask_at_once_wait_for_their_turn_and_the_end_of_one_takes_only_its_own() -> None:
+    asking, screen = Asking("settings.toml"), Screen()
+    answers: dict[str, PermissionAnswer] = {}
+    scopes = {name: anyio.CancelScope() for name in "abc"}
+
+    async def ask(name: str) -> None:
+        with scopes[name]:
+            answers[name] = await asking.permission(replace(BASH, tool_use_id=name, agent=f"explore: {name}"))
+
+    with asking.shown_by(screen.for_asking):
+        async with anyio.create_task_group() as tasks:
+            for name in "abc":
+                tasks.start_soon(ask, name)
+            while screen.dialogs.waiting < 2:
+                await anyio.lowlevel.checkpoint()
+            heads = [screen.rows()[0]]
+            asked_first = heads[0].removeprefix("? explore: ")[0]
+            others = sorted(set("abc") - {asked_first})
+            assert sorted(asking.asked_about) == ["a", "b", "c"]
+            scopes[others[0]].cancel("it ended")
+            await anyio.wait_all_tasks_blocked()
+            assert (screen.rows()[0], screen.dialogs.waiting) == (heads[0], 1)
+            screen.dialogs.press("escape")
+            await anyio.wait_all_tasks_blocked()
+            heads.append(screen.rows()[0])
+            screen.rows()
+            screen.dialogs.was_drawn(True)
+            screen.dialogs.press("y")
+
+    assert heads == [f"? explore: {asked_first} asks:", f"? explore: {others[1]} asks:"]
+    assert {name: answer.is_allowed for name, answer in answers.items()} == {asked_first: False, others[1]: True}
+    assert list(asking.asked_about) == []

@@ -1,0 +1,44 @@
+"""Of texts of others nothing reaches the terminal but what can be read, and the colours of a preview."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.faces.terminal.dialogs.exact_text import exact_line
+from panpan.faces.terminal.dialogs.harmless import coloured_lines, on_one_line, prose
+from panpan.faces.terminal.rendering.cells import broken, cell_width
+from tests.faces.terminal.dialogs.drawn import assert_fit, plain, texts
+
+coloured = st.lists(texts | st.sampled_from(["\x1b[32m", "\x1b[1;31m", "\x1b[0m"])).map("".join)
+
+
+@given(coloured, st.integers(2, 60))
+def test_of_a_coloured_line_only_the_colours_reach_the_terminal(line: str, width: int) -> None:
+    assert_fit([row for part in coloured_lines(line) for row in broken(part, width)], width)
+
+
+def test_a_line_keeps_its_colours_and_ends_them() -> None:
+    assert coloured_lines("\x1b[32m+ a\x1b[0m b") == ["\x1b[32m+ a\x1b[0m b\x1b[0m"]
+    assert coloured_lines("\x1b[31mopen\nnext") == ["\x1b[31mopen\x1b[0m", "next\x1b[0m"]
+    assert coloured_lines("a\x1b[2Jb\tc") == ["ab    c"]
+
+
+@given(texts)
+def test_what_is_on_one_line_has_no_other(text: str) -> None:
+    line = on_one_line(text)
+
+    assert_fit([line], cell_width(line))
+
+
+@given(texts)
+def test_prose_has_breaks_and_no_other_controls(text: str) -> None:
+    assert_fit(prose(text).split("\n"), 10_000)
+
+
+@given(texts, st.integers(2, 60))
+def test_what_is_exact_breaks_into_rows_and_keeps_every_character(text: str, width: int) -> None:
+    line = exact_line(text)
+
+    rows = broken(line, width)
+
+    assert_fit(rows, width)
+    assert "".join(map(plain, rows)) == line

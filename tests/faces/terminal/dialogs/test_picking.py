@@ -1,0 +1,108 @@
+"""What the user types in a list is looked up beside it, and nothing of that holds up his keys."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import anyio
+
+from panpan.core.command import Option
+from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
+from panpan.faces.terminal.dialogs.picking import picked
+from panpan.faces.terminal.dialogs.quiet import QUIET_S
+from tests.faces.terminal.dialogs.drawn import THEMES, Clock, plain
+
+LISTED = [Option("apple"), Option("pear")]
+
+
+class Library:
+    """Finds an option for a text, when it is let."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.may_answer = anyio.Event()
+
+    async def search(self, text: str) -> Mapping[int, Option]:
+        self.asked.append(text)
+        await self.may_answer.wait()
+        return {0: Option("apple", "red"), 2: Option("plum", f"for {text}")}
+
+
+class Picking:
+    """A list that is open, and the keys for it."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.queue = DialogQueue(self.drawn, self.clock)
+        self.library = Library()
+        self.is_drawn = anyio.Event()
+        self.answers: list[int | None] = []
+
+    def drawn(self) -> None:
+        self.is_drawn.set()
+
+    async def run(self) -> None:
+        self.answers.append(
+            await picked(self.queue, "Which?", LISTED, self.library.search, room=lambda: 20, refresh=self.drawn)
+        )
+
+    def rows(self) -> list[str]:
+        return [plain(row) for row in self.queue.lines(60, 20, THEMES[0])]
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.queue.lines(60, 20, THEMES[0])
+            self.queue.was_drawn(is_whole=True)
+            self.clock.now_s += 2 * QUIET_S
+            self.queue.press(key)
+
+    async def until(self, text: str) -> None:
+        """Wait until the screen shows a text."""
+        while not any(text in row for row in self.rows()):
+            self.is_drawn = anyio.Event()
+            await self.is_drawn.wait()
+
+
+@asynccontextmanager
+async def opened() -> AsyncIterator[Picking]:
+    """Open the list for the block, which has to answer it."""
+    picking = Picking()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(picking.run)
+        await anyio.lowlevel.checkpoint()
+        yield picking
+
+
+async def test_what_is_found_stands_behind_what_fits_and_can_be_picked() -> None:
+    async with opened() as picking:
+        picking.press(*"p")
+        picking.library.may_answer.set()
+        await picking.until("plum")
+        assert [row.strip("❯ ").split()[0] for row in picking.rows()[2:-1]] == ["apple", "pear", "plum"]
+        picking.press("up", "enter")
+
+    assert picking.answers == [2]
+
+
+async def test_while_it_is_looked_up_keys_are_taken_and_what_is_typed_last_counts() -> None:
+    async with opened() as picking:
+        picking.press(*"zz")
+        assert "  nothing fits; looking further …" in picking.rows()
+        while not picking.library.asked:
+            await anyio.lowlevel.checkpoint()
+        picking.press(*"zy")
+        picking.library.may_answer.set()
+        await picking.until("for zzzy")
+        assert picking.library.asked == ["zz", "zzzy"]
+        picking.press("escape")
+
+    assert picking.answers == [None]
+
+
+async def test_a_list_is_left_while_something_is_looked_up() -> None:
+    async with opened() as picking:
+        picking.press(*"ap")
+        while not picking.library.asked:
+            await anyio.lowlevel.checkpoint()
+        picking.press("enter")
+
+    assert picking.answers == [0]

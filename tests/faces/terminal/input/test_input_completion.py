@@ -1,0 +1,163 @@
+"""What is offered while the user types."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+from prompt_toolkit.completion import CompleteEvent, Completion
+from prompt_toolkit.document import Document
+
+from panpan.core.command import Command, Terminal
+from panpan.faces.terminal.input.completion import MAX_OFFERED, InputCompleter
+from panpan.faces.terminal.input.file_index import FileIndex
+from panpan.system.files.paths import PathResolver
+
+
+async def nothing(terminal: Terminal, rest: str) -> None:
+    pass
+
+
+COMMANDS = [
+    Command("compact", "Make the conversation shorter", nothing),
+    Command("clear", "Begin a new session", nothing, aliases=("new",)),
+    Command("model", "Choose the model", nothing, arguments="[name]"),
+]
+
+
+@asynccontextmanager
+async def completer_in(folder: Path) -> AsyncGenerator[InputCompleter, None]:
+    paths = PathResolver(folder)
+    index = FileIndex(paths)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(index.run)
+        yield InputCompleter(COMMANDS, index, paths, agents={"reviewer": "reads changes"})
+        tasks.cancel_scope.cancel()
+
+
+async def offered(completer: InputCompleter, before: str, after: str = "") -> list[Completion]:
+    document = Document(before + after, len(before))
+    return [one async for one in completer.get_completions_async(document, CompleteEvent(text_inserted=True))]
+
+
+def applied(before: str, completion: Completion) -> str:
+    return before[: len(before) + completion.start_position] + completion.text
+
+
+async def texts(completer: InputCompleter, before: str, after: str = "") -> list[str]:
+    return [applied(before, one) for one in await offered(completer, before, after)]
+
+
+async def test_commands_are_offered_at_the_very_beginning_with_their_help(tmp_path: Path) -> None:
+    async with completer_in(tmp_path) as completer:
+        every = await offered(completer, "/")
+        some = await texts(completer, "/c")
+
+    assert {one.display_meta_text for one in every} == {command.help for command in COMMANDS}
+    assert some[:2] == ["/clear", "/compact"]
+
+
+async def test_a_command_is_found_by_its_letters_by_another_name_and_misspelt(tmp_path: Path) -> None:
+    async with completer_in(tmp_path) as completer:
+        assert await texts(completer, "/cpt") == ["/compact"]
+        assert (await texts(completer, "/new"))[0] == "/clear"
+        assert (await texts(completer, "/modle"))[0] == "/model "
+
+
+async def test_a_slash_elsewhere_is_no_command(tmp_path: Path) -> None:
+    async with completer_in(tmp_path) as completer:
+        assert await texts(completer, "see /c") == []
+        assert await texts(completer, "\n/c") == []
+        assert await texts(completer, "/model x") == []
+
+
+async def test_paths_are_offered_behind_an_at_sign_anywhere(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "main.py").touch()
+    async with completer_in(tmp_path) as completer:
+        assert (await texts(completer, "explain @mai", " to me"))[0] == "explain @src/main.py "
+        assert (await texts(completer, "first line\n(@mai"))[0] == "first line\n(@src/main.py "
+        assert await texts(completer, "mail@mai") == []
+        assert await texts(completer, "@mai n") == []
+
+
+async def test_a_folder_ends_in_a_slash_so_that_typing_goes_on_below_it(tmp_path: Path) -> None:
+    (tmp_path / "with blank").mkdir()
+    (tmp_path / "with blank" / "a.py").touch()
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "b.py").touch()
+    async with completer_in(tmp_path) as completer:
+        assert "@plain/" in await texts(completer, "@pla")
+        assert '@"with blank/"' in await texts(completer, "@wit")
+        assert '@"with blank/a.py" ' in await texts(completer, '@"with blank/"')
+        assert '@"with blank/a.py" ' in await texts(completer, '@"with bl')
+        assert await texts(completer, '@"with blank/a.py"') == []
+
+
+async def test_agents_are_offered_before_files(tmp_path: Path) -> None:
+    (tmp_path / "review.md").touch()
+    async with completer_in(tmp_path) as completer:
+        found = await offered(completer, "@rev")
+
+    assert [applied("@rev", one) for one in found] == ["@reviewer ", "@review.md "]
+    assert found[0].display_meta_text == "reads changes"
+
+
+async def test_what_may_hold_secrets_is_not_offered(tmp_path: Path) -> None:
+    (tmp_path / ".env").touch()
+    (tmp_path / "environment.py").touch()
+    async with completer_in(tmp_path) as completer:
+        assert await texts(completer, "@env") == ["@environment.py "]
+
+
+async def test_the_list_is_short(tmp_path: Path) -> None:
+    for number in range(2 * MAX_OFFERED):
+        (tmp_path / f"file{number}.py").touch()
+    async with completer_in(tmp_path) as completer:
+        assert len(await texts(completer, "@file")) == MAX_OFFERED
+
+
+async def test_whoever_leaves_early_ends_the_search(tmp_path: Path) -> None:
+    (tmp_path / "one.py").touch()
+    async with completer_in(tmp_path) as completer:
+        document = Document("@", 1)
+        search = completer.get_completions_async(document, CompleteEvent())
+        await anext(search)
+        await search.aclose()
+
+        assert [one async for one in search] == []
+
+
+async def test_what_is_not_there_yet_stands_behind_all_others_unless_it_is_all_there_is(tmp_path: Path) -> None:
+    missing = Command("agents", "Show the subagents", nothing, is_missing=True)
+    completer = InputCompleter([missing, *COMMANDS], FileIndex(PathResolver(tmp_path)), PathResolver(tmp_path))
+
+    every = await offered(completer, "/")
+
+    assert [one.text.strip() for one in every] == ["/clear", "/compact", "/model", "/agents"]
+    assert every[-1].display_meta_text == "not there yet"
+    assert await texts(completer, "/ag") == ["/agents"]
+
+
+async def test_what_may_stand_behind_a_command_is_offered_once_a_part_of_it_is_typed(tmp_path: Path) -> None:
+    command = Command("permissions", "Show the rules", nothing, arguments="[mode | remove rule]")
+    offers = {"permissions": ["plan", "remove Bash(make *)", "remove Edit(/a.txt)"]}
+    paths = PathResolver(tmp_path)
+    completer = InputCompleter(
+        [command, *COMMANDS], FileIndex(paths), paths, lambda command: offers.get(command.name, ())
+    )
+
+    assert await texts(completer, "/permissions ") == [], "Enter shows the rules, and takes none of a list"
+    assert await texts(completer, "/permissions r") == [
+        "/permissions remove Bash(make *)",
+        "/permissions remove Edit(/a.txt)",
+    ]
+    assert await texts(completer, "/permissions remove MAKE") == ["/permissions remove Bash(make *)"]
+    assert await texts(completer, "/permissions a") == [
+        "/permissions plan",
+        "/permissions remove Bash(make *)",
+        "/permissions remove Edit(/a.txt)",
+    ]
+    assert await texts(completer, "/permissions zzz") == []
+    assert await texts(completer, "/model r") == []
+    assert await texts(completer, "/nothing r") == []

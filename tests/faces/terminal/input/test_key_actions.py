@@ -1,0 +1,38 @@
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from panpan.faces.terminal.input.key_actions import KeyActions
+
+
+@pytest.mark.parametrize(
+    ("was_moved", "runs_tools", "said", "sent"),
+    [
+        (True, True, "it goes on in the background", []),
+        (False, True, "only a command or a subagent can go on in the background", []),
+        (False, False, "", ["/tasks"]),
+    ],
+)
+def test_what_cannot_go_on_in_the_background_is_said_and_where_nothing_runs_the_tasks_are_listed(
+    was_moved: bool, runs_tools: bool, said: str, sent: list[str]
+) -> None:
+    notes: list[str] = []
+    messages: list[Any] = []
+    actions: Any = KeyActions(
+        SimpleNamespace(background=SimpleNamespace(move=lambda: was_moved)),  # type: ignore[arg-type]
+        SimpleNamespace(),  # type: ignore[arg-type]
+        SimpleNamespace(send=messages.append),  # type: ignore[arg-type]
+        SimpleNamespace(runs_tools=runs_tools),  # type: ignore[arg-type]
+        SimpleNamespace(),  # type: ignore[arg-type]
+        SimpleNamespace(),  # type: ignore[arg-type]
+        paste_picture=lambda: None,
+        say=notes.append,
+        leave=lambda: None,
+        leave_at_once=lambda: None,
+    )
+
+    actions.to_background()
+
+    assert [message.text for message in messages] == sent
+    assert "".join(notes).startswith(said)

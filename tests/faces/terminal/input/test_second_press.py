@@ -1,0 +1,50 @@
+"""Twice is twice in a row."""
+
+import pytest
+
+from panpan.faces.terminal.input.second_press import AGAIN_S, SecondPress
+
+
+class Keyboard:
+    """Presses keys; each says whether it was the second of its kind."""
+
+    def __init__(self) -> None:
+        self.now_s = 10.0
+        self._second = SecondPress(lambda: self.now_s)
+
+    def press(self, key: str) -> bool:
+        self._second.key_pressed()
+        return self._second.is_second(key)
+
+    def press_other(self) -> None:
+        self._second.key_pressed()
+
+
+def test_the_second_of_two_is_told_from_the_first_and_a_third_is_a_first_again() -> None:
+    keyboard = Keyboard()
+
+    assert [keyboard.press("escape") for _ in range(5)] == [False, True, False, True, False]
+
+
+def test_another_key_in_between_makes_it_a_first_one() -> None:
+    keyboard = Keyboard()
+    keyboard.press("escape")
+    keyboard.press_other()
+
+    assert not keyboard.press("escape")
+    assert keyboard.press("escape")
+
+
+def test_another_key_that_counts_twice_too_is_in_between() -> None:
+    keyboard = Keyboard()
+
+    assert [keyboard.press(key) for key in ("escape", "c-c", "escape", "escape")] == [False, False, False, True]
+
+
+@pytest.mark.parametrize(("after_s", "is_second"), [(AGAIN_S - 0.1, True), (AGAIN_S + 0.1, False)])
+def test_it_has_to_follow_soon(after_s: float, is_second: bool) -> None:
+    keyboard = Keyboard()
+    keyboard.press("escape")
+    keyboard.now_s += after_s
+
+    assert keyboard.press("escape") is is_second

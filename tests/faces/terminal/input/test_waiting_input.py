@@ -1,0 +1,76 @@
+"""The input without a session: what is sent waits, comes back, or goes to the next session in its order."""
+
+import pytest
+from prompt_toolkit.buffer import Buffer
+
+from panpan.faces.terminal.inbox import Sent
+from panpan.faces.terminal.input.waiting_input import WaitingInput
+from panpan.faces.terminal.screen.theme import Theme
+
+
+class FakeDraft:
+    """What is typed."""
+
+    def __init__(self):
+        self.text = ""
+
+    def enter(self):
+        text, self.text = self.text, ""
+        return text
+
+    def put(self, text):
+        self.text = "\n".join(filter(None, (text, self.text)))
+
+    def give_back(self, text):
+        self.put(text)
+
+    def clear(self):
+        self.text = ""
+
+
+class Input:
+    """An input that waits for a session."""
+
+    def __init__(self, *sent):
+        self.draft, self.left, self.got = FakeDraft(), [], []
+        self.waiting = WaitingInput(self.draft, Buffer(), Theme("dark"), lambda: self.left.append("left"))
+        for text in sent:
+            self.draft.text = text
+            self.waiting.enter()
+
+    def open_session(self):
+        self.waiting.hand_over(None, self.got.append)
+
+
+def test_a_session_gets_what_was_sent_and_first_what_the_last_one_left_over():
+    one = Input("typed meanwhile")
+    one.waiting.take([Sent("left over"), Sent("for later", is_for_later=True)])
+    one.open_session()
+
+    assert one.got == [Sent("left over"), Sent("for later", is_for_later=True), Sent("typed meanwhile")]
+    assert one.waiting.sent == []
+
+
+@pytest.mark.parametrize("key", ["escape", "control_c"])
+def test_an_interrupt_gives_back_what_was_sent(key):
+    one = Input("one", "two")
+    getattr(one.waiting, key)()
+    one.open_session()
+
+    assert (one.draft.text, one.got, one.left) == ("one\ntwo", [], [])
+
+
+def test_what_was_left_over_for_a_session_that_does_not_come_is_given_back():
+    one = Input("typed meanwhile")
+    one.waiting.take([Sent("left over")])
+    one.waiting.give_back()
+    one.open_session()
+
+    assert (one.draft.text, one.got) == ("left over\ntyped meanwhile", [])
+
+
+def test_ctrl_c_leaves_where_nothing_is_typed_or_sent():
+    one = Input()
+    one.waiting.control_c()
+
+    assert one.left == ["left"]

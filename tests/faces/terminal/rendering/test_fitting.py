@@ -1,0 +1,29 @@
+"""What stands in a row stands there whole, the most important first."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.faces.terminal.rendering.cells import cell_width
+from panpan.faces.terminal.rendering.fitting import fitted
+
+KEYS = (("space chooses", 1), ("enter goes on", 2), ("esc declines", 0))
+
+
+def test_all_are_shown_where_they_fit() -> None:
+    assert fitted(KEYS, 80, ", ") == "space chooses, enter goes on, esc declines"
+
+
+def test_the_least_important_is_left_out_whole_and_the_order_stays() -> None:
+    assert fitted(KEYS, 38, ", ") == "space chooses, esc declines"
+    assert fitted(KEYS, 20, ", ") == "esc declines"
+    assert fitted(KEYS, 5, ", ") == ""
+
+
+@given(st.lists(st.tuples(st.text("ab é日👍", min_size=1), st.integers(0, 9))), st.integers(0, 60))
+def test_it_fits_and_the_most_important_is_shown_where_it_can_be(parts: list[tuple[str, int]], width: int) -> None:
+    row = fitted(parts, width, " · ")
+
+    assert cell_width(row) <= width
+    if parts:
+        first = min(parts, key=lambda part: part[1])
+        assert first[0] in row or cell_width(first[0]) > width

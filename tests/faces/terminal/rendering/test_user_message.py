@@ -1,0 +1,48 @@
+"""What the user said stands in the scrollback, bounded."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.faces.terminal.rendering.user_message import MAX_ROWS, user_message_lines
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.types.content import Base64Source, DocumentBlock, ImageBlock, TextBlock
+from panpan.types.messages import UserMessage
+from tests.faces.terminal.rendering.looks import NASTY, check
+
+PLAIN = Theme("plain", has_sequences=False)
+
+
+def test_text_stands_behind_the_mark_and_pictures_below() -> None:
+    source = Base64Source(media_type="image/png", data="AAAA" * 500)
+    message = UserMessage(
+        content=(
+            TextBlock(text="look at\n  this"),
+            ImageBlock(source=source),
+            DocumentBlock(source=source, title="a.pdf"),
+        )
+    )
+
+    assert user_message_lines(message, 60, PLAIN) == [
+        "❯ look at",
+        "    this",
+        "  [image 2 KB]",
+        "  [document a.pdf 2 KB]",
+    ]
+
+
+def test_a_picture_alone_has_the_mark() -> None:
+    message = UserMessage(content=(ImageBlock(source=Base64Source(media_type="image/png", data="AA==")),))
+
+    assert user_message_lines(message, 60, PLAIN) == ["❯ [image 1 B]"]
+
+
+def test_a_long_text_has_its_beginning_its_end_and_what_is_missing() -> None:
+    rows = user_message_lines(UserMessage.of("\n".join(map(str, range(100)))), 60, PLAIN)
+
+    assert len(rows) == MAX_ROWS
+    assert [rows[0], rows[15], rows[16], rows[17], rows[19]] == ["❯ 0", "  15", "  … +81 lines", "  97", "  99"]
+
+
+@given(NASTY, st.integers(4, 80))
+def test_rows_fit_and_drive_nothing(text: str, width: int) -> None:
+    check(user_message_lines(UserMessage.of(text), width, Theme("dark")), width)

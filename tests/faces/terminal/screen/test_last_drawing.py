@@ -1,0 +1,86 @@
+"""What the user saw counts while it is on the screen, and keys go where he looks."""
+
+from types import SimpleNamespace
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.buffer import CompletionState
+from prompt_toolkit.completion import Completion
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Never
+from prompt_toolkit.input import DummyInput
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.output import DummyOutput
+
+from panpan.faces.terminal.input.input_box import InputBox
+from panpan.faces.terminal.screen.contents import Contents
+from panpan.faces.terminal.screen.last_drawing import LastDrawing
+from panpan.faces.terminal.screen.windows import Windows
+
+
+class Drawn:
+    """An input with a list of completions, and a dialog with a caret, drawn in a window of 80 cells."""
+
+    def __init__(self):
+        self.output = SimpleNamespace(size=Size(rows=24, columns=80))
+        self.box = InputBox(lambda: "> ")
+        self.seen_of_dialog = []
+        self.caret = None
+        contents = Contents(
+            KeyBindings(),
+            dialog=lambda width: ["? pick"],
+            caret=lambda: self.caret,
+            was_drawn=self.seen_of_dialog.append,
+        )
+        windows = Windows(self.output, self.box, contents)
+        self.layout = windows.layout
+        self.app = Application(layout=windows.layout, input=DummyInput(), output=DummyOutput())
+        LastDrawing(self.app, self.output, windows)
+
+    def draw(self):
+        self.app.before_render.fire()
+
+    def press(self):
+        self.app.key_processor.before_key_press.fire()
+
+    def see_completion(self):
+        buffer = self.box.buffer
+        buffer.complete_while_typing = Never()  # it would need a running application
+        buffer.document = Document("@co", 3)
+        buffer.complete_state = CompletionState(buffer.document, [Completion("@core.py", start_position=-3)])
+        self.box.menu.rows(80)
+        self.box.menu.was_drawn(is_whole=True)
+
+
+def test_a_completion_that_is_on_the_screen_is_offered():
+    one = Drawn()
+    one.draw()
+    one.see_completion()
+
+    one.press()
+
+    assert one.box.menu.offered is not None
+
+
+def test_what_was_seen_in_a_window_of_another_size_counts_for_nothing():
+    one = Drawn()
+    one.draw()
+    one.see_completion()
+    one.output.size = Size(rows=24, columns=40)
+
+    one.press()
+
+    assert one.box.menu.offered is None
+    assert one.seen_of_dialog == [False]
+
+
+def test_a_key_behind_the_one_that_answered_a_dialog_is_for_the_input():
+    one = Drawn()
+    one.caret = (0, 2)
+    one.draw()
+    assert one.layout.current_window is not one.box.window
+
+    one.caret = None  # as after an answer, before anything is drawn
+    one.press()
+
+    assert one.layout.current_window is one.box.window

@@ -1,0 +1,46 @@
+"""What gets to the pager: every word and colour, and nothing else that a terminal would obey."""
+
+import re
+import sys
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.faces.terminal.screen.pager import cleaned, page
+from panpan.faces.terminal.screen.theme import Theme
+
+SEQUENCES = [
+    "\x1b[2J",
+    "\x1b[31m",
+    "\x1b[0m",
+    "\x1b]52;c;QUJD\x07",
+    "\x1b]0;T\x1b\\",
+    "\x9b5A",
+    "\x1bc",
+    "\r",
+    "\u202e",
+]
+COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+
+
+def test_words_and_colours_pass() -> None:
+    painted = Theme("dark").paint("strong", "Bash ls") + " und Grüße\t漢字"
+
+    assert cleaned(painted) == painted
+
+
+@given(st.lists(st.sampled_from(SEQUENCES) | st.text(max_size=4)).map("".join))
+def test_whatever_comes_only_colours_are_left_of_what_drives_a_terminal(text: str) -> None:
+    rest = COLOUR.sub("", cleaned(text))
+
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", rest)
+
+
+async def test_the_pager_gets_the_lines_cleaned(tmp_path: Path) -> None:
+    got, script = tmp_path / "got", tmp_path / "pager.py"
+    script.write_text(f"import shutil, sys\nshutil.copy(sys.argv[-1], {str(got)!r})\n")
+
+    await page(["one \x1b]52;c;QUJD\x07two", "\x1b[1mthree\x1b[0m"], {"PAGER": f"{sys.executable} {script}"})
+
+    assert got.read_text() == "one two\n\x1b[1mthree\x1b[0m\n"

@@ -1,0 +1,31 @@
+"""How many rows more there are when a terminal becomes narrower."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.faces.terminal.screen.reflow import Drawn, reflows
+
+
+@pytest.mark.parametrize(
+    ("columns", "more"),
+    [(100, 0), (120, 0), (60, 1 + 0 + 0 + 0), (50, 1 + 1 + 0 + 0), (10, 9 + 5 + 0 + 1)],
+)
+def test_rows_that_are_too_long_are_broken(columns, more):
+    assert Drawn(100, [100, 60, 0], 12).rows_more(columns) == more
+
+
+@given(st.lists(st.integers(0, 300)), st.integers(0, 300), st.integers(1, 300))
+def test_it_is_what_wrapping_gives(row_cells, caret, columns):
+    wrapped = sum(max(-(-cells // columns), 1) for cells in row_cells) - len(row_cells)
+    assert Drawn(301, row_cells, caret).rows_more(columns) == wrapped + caret // columns
+
+
+@pytest.mark.parametrize("env", [{"TMUX": "/tmp/x,1,0"}, {"TERM_PROGRAM": "iTerm.app"}, {"VTE_VERSION": "7000"}])
+def test_terminals_that_are_known_for_it(env):
+    assert reflows(env)
+
+
+@pytest.mark.parametrize("env", [{}, {"TERM": "xterm"}, {"TERM_PROGRAM": "something"}, {"TMUX": ""}])
+def test_all_others_are_taken_to_cut(env):
+    assert not reflows(env)

@@ -1,0 +1,51 @@
+"""What is kept and said when panpan ends."""
+
+from types import SimpleNamespace
+
+import pytest
+from prompt_toolkit.history import InMemoryHistory
+
+from panpan.faces.terminal.desk import Desk
+from panpan.faces.terminal.screen.theme import Theme
+
+
+def desk_with(*, not_sent=(), waiting=(), typed="", recalled=()):
+    shown = []
+    screen = SimpleNamespace(show=lambda *lines: shown.extend(lines), width=200)
+    history = InMemoryHistory()
+    for text in recalled:
+        history.append_string(text)
+    desk = Desk(
+        {}, None, screen, None, SimpleNamespace(unfolded=typed), history, SimpleNamespace(sent=list(waiting)),
+        Theme("dark", has_sequences=False), "dark",
+    )  # fmt: skip
+    desk.not_sent = list(not_sent)
+    return desk, shown, history
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        ({}, []),
+        ({"typed": "  \n"}, []),
+        ({"typed": "half"}, ["what you typed is kept"]),
+        ({"not_sent": ["one"]}, ["1 message was not sent: the key up recalls it"]),
+        ({"not_sent": ["one"], "waiting": ["two"]}, ["2 messages were not sent: the key up recalls them"]),
+        ({"waiting": ["one"], "typed": "half"}, ["1 message was not sent", "what you typed is kept"]),
+    ],
+)
+def test_what_is_left_is_said_in_a_line_each(left, said):
+    desk, shown, history = desk_with(**left)
+    desk.keep_typed()
+
+    assert len(shown) == len(said)
+    assert all(line.startswith(begin) for line, begin in zip(shown, said, strict=True))
+    texts = [*left.get("not_sent", []), *left.get("waiting", []), left.get("typed", "")]
+    assert list(history.get_strings()) == [text for text in texts if text.strip()]
+
+
+def test_what_can_be_recalled_already_is_not_kept_twice():
+    desk, _, history = desk_with(not_sent=["one", "two"], recalled=["one", "two"])
+    desk.keep_typed()
+
+    assert list(history.get_strings()) == ["one", "two"]

@@ -1,0 +1,102 @@
+"""What was sent is handled in order, and what is handled can be stopped without the rest."""
+
+import anyio
+
+from panpan.faces.terminal.inbox import Inbox, Sent
+
+
+async def nothing(sent):
+    await anyio.lowlevel.checkpoint()
+
+
+def inbox_for(handle=nothing, *, has_to_wait=lambda sent: False, give_back=lambda text: None):
+    return Inbox(handle, has_to_wait, give_back)
+
+
+def recording(handled):
+    async def handle(sent):
+        await anyio.lowlevel.checkpoint()
+        handled.append(sent.text)
+
+    return handle
+
+
+async def test_one_after_the_other_in_order():
+    handled = []
+    inbox = inbox_for(recording(handled))
+    for text in "abc":
+        inbox.put(Sent(text))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(inbox.run)
+        await anyio.wait_all_tasks_blocked()
+        inbox.put(Sent("d"))
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    assert handled == ["a", "b", "c", "d"]
+
+
+async def test_an_interrupt_ends_what_is_handled_and_the_next_one_comes():
+    ended = []
+
+    async def handle(sent):
+        if sent.text == "long":
+            await anyio.sleep_forever()
+        ended.append(sent.text)
+
+    given_back = []
+    inbox = inbox_for(handle, give_back=given_back.append)
+    assert not inbox.interrupt()
+    inbox.put(Sent("long"))
+    inbox.put(Sent("short"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(inbox.run)
+        await anyio.wait_all_tasks_blocked()
+        assert inbox.is_busy
+        assert inbox.interrupt()
+        assert not inbox.interrupt()  # it was told
+        await anyio.wait_all_tasks_blocked()
+        assert not inbox.is_busy
+        tasks.cancel_scope.cancel()
+    assert ended == ["short"]
+    assert given_back == ["long"]
+
+
+async def test_what_has_to_wait_lets_others_pass_and_comes_in_its_order_afterwards():
+    handled, held = [], True
+    inbox = inbox_for(recording(handled), has_to_wait=lambda sent: held and sent.text.isupper())
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(inbox.run)
+        for text in "AbBc":
+            inbox.put(Sent(text))
+        await anyio.wait_all_tasks_blocked()
+        assert (handled, inbox.waiting) == (["b", "c"], ("A", "B"))
+        held = False
+        inbox.look_again()
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    assert handled == ["b", "c", "A", "B"]
+
+
+async def test_the_last_one_is_taken_back_and_not_handled():
+    handled = []
+    inbox = inbox_for(recording(handled))
+    assert inbox.take_back() is None
+    for text in "abc":
+        inbox.put(Sent(text))
+    assert inbox.take_back() == "c"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(inbox.run)
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    assert handled == ["a", "b"]
+
+
+async def test_when_it_is_closed_what_waits_stays():
+    inbox = inbox_for()
+    inbox.put(Sent("a"))
+    inbox.close()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(inbox.run)
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    assert inbox.waiting == ("a",)

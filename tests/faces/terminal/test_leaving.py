@@ -1,0 +1,150 @@
+"""Who leaves is asked what becomes of tasks that run, and can stay; nothing holds up who wants to leave at once."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import anyio
+import pytest
+
+from panpan.config.settings import BackgroundSettings, Settings
+from panpan.core.command import Leave, OpenSession
+from panpan.faces.terminal.leaving import Leaving
+from panpan.faces.terminal.screen.theme import Theme
+from tests.fakes.background import FakeBackground, task
+
+
+@dataclass
+class Left:
+    background: FakeBackground
+    answers: list[int | None]
+    asked: list[str] = field(default_factory=list)
+    is_open: bool = True
+    is_left: bool = False
+    shown: list[str] = field(default_factory=list)
+    theme: Theme = field(default_factory=lambda: Theme("dark"))
+    width: int = 80
+
+    def close(self) -> None:
+        self.is_open = False
+
+    def open(self) -> None:
+        self.is_open = True
+
+    def show(self, *lines: str) -> None:
+        self.shown += lines
+
+    async def choose(self, title, options, search=None):
+        self.asked += [title, *(f"{option.key} {option.label}: {option.detail}" for option in options)]
+        if not self.answers:
+            await anyio.sleep_forever()
+        return self.answers.pop(0)
+
+
+@asynccontextmanager
+async def leaving(*tasks, answers=(), at_exit="ask") -> AsyncGenerator[tuple[Leaving, Left], None]:
+    it = Left(FakeBackground(*tasks), list(answers))
+    session = SimpleNamespace(
+        background=it.background,
+        settings=Settings(background=BackgroundSettings(at_exit=at_exit)),
+        info=SimpleNamespace(id="s1"),
+    )
+    way = Leaving(session, it, it)
+
+    async def wait() -> None:
+        await way.wait()
+        it.is_left = True
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(wait)
+        await anyio.wait_all_tasks_blocked()
+        yield way, it
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
+
+
+async def test_where_nothing_runs_nobody_is_asked():
+    async with leaving(task(state="finished"), task("a", kind="subagent", state="stopped")) as (way, it):
+        way.want(OpenSession("other"))
+
+    assert (it.is_left, it.asked, way.then) == (True, [], OpenSession("other"))
+
+
+@pytest.mark.parametrize(("answer", "keeps"), [(0, False), (1, True)])
+async def test_tasks_are_stopped_or_kept_as_he_says(answer, keeps):
+    async with leaving(task(), answers=[answer]) as (way, it):
+        way.want(Leave())
+
+    assert (it.is_left, it.background.keeps) == (True, keeps)
+    assert it.asked[:2] == ["1 background task runs. Before you leave:", "1 Stop: npm run build"]
+
+
+@pytest.mark.parametrize("answer", [2, None])
+async def test_he_may_stay_and_leave_later(answer):
+    async with leaving(task(), answers=[answer, 0]) as (way, it):
+        way.want(OpenSession("other"))
+        await anyio.wait_all_tasks_blocked()
+        assert (it.is_left, it.is_open) == (False, True)
+        way.want(Leave())
+        await anyio.wait_all_tasks_blocked()
+
+    assert (it.is_left, it.is_open, way.then) == (True, False, Leave())
+
+
+@pytest.mark.parametrize("at_exit", ["ask", "keep"])
+@pytest.mark.parametrize(("answer", "is_left"), [(0, True), (1, False), (None, False)])
+async def test_of_what_cannot_be_kept_he_is_asked_whether_he_wants_to_leave(answer, is_left, at_exit):
+    async with leaving(task(title="find it", kind="subagent"), answers=[answer], at_exit=at_exit) as (way, it):
+        it.background.keeps = at_exit == "keep"
+        way.want(Leave())
+        await anyio.wait_all_tasks_blocked()
+
+        assert (it.is_left, it.is_open, it.background.keeps) == (is_left, not is_left, at_exit == "keep")
+    assert it.asked == [
+        "1 background task runs. Before you leave:",
+        "1 Stop and leave: cannot be kept running: find it",
+        "2 Stay here: ",
+    ]
+
+
+async def test_where_only_some_can_be_kept_he_is_told_which_cannot():
+    async with leaving(task("a", "find it", kind="subagent"), task("b"), answers=[1]) as (way, it):
+        way.want(Leave())
+
+    assert (it.is_left, it.background.keeps) == (True, True)
+    assert it.asked == [
+        "2 background tasks run. Before you leave:",
+        "1 Stop: npm run build, find it",
+        "2 Keep running: cannot be kept running: find it; panpan -r s1 takes up the session with the others",
+        "3 Stay here: ",
+    ]
+
+
+async def test_what_comes_then_is_said_once_he_has_said_that_he_leaves():
+    async with leaving(task(), answers=[2, 0]) as (way, it):
+        way.want(OpenSession(said="a new session begins"))
+        await anyio.wait_all_tasks_blocked()
+        assert it.shown == []
+        way.want(OpenSession(said="a new session begins"))
+        await anyio.wait_all_tasks_blocked()
+
+    assert ["a new session begins" in line for line in it.shown] == [True]
+
+
+@pytest.mark.parametrize(("at_exit", "kind"), [("keep", "command"), ("stop", "command"), ("stop", "subagent")])
+async def test_his_settings_answer_for_him(at_exit, kind):
+    async with leaving(task(kind=kind), at_exit=at_exit) as (way, it):
+        way.want(Leave())
+
+    assert (it.is_left, it.asked) == (True, [])
+
+
+async def test_who_leaves_at_once_is_not_held_up_by_the_question():
+    async with leaving(task()) as (way, it):
+        way.want(OpenSession("other"))
+        await anyio.wait_all_tasks_blocked()
+        assert not it.is_left
+        way.want_at_once()
+
+    assert (it.is_left, it.background.keeps, way.then) == (True, False, Leave())

@@ -1,0 +1,178 @@
+"""Prompts become turns, one after the other; what never got to the model comes back."""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+import pytest
+
+from panpan.errors import ProviderError
+from panpan.faces.terminal.turn_runner import TurnRunner
+from panpan.types.messages import UserMessage
+from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, screen_in, until, view_on
+from tests.fakes.scripted_llm import say
+
+
+@dataclass
+class Running:
+    turns: TurnRunner
+    llm: HeldLLM
+    screen: FakeScreen
+    given_back: list[str]
+
+
+@asynccontextmanager
+async def running(tmp_path, *replies) -> AsyncGenerator[Running, None]:
+    llm = HeldLLM(*replies)
+    screen = screen_in(tmp_path / "workspace", llm)
+    given_back: list[str] = []
+    async with screen.session as session, anyio.create_task_group() as tasks:
+        turns = TurnRunner(session, view_on(screen), given_back.append)
+        tasks.start_soon(turns.run)
+        yield Running(turns, llm, screen, given_back)
+        tasks.cancel_scope.cancel()
+
+
+def texts(messages):
+    return [message.text for message in messages]
+
+
+async def begin(it: Running, text: str) -> None:
+    """Begin a turn, and wait until the model is asked."""
+    asked = len(it.llm.requests)
+    it.turns.submit(UserMessage.of(text))
+    await until(lambda: len(it.llm.requests) > asked)
+
+
+async def test_a_prompt_begins_a_turn_and_others_queue_behind_it(tmp_path):
+    async with running(tmp_path) as it:
+        assert not it.turns.is_busy
+        it.turns.submit(UserMessage.of("first"))
+        assert it.turns.is_busy
+        await until(lambda: it.llm.requests)
+        it.turns.submit(UserMessage.of("second"))
+        it.turns.submit(UserMessage.of("third"))
+        assert texts(it.turns.queued) == ["second", "third"]
+        it.llm.let_go(3)
+        await until(lambda: not it.turns.is_busy)
+
+    assert it.llm.asked == [["first"], ["first", "second"], ["first", "second", "third"]]
+    assert "answer 2" in it.screen.text
+
+
+async def test_what_steers_waits_for_the_round_and_begins_a_turn_where_none_runs(tmp_path):
+    async with running(tmp_path) as it:
+        it.turns.steer(UserMessage.of("go"))
+        await until(lambda: it.llm.requests)
+        it.turns.steer(UserMessage.of("not so fast"))
+        assert (texts(it.turns.steering), it.turns.queued) == (["not so fast"], ())
+        it.llm.let_go(2)
+        await until(lambda: not it.turns.is_busy)
+
+    assert it.llm.asked == [["go"], ["go", "not so fast"]]
+
+
+async def test_the_last_one_is_taken_back_first_from_behind_the_turn(tmp_path):
+    async with running(tmp_path) as it:
+        await begin(it, "go")
+        it.turns.submit(UserMessage.of("afterwards"))
+        it.turns.steer(UserMessage.of("in the turn"))
+
+        taken = [it.turns.take_back() for _ in range(3)]
+        it.llm.let_go()
+        await until(lambda: not it.turns.is_busy)
+
+    assert [message and message.text for message in taken] == ["afterwards", "in the turn", None]
+    assert it.llm.asked == [["go"]]
+
+
+async def test_an_interrupt_ends_the_turn_and_gives_back_what_was_not_delivered(tmp_path):
+    async with running(tmp_path) as it:
+        assert not it.turns.interrupt()
+        await begin(it, "go")
+        it.turns.submit(UserMessage.of("afterwards"))
+        it.turns.steer(UserMessage.of("in the turn"))
+        assert it.turns.interrupt()
+        assert not it.turns.interrupt()  # it was told
+        await until(lambda: not it.turns.is_busy)
+
+    assert it.given_back == ["in the turn\nafterwards"]
+    assert (it.turns.steering, it.turns.queued) == ((), ())
+    assert len(it.llm.requests) == 1
+
+
+async def test_a_turn_that_is_about_to_begin_is_given_back(tmp_path):
+    async with running(tmp_path) as it:
+        it.turns.submit(UserMessage.of("go"))
+        it.turns.submit(UserMessage.of("and this"))
+        assert it.turns.interrupt()
+        assert not it.turns.interrupt()
+        await anyio.wait_all_tasks_blocked()
+        assert not it.turns.is_busy
+        await begin(it, "again")
+
+    assert it.given_back == ["go\nand this"]
+    assert it.llm.asked == [["again"]]
+
+
+async def test_after_an_interrupt_the_next_prompt_is_a_turn_like_any(tmp_path):
+    async with running(tmp_path) as it:
+        await begin(it, "go")
+        it.turns.interrupt()
+        await until(lambda: not it.turns.is_busy)
+        await begin(it, "again")
+        it.turns.submit(UserMessage.of("and then"))
+        it.llm.let_go(2)
+        await until(lambda: not it.turns.is_busy)
+
+    assert it.given_back == []
+    assert it.llm.asked[-1][-2:] == ["again", "and then"]
+
+
+async def test_a_turn_that_fails_says_so_and_gives_back_what_waits(tmp_path):
+    async with running(tmp_path, ProviderError("the model is gone"), say("back")) as it:
+        await begin(it, "go")
+        it.turns.submit(UserMessage.of("afterwards"))
+        it.llm.let_go()
+        await until(lambda: not it.turns.is_busy)
+        assert it.given_back == ["afterwards"]
+        await begin(it, "again")
+        it.llm.let_go()
+        await until(lambda: not it.turns.is_busy)
+
+    assert "✗ the model is gone" in it.screen.text
+    assert "back" in it.screen.text
+
+
+@pytest.mark.parametrize("in_a_turn", [False, True])
+async def test_a_note_asks_for_nothing_and_is_in_the_next_request(tmp_path, in_a_turn):
+    async with running(tmp_path) as it:
+        if in_a_turn:
+            await begin(it, "go")
+        it.turns.note(UserMessage.of("a command ran"))
+        if in_a_turn:
+            it.llm.let_go()
+            await until(lambda: not it.turns.is_busy)
+        assert len(it.llm.requests) == in_a_turn
+        assert texts(it.screen.session.conversation.messages[-1:]) == ["a command ran"]
+        await begin(it, "what did it print?")
+
+    assert it.llm.asked[-1][-2:] == ["a command ran", "what did it print?"]
+
+
+async def test_a_note_for_which_the_log_has_no_space_is_said_and_ends_nothing(tmp_path):
+    async with running(tmp_path) as it:
+        await begin(it, "go")
+        it.turns.note(UserMessage.of("a command ran"))
+        log = it.screen.session.parts.log
+        fd, log._fd = log._fd, os.open(log.path, 0)  # read-only: every write fails
+        it.llm.let_go()
+        await until(lambda: not it.turns.is_busy)
+        assert "cannot be written" in it.screen.text
+        os.close(log._fd)
+        log._fd = fd
+        await begin(it, "again")
+
+    assert it.llm.asked[-1] == ["go", "a command ran", "again"]

@@ -1,0 +1,35 @@
+"""What waits has a row each, fits, and cannot drive the terminal."""
+
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+from prompt_toolkit.utils import get_cwidth
+
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.views.queue_rows import queue_rows
+from panpan.faces.terminal.work import Waiting
+
+BARE = Theme("plain", has_sequences=False)
+
+
+def test_where_nothing_waits_there_is_no_row():
+    assert queue_rows([], 80, BARE) == ()
+
+
+def test_each_has_a_row_that_says_when_its_turn_comes():
+    rows = queue_rows([Waiting("next round", "do it\nwell"), Waiting("after the command", "!make")], 80, BARE)
+    assert rows == ["  ↳ next round: do it", "  ↳ after the command: !make", "  alt+up takes the last one back"]
+
+
+def test_many_are_counted():
+    rows = queue_rows([Waiting("next round", str(number)) for number in range(8)], 80, BARE)
+    assert len(rows) == 7
+    assert rows[-2].strip() == "… and 3 more"
+
+
+@given(text=st.text(), width=st.integers(10, 100))
+def test_a_row_is_as_wide_as_the_window_at_most_and_has_no_control_character(text, width):
+    for row in queue_rows([Waiting("after the turn", text)], width, BARE):
+        assert get_cwidth(row) <= width
+        assert not any(unicodedata.category(char) == "Cc" for char in row)

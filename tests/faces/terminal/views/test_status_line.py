@@ -1,0 +1,126 @@
+"""The line below the input."""
+
+import re
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.faces.terminal.rendering.cells import cell_width
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.views.status_line import StatusState, beside_mode, status_line
+
+DARK = Theme("dark")
+FULL = StatusState(
+    mode="plan",
+    model="claude-opus-5",
+    context_used_percent=43.4,
+    cost_usd=1.5,
+    branch="main",
+    background_tasks=2,
+    hint="? for keys",
+)
+
+
+def plain(line: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", line)
+
+
+def test_everything_is_told_where_there_is_room() -> None:
+    assert plain(status_line(FULL, 200, DARK)) == (
+        "plan mode · claude-opus-5 · 43% context · $1.50 · main · 2 tasks running · ? for keys"
+    )
+
+
+def test_status_line_marks_a_cost_that_is_estimated() -> None:
+    state = replace(FULL, is_cost_estimated=True)
+
+    assert "· ~$1.50 ·" in plain(status_line(state, 200, DARK))
+
+
+def test_the_least_important_goes_first() -> None:
+    narrow = plain(status_line(FULL, 40, DARK))
+
+    assert narrow == "plan mode · claude-opus-5 · 43% context"
+    assert plain(status_line(FULL, 20, DARK)).startswith("plan mode")
+
+
+def test_a_folder_that_is_not_the_workspace_is_told_before_cost_and_branch() -> None:
+    state = replace(FULL, folder="./src")
+
+    assert "43% context · in ./src · $1.50 · main" in plain(status_line(state, 200, DARK))
+    assert plain(status_line(state, 51, DARK)) == "plan mode · claude-opus-5 · 43% context · in ./src"
+    assert "· in " not in plain(status_line(replace(FULL, hint=""), 200, DARK))
+
+
+def test_the_keys_of_vi_and_thinking_have_a_sign() -> None:
+    state = StatusState(vi_mode="NORMAL", model="m", thinks=True)
+
+    assert plain(status_line(state, 80, DARK)) == "default · NORMAL · m · thinking"
+
+
+def test_beside_a_line_of_the_users_own_the_mode_is_told_unless_it_is_the_usual_one() -> None:
+    own = "\x1b[31mmy line\x1b[0m"
+
+    assert beside_mode(own, "default", 80, DARK) == own
+    assert plain(beside_mode(own, "bypassPermissions", 80, DARK)) == "bypass permissions · my line"
+    assert own in beside_mode(own, "plan", 80, DARK)
+
+
+@given(st.text(alphabet="ab 世", max_size=50), st.integers(1, 60))
+def test_however_long_the_line_of_the_users_own_is_the_mode_stays(own: str, width: int) -> None:
+    line = beside_mode(own, "plan", width, DARK)
+
+    assert cell_width(line) <= width
+    assert plain(line).startswith("plan mode"[: width - 1])
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    assert plain(status_line(StatusState(), 80, DARK)) == "default"
+    assert "0% context" in plain(status_line(StatusState(context_used_percent=0.0), 80, DARK))
+    assert "1 task running" in plain(status_line(StatusState(background_tasks=1), 80, DARK))
+
+
+def test_a_window_that_fills_up_changes_its_colour() -> None:
+    low, high, full = (
+        status_line(StatusState(context_used_percent=percent), 80, DARK) for percent in (10.0, 85.0, 97.0)
+    )
+
+    assert DARK.paint("dim", "10% context") in low
+    assert DARK.paint("warn", "85% context") in high
+    assert DARK.paint("bad", "97% context") in full
+
+
+def test_no_name_can_drive_the_terminal() -> None:
+    line = status_line(replace(FULL, branch="x\x1b]0;evil\x07y", model="a\x1b[2J\nb"), 200, DARK)
+
+    assert "evil" not in line
+    assert "\x1b[2J" not in line
+    assert "\n" not in line
+
+
+@given(
+    st.builds(
+        StatusState,
+        mode=st.sampled_from(["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]),
+        model=st.text(max_size=40),
+        context_used_percent=st.none() | st.floats(0, 100),
+        cost_usd=st.none() | st.floats(0, 1e6),
+        branch=st.text("abc/日本語é👍", max_size=40),
+        background_tasks=st.integers(0, 20),
+        hint=st.text(max_size=60),
+    ),
+    st.integers(0, 120),
+)
+def test_it_is_never_wider_than_the_terminal(state: StatusState, width: int) -> None:
+    assert cell_width(plain(status_line(state, width, DARK))) <= width
+
+
+def test_mode_and_model_stay_before_everything_else_where_there_is_little_room() -> None:
+    state = replace(FULL, mode="default", model="claude-sonnet-4-5-20250929", hint="")
+
+    assert plain(status_line(state, 40, DARK)) == "default · claude-sonnet-4… · 43% context"
+    assert plain(status_line(replace(state, mode="bypassPermissions"), 40, DARK)) == (
+        "bypass permissions · claude-sonnet-4-5-…"
+    )
+    assert plain(status_line(replace(state, model="gpt-5"), 40, DARK)) == "default · gpt-5 · 43% context · $1.50"

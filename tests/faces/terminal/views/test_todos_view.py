@@ -1,0 +1,64 @@
+"""The checklist above the input: there as long as something is open, never in the way, and hidden with a key."""
+
+from collections.abc import Sequence
+
+from panpan.capabilities.todos.todo import Todo, TodoStatus
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.views.todos_view import TodosView
+
+PLAIN = Theme("plain", has_sequences=False)
+
+
+def todos(*statuses: TodoStatus) -> Sequence[Todo]:
+    return [
+        Todo(id=str(number), content=f"do {number}", active_form=f"doing {number}", status=status)
+        for number, status in enumerate(statuses, 1)
+    ]
+
+
+class View:
+    """A view of a list that a test sets."""
+
+    def __init__(self, *statuses: TodoStatus) -> None:
+        self.todos = todos(*statuses)
+        self.view = TodosView(lambda: self.todos)
+
+    def rows(self, *, width: int = 60, room: int = 40) -> Sequence[str]:
+        return self.view.lines(width, room, PLAIN)
+
+
+def test_what_is_open_is_shown_with_how_far_it_is() -> None:
+    shown = View("completed", "in_progress", "pending")
+
+    assert shown.rows() == ["  1 of 3 done · ctrl+t hides", "  ☑ do 1", "  ◐ doing 2", "  ☐ do 3"]
+    assert shown.view.doing == "doing 2"
+
+
+def test_a_list_of_which_all_is_done_or_that_is_empty_takes_no_room() -> None:
+    assert (View("completed", "completed").rows(), View().rows()) == ((), ())
+    assert View("pending").view.doing == ""
+
+
+def test_the_key_hides_it_and_shows_it_again() -> None:
+    shown = View("pending")
+
+    assert "ctrl+t shows" in shown.view.toggle()
+    assert shown.rows() == ()
+    assert shown.view.toggle() == ""
+    assert len(shown.rows()) == 2
+
+
+def test_where_there_is_nothing_to_show_the_key_says_so_and_hides_nothing() -> None:
+    shown = View("completed")
+    assert shown.view.toggle() == "1 of 1 done; /todos shows them"
+    shown.todos = ()
+    assert "no todos" in shown.view.toggle()
+
+    shown.todos = todos("pending")
+    assert len(shown.rows()) == 2
+
+
+def test_a_long_list_in_a_small_terminal_leaves_room_for_the_rest() -> None:
+    shown = View(*["pending"] * 50)
+
+    assert [len(shown.rows(room=room)) for room in (40, 15, 6, 3)] == [9, 5, 2, 0]

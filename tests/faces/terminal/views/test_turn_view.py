@@ -1,0 +1,309 @@
+"""A turn on the screen: what goes on, what was said before, what was saved."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from panpan.core.conversation import Conversation
+from panpan.faces.terminal.rendering.cells import cell_width
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.views.turn_view import TurnView
+from panpan.faces.waiting_time import WaitingTime
+from panpan.types.content import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from panpan.types.events import (
+    BlockStarted,
+    PermissionDecided,
+    ReplyStarted,
+    RetryScheduled,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+)
+from panpan.types.file_change import FileChange
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, Usage, UserMessage
+from panpan.types.permission import PermissionQuestion
+from tests.faces.terminal.dialogs.drawn import Clock
+from tests.fakes.subagents import of_agent, reply
+
+
+class Canvas:
+    """Keeps what was shown."""
+
+    theme = Theme("plain", has_sequences=False)
+    width = 60
+
+    def __init__(self) -> None:
+        self.rows: list[str] = []
+
+    def show(self, *lines: str) -> None:
+        self.rows += lines
+
+    def refresh(self) -> None:
+        pass
+
+    async def caught_up(self) -> None:
+        pass
+
+
+class View:
+    """A view, and whether the user is asked something."""
+
+    def __init__(self) -> None:
+        self.canvas = Canvas()
+        self.is_asking = False
+        self.doing = ""
+        self.can_move = False
+        self.clock = Clock()
+        self.waiting = WaitingTime(self.clock)
+        self.turns = TurnView(
+            self.canvas,
+            Conversation(),
+            has_begun=lambda: None,
+            is_over=lambda duration_s: None,
+            is_asking=lambda: self.is_asking,
+            rule_place="~/rules.toml",
+            waiting=self.waiting,
+            doing=lambda: self.doing,
+            can_move=lambda: self.can_move,
+        )
+
+    async def past(self, *messages: Message) -> Sequence[str]:
+        await self.turns.show_past(messages)
+        return [row for row in self.canvas.rows if row]
+
+
+def answer(text: str) -> AssistantMessage:
+    return AssistantMessage(content=(TextBlock(text=text),))
+
+
+async def test_the_last_turns_of_an_old_conversation_are_shown_as_they_were() -> None:
+    call = ToolUseBlock(id="1", name="Bash", input={"command": "ls"})
+    result = ToolResultBlock(tool_use_id="1", content=(TextBlock(text="a.txt"),))
+
+    rows = await View().past(
+        UserMessage.of("what is here?"),
+        AssistantMessage(content=(ThinkingBlock(thinking="hm"), TextBlock(text="Let me **look**."), call)),
+        ToolResultMessage(result=result),
+        answer("One file."),
+    )
+
+    assert rows == ["❯ what is here?", "∴ thought", "Let me look.", "● Bash ls", "  └ a.txt", "One file."]
+
+
+async def test_of_a_long_conversation_it_says_how_much_came_before_and_how_to_see_it() -> None:
+    messages = [message for number in range(500) for message in (UserMessage.of(f"{number}?"), answer(f"{number}."))]
+
+    rows = await View().past(*messages)
+
+    assert rows == [
+        "… 994 earlier messages: Ctrl+O shows them",
+        *(row for number in (497, 498, 499) for row in (f"❯ {number}?", f"{number}.")),
+    ]
+
+
+async def test_an_answer_that_was_interrupted_says_so_again() -> None:
+    cut = answer("Half an").model_copy(update={"stop_reason": "interrupted"})
+
+    assert await View().past(UserMessage.of("go"), cut) == ["❯ go", "Half an", "[Interrupted]"]
+
+
+async def test_what_began_a_turn_of_the_past_is_shown_before_its_answer() -> None:
+    told = SystemReminder(text="Background task 3fa80001: finished\nIt was: make", cause="task:3fa80001")
+    rows = await View().past(UserMessage.of("build it"), answer("It runs."), told, answer("It is done."))
+    text = "\n".join(rows)
+
+    assert text.index("It runs.") < text.index("3fa80001: finished. It was: make") < text.index("It is done.")
+
+
+async def test_nothing_of_a_new_conversation_is_shown() -> None:
+    assert await View().past() == []
+
+
+def live(view: View, width: int = 60) -> str:
+    return " ".join(row for row in view.turns.live_lines(width) if row)
+
+
+def test_while_a_question_waits_it_says_so() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    assert "working" in live(view)
+
+    view.is_asking = True
+
+    assert live(view) == "… waiting for your answer"
+
+
+@pytest.mark.parametrize("width", [12, 20, 40, 200])
+def test_what_a_retry_says_is_whole_at_every_width(width: int) -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    view.turns.show(RetryScheduled(3, "the provider has a problem (529)", 600.0))
+
+    rows = [row for row in view.turns.live_lines(width) if row]
+
+    assert " ".join(rows) == ("! try 3 in 600 s · R retries now · esc interrupts · the provider has a problem (529)")
+    assert all(cell_width(row) <= width for row in rows)
+
+
+def test_a_reason_of_any_length_leaves_room() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    view.turns.show(RetryScheduled(3, "a\n" * 10_000, 600.0))
+
+    assert len(view.turns.live_lines(40)) < 15
+
+
+def test_what_always_saved_is_told_in_one_line() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    view.canvas.rows.clear()
+
+    view.turns.show(PermissionDecided("1", "Bash", True, "asked; the answer was yes"))
+    view.turns.show(PermissionDecided("2", "Bash", True, "asked; yes", saved_rule="Bash(npm run *)"))
+
+    assert view.canvas.rows == ["✓ always: Bash(npm run *), saved in ~/rules.toml"]
+
+
+def test_nothing_moves_while_only_the_user_is_waited_for() -> None:
+    view = View()
+    assert not view.turns.is_moving, "no turn runs"
+    view.turns.begin(UserMessage.of("go"))
+    assert view.turns.is_moving
+
+    view.is_asking = True
+    assert not view.turns.is_moving
+
+    view.turns.show(ToolStarted("1", "AskUserQuestion", "Which?"))
+    assert not view.turns.is_moving, "which is the question itself"
+    assert live(view) == "… waiting for your answer"
+
+    view.turns.show(ToolStarted("2", "Bash", "make"))
+    assert view.turns.is_moving
+    assert live(view).endswith("… waiting for your answer · the others go on")
+    view.turns.show(ToolFinished("2", False, 1.0))
+    assert not view.turns.is_moving
+    assert live(view).endswith("… waiting for your answer")
+
+
+def ended(view: View, duration_s: float) -> str:
+    view.turns.show(TurnEnded(rounds=2, usage=Usage(), cost_usd=None, duration_s=duration_s, api_duration_s=0.0))
+    return view.canvas.rows[-1]
+
+
+def test_the_time_of_a_turn_is_told_without_what_it_waited_for_the_user() -> None:
+    view = View()
+    with view.waiting.counted():
+        view.clock.now_s += 100  # before the turn, as for a list that he opened
+    view.turns.begin(UserMessage.of("go"))
+    with view.waiting.counted():
+        view.clock.now_s += 40
+    assert view.turns.duration_s < 0, "the test's clock and that of the turn are two"
+
+    assert ended(view, 52.5) == "12.5 s (and 40 s for your answers) · 2 rounds"
+
+
+def test_a_turn_that_waited_for_nobody_tells_its_time_alone() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+
+    assert ended(view, 52.5) == "52.5 s · 2 rounds"
+
+
+def test_what_has_no_room_in_the_line_at_the_end_of_a_turn_is_left_out_whole() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    view.turns.show(
+        TurnEnded(
+            rounds=7,
+            usage=Usage(input_tokens=105),
+            cost_usd=0.0005,
+            duration_s=1000.1,
+            api_duration_s=0.0,
+            files=(FileChange("pyproject.toml", "modified", 2, 0), FileChange("lamp.py", "modified", 1234, 12)),
+        )
+    )
+
+    assert view.canvas.rows[-1] == "1000.1 s · 7 rounds · $0.0005 · 2 files +1,236 -12"
+
+
+def test_end_of_a_turn_marks_a_cost_that_is_estimated() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    view.turns.show(TurnEnded(1, Usage(), 0.0005, 1.0, 0.0, is_cost_estimated=True))
+
+    assert view.canvas.rows[-1] == "1.0 s · 1 round · ~$0.0005"
+
+
+def test_a_turn_without_a_prompt_shows_none_and_nothing_where_nothing_was_new() -> None:
+    view = View()
+    view.turns.begin(None)
+    is_shown = bool(live(view))
+    view.turns.show(TurnEnded(rounds=0, usage=Usage(), cost_usd=None, duration_s=0.1, api_duration_s=0))
+    view.turns.end()
+
+    assert (is_shown, view.canvas.rows) == (True, [])
+
+
+def test_the_key_for_the_background_is_told_while_something_can_go_there() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    before = live(view)
+    view.can_move = True
+
+    assert ("ctrl+b" in before, "ctrl+b background" in live(view)) == (False, True)
+
+
+def test_a_plan_that_was_neither_approved_nor_sent_back_is_kept() -> None:
+    view = View()
+
+    view.turns.keep_plan("# Plan\n\n1. Change it.")
+
+    assert view.canvas.rows[0] == "The plan was not approved:"
+    assert "1. Change it." in "\n".join(view.canvas.rows)
+
+
+def test_while_it_works_it_says_what_the_model_says_that_it_is_doing() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    assert "* working 0 s" in view.turns.live_lines(60)[-1]
+
+    view.doing = "Running the tests of all of the packages that there are"
+    row = view.turns.live_lines(60)[-1]
+
+    assert row.startswith("* Running the tests of all")
+    assert "esc interrupts" in row, "long words leave room for what a key does"
+
+
+def test_what_always_saved_for_a_subagent_is_told_too() -> None:
+    view = View()
+
+    for event in of_agent(PermissionDecided("1", "Bash", True, "you said so", saved_rule="Bash(make)")):
+        view.turns.show(event)
+
+    assert view.canvas.rows == ["✓ always: Bash(make), saved in ~/rules.toml"]
+
+
+def test_words_of_a_subagent_are_no_part_of_the_answer() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("find it"))
+    view.turns.show(ToolStarted("t1", "Task", "explore: find it"))
+
+    for event in of_agent(ReplyStarted("m", "small"), BlockStarted(0, "text"), TextDelta(0, "secret\nwords\n\n")):
+        view.turns.show(event)
+
+    assert "secret" not in "\n".join((*view.canvas.rows, *view.turns.live_lines(60)))
+
+
+def test_a_question_is_of_the_turn_where_the_turn_waits_for_who_asks() -> None:
+    view = View()
+    own = PermissionQuestion("1", "Bash", {}, "make", "it changes files")
+    view.turns.begin(UserMessage.of("find it"))
+    view.turns.show(ToolStarted("t1", "Task", "explore: find it"))
+    for event in of_agent(reply("", ("7", "Bash", {"command": "make"}))):
+        view.turns.show(event)
+
+    of_subagents = [replace(own, tool_use_id=id_, agent="explore: it") for id_ in ("7", "8")]
+
+    assert [view.turns.is_of_turn(question) for question in (own, *of_subagents)] == [True, True, False]

@@ -1,0 +1,82 @@
+"""A session on a terminal of fakes, with a model that answers when the test wants it."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from panpan.faces.terminal.views.turn_view import TurnView
+from panpan.faces.waiting_time import WaitingTime
+from panpan.types.events import ModelEvent
+from panpan.types.llm import ModelRequest
+from panpan.types.messages import Message, UserMessage
+from tests.faces.terminal.commands.command_fixtures import FakeTerminal
+from tests.fakes.scripted_llm import Reply, ScriptedLLM, say
+from tests.fakes.session import session_in
+
+
+class HeldLLM:
+    """Answers each request once it is let go; `requests` has the messages of each."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self._scripted = ScriptedLLM(*(replies or [say(f"answer {number}") for number in range(9)]))
+        self._may_answer = anyio.Semaphore(0)
+        self.requests: list[Sequence[Message]] = []
+
+    def let_go(self, requests: int = 1) -> None:
+        """Let so many requests be answered."""
+        for _ in range(requests):
+            self._may_answer.release()
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        self.requests.append(list(request.messages))
+        await self._may_answer.acquire()
+        async for event in self._scripted.stream(request):
+            yield event
+
+    @property
+    def asked(self) -> list[list[str]]:
+        """What the user had said in each request."""
+        return [
+            [message.text for message in messages if isinstance(message, UserMessage)] for messages in self.requests
+        ]
+
+
+class FakeScreen(FakeTerminal):
+    """A terminal that also shows turns."""
+
+    def refresh(self) -> None:
+        pass
+
+    async def caught_up(self) -> None:
+        await anyio.lowlevel.checkpoint()
+
+
+def screen_in(cwd: Path, llm: Any) -> FakeScreen:
+    """Return a terminal whose session asks `llm`; the session has to be entered."""
+    cwd.mkdir(exist_ok=True)
+    return FakeScreen(session_in(cwd, llm), {"HOME": str(cwd.parent)})
+
+
+def view_on(screen: FakeScreen) -> TurnView:
+    return TurnView(
+        screen,
+        screen.session.conversation,
+        has_begun=lambda: None,
+        is_over=lambda duration_s: None,
+        is_asking=lambda: False,
+        rule_place="",
+        waiting=WaitingTime(lambda: 0.0),
+    )
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until something is true.
+
+    Raises:
+        TimeoutError: It never was.
+    """
+    with anyio.fail_after(20):
+        while not condition():  # noqa: ASYNC110  # what is waited for has no event
+            await anyio.sleep(0.005)

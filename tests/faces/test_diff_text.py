@@ -1,0 +1,30 @@
+import pytest
+
+from panpan.faces.diff_text import counts_text, diff_text
+from panpan.types.display import FileDiff
+
+
+def test_a_line_that_looks_like_the_name_of_a_file_is_kept_within_the_diff() -> None:
+    assert diff_text("--- a.sql\n+++ a.sql\n@@ -1 +1 @@\n--- a comment\n+++ another\n") == [
+        "@@ -1 +1 @@",
+        "--- a comment",
+        "+++ another",
+    ]
+
+
+def test_what_has_no_hunk_has_no_lines() -> None:
+    assert diff_text("") == []
+    assert diff_text("--- a\n+++ b\n") == []
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        (FileDiff(path="a", diff="", added=3, removed=0), "+3 -0"),
+        (FileDiff(path="a", diff="", added=0, removed=0, is_new=True), "empty"),
+        (FileDiff(path="a", diff="", added=0, removed=0, is_deleted=True), "empty"),
+        (FileDiff(path="a", diff="", added=0, removed=0), "no line changed"),
+    ],
+)
+def test_where_no_line_is_to_be_counted_it_is_said_why(file: FileDiff, said: str) -> None:
+    assert counts_text(file) == said

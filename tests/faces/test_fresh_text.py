@@ -1,0 +1,43 @@
+"""What of a reply's text is not known yet, over all its tries."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.faces.fresh_text import FreshText
+
+
+def pieces(text, cuts):
+    places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
+    return [text[start:end] for start, end in pairwise(places)]
+
+
+@given(st.text(min_size=1), st.integers(0), st.lists(st.integers(0)), st.lists(st.integers(0)))
+def test_a_try_that_says_the_same_again_is_shown_once(text, failed_at, cuts, other_cuts):
+    fresh = FreshText()
+    first = text[: failed_at % (len(text) + 1)]
+    shown = [fresh.add(piece) for piece in pieces(first, cuts)]
+    fresh.failed()
+    shown += [fresh.add(piece) for piece in pieces(text, other_cuts)]
+    assert "".join(one.text for one in shown) == text
+    assert not any(one.is_other for one in shown)
+
+
+def test_a_try_that_says_something_else_is_shown_from_its_beginning():
+    fresh = FreshText()
+    fresh.add("The answer is 4")
+    fresh.failed()
+    assert fresh.may_go_on
+    assert fresh.add("The answer").text == ""
+    other = fresh.add(" was 5")
+    assert (other.text, other.is_other) == ("The answer was 5", True)
+    assert not fresh.may_go_on
+
+
+def test_a_whole_reply_is_forgotten():
+    fresh = FreshText()
+    fresh.add("one")
+    fresh.is_whole()
+    fresh.failed()
+    assert fresh.add("one").text == "one"

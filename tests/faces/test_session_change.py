@@ -1,0 +1,47 @@
+"""What the user had chosen goes on where the conversation does."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from panpan.core.command import OpenSession
+from panpan.faces.session_change import SessionChange
+from panpan.session.session import Session
+from tests.fakes.scripted_llm import ScriptedLLM, say
+from tests.fakes.session import session_in
+from tests.session.test_controls import Models
+
+
+async def after(tmp_path: Path, wanted: OpenSession) -> tuple[str, bool, str, bool]:
+    """Choose everything in a session, go on to another one in which something was said, and return what counts."""
+    work, added = tmp_path / "work", tmp_path / "added"
+    work.mkdir()
+    added.mkdir()
+
+    @asynccontextmanager
+    async def open_session(session_id: str | None) -> AsyncGenerator[Session, None]:
+        models = Models()
+        models.add("other", ScriptedLLM())
+        async with session_in(work, ScriptedLLM(say("1")), models=models, warn=lambda text: None) as session:
+            yield session
+
+    change = SessionChange(open_session, lambda text: None)
+    async with open_session(None) as before:
+        async for _ in before.submit("go"):
+            pass
+        await before.use_model("other")
+        before.use_thinking(is_on=True)
+        before.set_permission_mode("plan")
+        before.folders.add(added)
+    async with change.to(wanted, before) as session:
+        assert session.conversation.messages
+        roots = session.parts.tool_context.paths.roots
+        return session.model, session.thinks, session.permission_mode, added in roots
+
+
+async def test_a_copy_of_the_conversation_goes_on_as_it_was(tmp_path: Path) -> None:
+    assert await after(tmp_path, OpenSession("copy", goes_on=True)) == ("other", True, "plan", True)
+
+
+async def test_another_conversation_is_as_it_is_opened(tmp_path: Path) -> None:
+    assert await after(tmp_path, OpenSession("another")) == ("scripted", False, "default", False)

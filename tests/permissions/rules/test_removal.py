@@ -1,0 +1,85 @@
+"""What "always" allowed can be taken back; what somebody wrote elsewhere stays and is named."""
+
+import anyio
+import pytest
+
+from panpan.errors import ConfigError
+from panpan.permissions.gate import ANSWERED, PermissionGate
+from panpan.permissions.rules.removal import Removal, removable_rules, remove_rule
+from panpan.permissions.rules.rules import RuleSource, parse_rule
+
+
+class Store:
+    """A file of rules."""
+
+    place = "local.toml"
+
+    def __init__(self, *rules, is_broken=False):
+        self.rules = list(rules)
+        self.is_broken = is_broken
+
+    def save(self, rule):
+        self.rules.append(rule)
+
+    def remove(self, rule):
+        if self.is_broken:
+            raise ConfigError("local.toml is broken")
+        self.rules = [other for other in self.rules if other != rule]
+
+
+def gate_with(store):
+    gate = PermissionGate(
+        [
+            RuleSource("user.toml", allow=["Bash(ls)"], deny=["Read(.env)"]),
+            RuleSource("local.toml:7", allow=["Bash(ls)", "Edit"]),
+        ],
+        store=store,
+    )
+    gate.rules.allow.append(parse_rule("Bash(make)", ANSWERED))
+    return gate
+
+
+def allowed(gate):
+    return [(rule.text, rule.source) for rule in gate.rules.allow]
+
+
+def test_only_answers_can_be_removed():
+    assert removable_rules(gate_with(Store())) == ["Bash(ls)", "Edit", "Bash(make)"]
+    assert removable_rules(PermissionGate([RuleSource("user.toml", allow=["Bash(ls)"])])) == []
+
+
+def test_an_answer_of_this_session_goes_from_it_and_from_the_file():
+    store = Store("Bash(make)", "Edit")
+    gate = gate_with(store)
+
+    assert anyio.run(remove_rule, gate, "Bash(make)", backend="trio") == Removal(["this session", "local.toml"], [])
+    assert store.rules == ["Edit"]
+    assert ("Bash(make)", ANSWERED) not in allowed(gate)
+
+
+def test_what_stands_in_another_file_too_stays_there_and_is_named():
+    store = Store("Bash(ls)")
+    gate = gate_with(store)
+
+    removal = anyio.run(remove_rule, gate, "Bash(ls)")
+
+    assert removal == Removal(["local.toml"], ["allow, from user.toml"])
+    assert store.rules == []
+    assert [source for text, source in allowed(gate) if text == "Bash(ls)"] == ["user.toml"]
+
+
+def test_a_rule_that_denies_stays():
+    gate = gate_with(Store())
+
+    assert anyio.run(remove_rule, gate, "Read(.env)") == Removal([], ["deny, from user.toml"])
+    assert [rule.text for rule in gate.rules.deny] == ["Read(.env)"]
+
+
+def test_where_the_file_cannot_be_changed_the_rule_counts_as_before():
+    gate = gate_with(Store(is_broken=True))
+    before = allowed(gate)
+
+    with pytest.raises(ConfigError):
+        anyio.run(remove_rule, gate, "Edit")
+
+    assert allowed(gate) == before

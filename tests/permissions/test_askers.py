@@ -1,0 +1,114 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from panpan.core.hooks import Hook, ToolCall
+from panpan.core.permission import permission_for
+from panpan.permissions.askers import NobodyToAsk, YesToAll
+from panpan.types.permission import Ask, Decision, PermissionAnswer, PermissionQuestion, Reason
+from tests.capabilities.guards.hook_fixtures import call_in
+
+
+def question(*reasons: Reason, is_protected: bool = False) -> PermissionQuestion:
+    return PermissionQuestion(
+        "id", "Bash", {}, "npm test", "it runs a command", is_protected=is_protected, reasons=reasons
+    )
+
+
+async def test_nobody_says_no_and_how_the_user_can_allow_it() -> None:
+    flags = "--allowedTools 'Bash(npm test)'"
+
+    answer = await NobodyToAsk()(question(Reason("why", "not-allowed", flags=flags)))
+
+    assert not answer.is_allowed
+    assert f"starting panpan with {flags}, or with --yes for everything" in answer.feedback
+    assert "it runs a command" in answer.feedback
+
+
+@pytest.mark.parametrize("is_protected", [True, False])
+async def test_nobody_says_that_it_is_the_way_of_starting_and_not_an_absent_user(is_protected: bool) -> None:
+    answer = await NobodyToAsk()(question(is_protected=is_protected))
+
+    assert "this run asks nobody, as with -p or a pipe" in answer.feedback
+    assert "on a terminal and without -p" in answer.feedback
+
+
+async def test_nobody_names_no_flag_for_what_no_flag_opens() -> None:
+    answer = await NobodyToAsk()(question(is_protected=True))
+
+    assert not answer.is_allowed
+    assert "--" not in answer.feedback
+
+
+async def test_nobody_names_every_flag_that_a_call_needs() -> None:
+    asked = question(
+        Reason("why", "not-allowed", flags="--allowedTools pip"),
+        Reason("why", "sandbox", flags="--allow-network"),
+        is_protected=True,
+    )
+
+    answer = await NobodyToAsk()(asked)
+
+    assert "starting panpan with --allowedTools pip --allow-network. They" in answer.feedback
+    assert "--yes" not in answer.feedback
+
+
+async def test_nobody_names_no_flag_where_only_a_part_is_answered() -> None:
+    asked = question(Reason("why", "protected"), Reason("why", "sandbox", flags="--allow-network"), is_protected=True)
+
+    assert "--" not in (await NobodyToAsk()(asked)).feedback
+
+
+async def test_yes_to_all_says_yes() -> None:
+    assert (await YesToAll()(question())).is_allowed
+
+
+@pytest.mark.parametrize("is_person_there", [True, False])
+async def test_yes_to_all_leaves_protected_paths_to_a_person(is_person_there: bool) -> None:
+    async def person(question: PermissionQuestion) -> PermissionAnswer:
+        return PermissionAnswer(is_allowed=True)
+
+    asker = YesToAll(person if is_person_there else None)
+
+    assert (await asker(question(is_protected=True))).is_allowed == is_person_there
+
+
+async def test_yes_to_all_leaves_out_what_it_answers() -> None:
+    command = Reason("it may change things", "not-allowed", flags="--allowedTools Bash")
+    network = Reason("with the network", "sandbox", flags="--allow-network")
+    asked = replace(question(command, network, is_protected=True), for_person=(network,))
+
+    answer = await YesToAll()(asked)
+
+    assert answer.reasons == (network,)
+    assert "starting panpan with --allow-network. They" in answer.feedback
+    assert "it may change things" not in answer.feedback
+
+
+async def test_nobody_names_yes_for_no_more_than_it_answers() -> None:
+    asked = question(
+        Reason("why", "not-allowed", flags="--allowedTools x"), Reason("why", "sandbox", flags="--allow-outside x")
+    )
+
+    assert "starting panpan with --allowedTools x --allow-outside x. They" in (await NobodyToAsk()(asked)).feedback
+
+
+class _Asks(Hook):
+    """Asks about each call."""
+
+    def __init__(self, question: Ask) -> None:
+        self._question = question
+
+    async def before_tool(self, call: ToolCall) -> Decision:
+        return self._question
+
+
+async def test_refusal_beside_yes_rests_on_what_is_left(tmp_path: Path) -> None:
+    command = Ask(Reason("it may change things", "not-allowed", flags="--allowedTools Bash"))
+    network = Ask(Reason("with the network", "sandbox", flags="--allow-network"), is_protected=True)
+
+    refused = await permission_for(call_in(tmp_path), [_Asks(command), _Asks(network)], YesToAll())
+
+    assert not refused.is_allowed
+    assert refused.reasons == (network.reason,)

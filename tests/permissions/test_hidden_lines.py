@@ -1,0 +1,35 @@
+"""Rules for commands, against command lines that stand in an argument or a setting of another command."""
+
+from pathlib import Path
+
+import pytest
+
+from panpan.permissions.opening import FolderGate
+from panpan.types.permission import Allow, Deny
+from tests.permissions.folder import Project, bash
+
+RULES = """[permission]
+allow = ["Bash(*)"]
+deny = ["Bash(git push *)", "Bash(nc *)"]
+"""
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> FolderGate:
+    return Project(tmp_path).gate(RULES)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["git -c alias.x='!git push' x", "git submodule foreach 'git push'", "git bisect run git push",
+     "git rebase -x 'git push' main", "git rebase --exec='git push' main", "make SHELL='git push'",
+     "rsync -e 'nc h 1' a h:", "rsync --rsh='nc h 1' a h:", "ssh -o ProxyCommand='nc h 1' h", "env -S'git push'",
+     "env --split-string='git push'", "env -S 'git push'"],
+)  # fmt: skip
+def test_a_denied_command_is_found_where_another_runs_it(gate: FolderGate, line: str) -> None:
+    assert isinstance(bash(gate, line), Deny), line
+
+
+@pytest.mark.parametrize("line", ["git -c alias.x=status x", "make SHELL=bash", "rsync -e ssh a h:", "git rebase main"])
+def test_another_command_there_runs(gate: FolderGate, line: str) -> None:
+    assert isinstance(bash(gate, line), Allow), line

@@ -1,0 +1,258 @@
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from panpan.capabilities.shell.bash import BashInput, BashTool
+from panpan.core.hooks import ToolCall
+from panpan.permissions.new_places import NewPlaces
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.sandbox.protected_places import MAX_ENTRIES
+from panpan.types.asking import UserAnswer, UserAsker, UserQuestion
+from panpan.types.tool import Output
+from tests.fakes.context import context_in
+from tests.fakes.sandboxes import works
+
+
+class User:
+    """Answers each question in the same way."""
+
+    def __init__(self, answer: str) -> None:
+        self.asked: list[UserQuestion] = []
+        self._answer = answer
+
+    async def __call__(self, questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
+        self.asked += questions
+        return [UserAnswer((self._answer,))]
+
+
+class Workspace:
+    """A folder in which a command runs, as the hook sees it."""
+
+    def __init__(self, place: Path, user: UserAsker | None = None) -> None:
+        self.root = place / "work"
+        self.root.mkdir()
+        self.aside = place / "home" / "aside"
+        self.aside.parent.mkdir(mode=0o700)
+        self.warned: list[str] = []
+        self.hook = NewPlaces(self.aside, user, self.warned.append)
+        self.approved: frozenset[Path] = frozenset()
+
+    async def call(self, **arguments: object) -> ToolCall:
+        sandbox = CommandSandbox(is_on=True, find=works)
+        ctx = context_in(self.root, tool_use_id="c")
+        ctx = replace(ctx, sandbox=sandbox, paths=ctx.paths.approving(self.approved))
+        args = BashInput.model_validate({"command": "make", **arguments})
+        return await ToolCall.of("c", BashTool(), args, {}, ctx)
+
+    def make(self, *names: str) -> None:
+        for name in names:
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / name).write_text("x")
+
+    async def told(self, *names: str, **arguments: object) -> str:
+        """Return the sentences that are told when a command makes these files."""
+        call = await self.call(**arguments)
+        await self.hook.before_effect(call)
+        self.make(*names)
+        return (await self.hook.after_tool(call, Output("made"))).text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [".envrc", ".mcp.json", ".vscode/tasks.json", "sub/.git/config", ".github/workflows/x.yml", "sitecustomize.py"],
+)
+async def test_a_protected_place_that_comes_is_told_to_user_and_model(tmp_path: Path, name: str) -> None:
+    work = Workspace(tmp_path)
+
+    told = await work.told("a.py", name)
+
+    place = name.replace("/config", "").replace("/tasks.json", "").replace("/workflows/x.yml", "")
+    assert place in told
+    assert place in work.warned[0]
+    assert "left where they are" in work.warned[0]
+    assert (work.root / name).exists()
+
+
+async def test_what_was_there_and_what_is_not_protected_is_not_told(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    work.make(".envrc")
+    (work.root / ".vscode").mkdir()
+
+    assert await work.told("a.py", "node_modules/x/.travis.yml", "ca.pem") == "made"
+    assert not work.warned
+
+
+async def test_a_folder_made_anew_under_an_old_name_is_told(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    work.make("sub/.git/config")
+    call = await work.call()
+
+    await work.hook.before_effect(call)
+    (work.root / "sub").rename(work.root / "old")
+    work.make("sub/.git/config")
+    told = (await work.hook.after_tool(call, Output("made"))).text
+
+    assert "sub/.git" in told
+    assert "old/.git" in told
+
+
+@pytest.mark.parametrize("old", ["many/deep/.envrc", "many/deep/.vscode/x", "other/a/b/.npmrc", "other/.env.old"])
+async def test_look_cut_short_calls_nothing_new_it_did_not_reach(tmp_path: Path, old: str) -> None:
+    user = User("Put aside")
+    work = Workspace(tmp_path, user)
+    work.make(*(f"{folder}/{number}" for folder in ("many", "other") for number in range(MAX_ENTRIES)), old)
+    call = await work.call()
+
+    await work.hook.before_effect(call)
+    for path in work.root.glob("*/[0-9]*"):
+        path.unlink()
+    told = (await work.hook.after_tool(call, Output("cleaned"))).text
+
+    assert told == "cleaned"
+    assert not user.asked
+    assert (work.root / old).exists()
+
+
+async def test_look_cut_short_within_a_folder_calls_no_rest_of_it_new(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    work.make(*(f".env.{number}" for number in range(MAX_ENTRIES + 500)))
+    call = await work.call()
+
+    await work.hook.before_effect(call)
+    for number in range(600):
+        (work.root / f".env.{number}").unlink()
+
+    assert (await work.hook.after_tool(call, Output("cleaned"))).text == "cleaned"
+
+
+@pytest.mark.parametrize("name", [".envrc", ".vscode/tasks.json", "looked-at/.npmrc", "looked-at/fresh/.npmrc"])
+async def test_look_cut_short_still_finds_new_where_it_looked(tmp_path: Path, name: str) -> None:
+    work = Workspace(tmp_path)
+    work.make("looked-at/x", *(f"z/z/many/{number}" for number in range(MAX_ENTRIES)))
+
+    assert "protected files or folders appeared" in await work.told(name)
+
+
+@pytest.mark.parametrize("name", [".envrc", ".vscode/tasks.json"])
+async def test_crowded_root_shows_new_places_of_fixed_names(tmp_path: Path, name: str) -> None:
+    work = Workspace(tmp_path)
+    work.make(*(str(number) for number in range(MAX_ENTRIES + 1)))
+
+    assert "protected files or folders appeared" in await work.told(name)
+
+
+async def test_folder_added_while_a_background_command_runs_is_old(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    added = tmp_path / "added"
+    added.mkdir()
+    (added / ".envrc").write_text("mine")
+    await work.told(run_in_background=True)
+    call = await work.call()
+    call.context.paths.add_root(added)
+
+    await work.hook.before_effect(call)
+
+    assert (await work.hook.after_tool(call, Output("made"))).text == "made"
+
+
+async def test_what_the_user_said_yes_to_is_not_told(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    work.approved = frozenset({work.root / ".envrc"})
+
+    assert await work.told(".envrc") == "made"
+
+
+async def test_a_command_outside_the_sandbox_is_not_looked_after(tmp_path: Path) -> None:
+    assert await Workspace(tmp_path).told(".envrc", sandbox="off") == "made"
+
+
+async def test_the_user_has_new_places_put_aside(tmp_path: Path) -> None:
+    user = User("Put aside")
+    work = Workspace(tmp_path, user)
+
+    told = await work.told(".envrc", "sub/.vscode/tasks.json")
+
+    assert ".envrc" in user.asked[0].question
+    assert str(work.aside) in told
+    assert not (work.root / ".envrc").exists()
+    assert not (work.root / "sub" / ".vscode").exists()
+    assert sorted(path.name for path in work.aside.iterdir()) == ["1-.envrc", "2-.vscode"]
+
+
+async def test_what_the_user_keeps_stays(tmp_path: Path) -> None:
+    work = Workspace(tmp_path, User("Keep"))
+
+    assert "left where they are, after the user was asked" in await work.told(".envrc")
+    assert work.warned[0].endswith("they were left where they are")
+    assert (work.root / ".envrc").exists()
+
+
+@pytest.mark.parametrize("answers", [None, []])
+async def test_question_without_an_answer_moves_nothing(tmp_path: Path, answers: Sequence[UserAnswer] | None) -> None:
+    async def decline(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer] | None:
+        return answers
+
+    work = Workspace(tmp_path, decline)
+
+    assert (await work.told(".envrc")).startswith("made\n[while commands ran")
+    assert work.warned[0].endswith("; without an answer, they were left where they are")
+    assert (work.root / ".envrc").exists()
+
+
+async def test_own_words_of_the_user_reach_the_model_and_move_nothing(tmp_path: Path) -> None:
+    async def say(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
+        return [UserAnswer(text="Put aside?\x1b why")]
+
+    work = Workspace(tmp_path, say)
+
+    assert "where they are, after the user was asked and said: Put aside?\\x1b why. Tell" in await work.told(".envrc")
+    assert (work.root / ".envrc").exists()
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_interrupt_at_the_question_moves_nothing_and_tells_the_user(tmp_path: Path, backend: str) -> None:
+    async def main() -> None:
+        with anyio.CancelScope() as scope:
+
+            async def interrupt(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
+                scope.cancel()
+                await anyio.sleep_forever()
+                raise AssertionError
+
+            work = Workspace(tmp_path, interrupt)
+            await work.told(".envrc")
+
+        assert work.warned[0].endswith("; they were left where they are")
+        assert (work.root / ".envrc").exists()
+
+    anyio.run(main, backend=backend)
+
+
+async def test_nothing_is_put_aside_through_a_link_that_came_meanwhile(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / ".envrc").write_text("mine")
+    work = Workspace(tmp_path)
+
+    async def swap(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
+        (work.root / "sub").rename(work.root / "old")
+        (work.root / "sub").symlink_to(outside)
+        return [UserAnswer(("Put aside",))]
+
+    work.hook = NewPlaces(work.aside, swap, work.warned.append)
+
+    assert "but for" in await work.told("sub/.envrc")
+    assert (outside / ".envrc").read_text() == "mine"
+
+
+async def test_what_a_command_in_the_background_makes_is_told_with_the_next_one(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    assert await work.told(run_in_background=True) == "made"
+
+    work.make(".envrc")
+
+    assert ".envrc" in await work.told()
+    assert await work.told() == "made"

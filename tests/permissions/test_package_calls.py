@@ -1,0 +1,189 @@
+"""What the gate says of package managers: looking is free, changing asks, and a question says what would be done."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panpan.capabilities.packages.conda import CondaTool
+from panpan.capabilities.packages.package_tool import PackageTool
+from panpan.capabilities.packages.pip import PipTool
+from panpan.capabilities.packages.uv import UvTool
+from panpan.core.hooks import ToolCall
+from panpan.core.permission import permission_for
+from panpan.core.tool import ToolContext
+from panpan.errors import ToolError
+from panpan.permissions.gate import PermissionGate
+from panpan.permissions.rules.rules import RuleSource
+from panpan.permissions.sandbox_questions import SandboxQuestions
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
+from tests.fakes.askers import yes
+from tests.fakes.context import context_in
+from tests.fakes.sandboxes import works, works_with_domains
+
+
+def make_environment(place: Path) -> Path:
+    """Make what tells of a virtual environment with pip, and nothing that could do anything."""
+    packages = place / "lib" / "python3.12" / "site-packages" / "pip"
+    packages.mkdir(parents=True)
+    (packages / "__init__.py").touch()
+    (place / "bin").mkdir()
+    (place / "bin" / "python").touch(mode=0o755)
+    (place / "pyvenv.cfg").touch()
+    return place
+
+
+@pytest.fixture
+def ctx(tmp_path: Path) -> ToolContext:
+    root = (tmp_path / "work").resolve()
+    make_environment(root / ".venv")
+    (root / "pyproject.toml").touch()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "uv").touch(mode=0o755)
+    return replace(context_in(root, tool_use_id="c"), environment={"PATH": str(tmp_path / "bin")})
+
+
+async def call_of(ctx: ToolContext, tool: type[PackageTool[Any]], operation: str, **arguments: Any) -> ToolCall:
+    given = {"operation": operation, **arguments}
+    return await ToolCall.of("c", tool(), tool.input_model.model_validate(given), given, ctx)
+
+
+async def decided(call: ToolCall, *allow: str, mode: PermissionMode = "default") -> Decision:
+    return await PermissionGate([RuleSource("test", allow=allow)], mode=mode).before_tool(call)
+
+
+@pytest.mark.parametrize("mode", ["default", "plan", "dontAsk"])
+@pytest.mark.parametrize("operation", ["list", "freeze", "show"])
+async def test_looking_at_packages_is_free(ctx: ToolContext, operation: str, mode: PermissionMode) -> None:
+    call = await call_of(ctx, PipTool, operation, packages=["lamp"])
+
+    assert isinstance(await decided(call, mode=mode), Allow)
+
+
+@pytest.mark.parametrize("operation", ["install", "uninstall", "create"])
+async def test_nothing_is_changed_in_plan_mode(ctx: ToolContext, operation: str) -> None:
+    arguments = {"environment": "new"} if operation == "create" else {"packages": ["lamp"]}
+
+    assert isinstance(await decided(await call_of(ctx, UvTool, operation, **arguments), "uv", mode="plan"), Deny)
+
+
+@pytest.mark.parametrize("mode", ["default", "acceptEdits"])
+async def test_an_install_asks_and_offers_a_rule_for_installs_alone(ctx: ToolContext, mode: PermissionMode) -> None:
+    install = await call_of(ctx, UvTool, "install", packages=["lamp"])
+    decision = await decided(install, mode=mode)
+
+    assert isinstance(decision, Ask)
+    assert decision.rule == "uv(install)"
+    assert isinstance(await decided(install, "uv(install)"), Allow)
+    assert isinstance(await decided(await call_of(ctx, UvTool, "uninstall", packages=["lamp"]), "uv(install)"), Ask)
+
+
+async def test_a_program_of_the_project_always_asks_unless_a_rule_was_written(ctx: ToolContext) -> None:
+    run = await call_of(ctx, UvTool, "run", command=["python", "train.py"])
+    decision = await decided(run)
+
+    assert isinstance(decision, Ask)
+    assert decision.rule is None
+    assert isinstance(await decided(run, "uv(run)"), Allow)
+
+
+@pytest.mark.parametrize("kind", ["deny", "ask"])
+@pytest.mark.parametrize("command", [["curl", "-s", "x.org"], ["env", "curl", "x.org"], ["sh", "-c", "curl x.org"]])
+async def test_a_rule_about_a_command_holds_for_what_a_package_manager_would_run(
+    ctx: ToolContext, command: list[str], kind: str
+) -> None:
+    rules = RuleSource("test", allow=["uv(run)"], **{kind: ["Bash(curl *)"]})  # type: ignore[arg-type]
+    gate = PermissionGate([rules], mode="bypassPermissions")
+
+    bound = await gate.before_tool(await call_of(ctx, UvTool, "run", command=command))
+    free = await gate.before_tool(await call_of(ctx, UvTool, "run", command=["python", "train.py"]))
+
+    assert isinstance(bound, Deny if kind == "deny" else Ask)
+    assert isinstance(free, Allow)
+
+
+async def test_a_command_that_is_allowed_for_bash_is_not_allowed_in_an_environment(ctx: ToolContext) -> None:
+    run = await call_of(ctx, UvTool, "run", command=["pytest"])
+
+    assert isinstance(await decided(run, "Bash(pytest)", "Bash(pytest *)"), Ask)
+
+
+async def test_what_holds_a_package_manager_is_told_with_the_question(ctx: ToolContext) -> None:
+    boxed = replace(ctx, sandbox=CommandSandbox(is_on=True, find=works))
+
+    fetches = await decided(await call_of(boxed, UvTool, "install", packages=["lamp"]))
+    removes = await decided(await call_of(boxed, UvTool, "uninstall", packages=["lamp"]))
+
+    assert isinstance(fetches, Ask)
+    assert fetches.bounds.startswith("it can change files of the workspace and the environment, but not .git")
+    assert isinstance(removes, Ask)
+    assert removes.bounds.startswith("it runs in the sandbox, where it can change files of the workspace and the")
+
+
+async def test_an_environment_outside_the_workspace_asks_whatever_is_allowed(ctx: ToolContext, tmp_path: Path) -> None:
+    outside = make_environment(tmp_path / "outside")
+
+    changes = await decided(await call_of(ctx, UvTool, "install", packages=["lamp"], environment=str(outside)), "uv")
+    looks = await decided(await call_of(ctx, UvTool, "list", environment=str(outside)))
+
+    assert isinstance(changes, Ask)
+    assert isinstance(looks, Ask)
+    assert "outside the workspace" in changes.reason.text
+    assert changes.approved_paths == {outside.resolve()}
+
+
+async def test_what_cannot_be_done_is_refused_and_not_asked(ctx: ToolContext) -> None:
+    with pytest.raises(ToolError, match="neither conda nor mamba nor micromamba is installed"):
+        await call_of(ctx, CondaTool, "install", packages=["lamp"])
+
+
+async def test_the_question_says_what_would_be_done(ctx: ToolContext) -> None:
+    asker = yes()
+    call = await call_of(ctx, UvTool, "install", packages=["lamp"])
+
+    await permission_for(call, [PermissionGate([])], asker)
+
+    (question,) = asker.questions
+    environment = f"{ctx.paths.root}/.venv"
+    assert (
+        f"uv pip install --python {environment}/bin/python -- lamp` for the environment {environment}"
+        in question.effect
+    )
+    assert "it fetches from pypi.org" in question.effect
+
+
+@pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
+async def test_only_a_person_opens_the_network_to_an_install(ctx: ToolContext, mode: PermissionMode) -> None:
+    questions = SandboxQuestions([], lambda: mode)
+
+    async def asked(operation: str, *domains: str, can_grant: bool = True, **arguments: Any) -> Decision | None:
+        sandbox = CommandSandbox(is_on=True, find=works_with_domains if can_grant else works, domains=domains)
+        call = await call_of(replace(ctx, sandbox=sandbox), UvTool, operation, **arguments)
+        return await questions.before_tool(call)
+
+    install = await asked("install", packages=["lamp"])
+    assert isinstance(install, Ask)
+    assert install.is_protected
+    assert install.reason.flags == "--allow-network=package-indexes"
+    closed = await asked("install", can_grant=False, packages=["lamp"])
+    assert isinstance(closed, Ask)
+    assert closed.reason.flags == "--allow-network", "where single hosts cannot be opened"
+    hosts = ("pypi.org", "files.pythonhosted.org")
+    assert await asked("install", *hosts, packages=["lamp"]) is None
+    assert isinstance(await asked("install", *hosts, can_grant=False, packages=["lamp"]), Ask)
+    assert await asked("uninstall", packages=["lamp"]) is None
+    assert await asked("run", command=["true"]) is None
+    assert await asked("list") is None
+
+
+@pytest.mark.parametrize("denied", ["pypi.org", "files.pythonhosted.org", "pythonhosted.org"])
+async def test_a_denied_host_is_denied_to_a_package_manager(denied: str, ctx: ToolContext) -> None:
+    gate = PermissionGate([RuleSource("test", deny=[f"WebFetch(domain:{denied})"])], mode="bypassPermissions")
+
+    decision = await gate.before_tool(await call_of(ctx, PipTool, "install", packages=["lamp"]))
+
+    assert isinstance(decision, Deny)
+    assert denied in decision.reason.text
+    assert isinstance(await gate.before_tool(await call_of(ctx, PipTool, "list")), Allow)

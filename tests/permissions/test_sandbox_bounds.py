@@ -1,0 +1,89 @@
+"""What is said of the sandbox with a question: what neither a yes nor a rule opens."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from panpan.capabilities.files.write import WriteInput, WriteTool
+from panpan.capabilities.shell.bash import BashInput, BashTool
+from panpan.core.hooks import ToolCall
+from panpan.permissions.gate import PermissionGate
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.types.permission import Ask
+from tests.fakes.context import context_in
+from tests.fakes.sandboxes import none_works, works
+
+
+def boxes(find=works, **options) -> CommandSandbox:
+    return CommandSandbox(is_on=True, find=find, **options)
+
+
+async def asked(tmp_path: Path, command: str, sandbox: CommandSandbox, use: str = "on") -> Ask:
+    """Return the question of the gate about a command."""
+    args = BashInput.model_validate({"command": command, "sandbox": use})
+    context = replace(context_in(tmp_path), sandbox=sandbox)
+    found = await PermissionGate().before_tool(await ToolCall.of("c", BashTool(), args, args.model_dump(), context))
+    assert isinstance(found, Ask)
+    return found
+
+
+async def test_a_question_about_a_command_says_what_the_sandbox_keeps_closed(tmp_path: Path) -> None:
+    question = await asked(tmp_path, "make x", boxes())
+    assert question.prefix_rule == "Bash(make *)"
+    assert "files of the workspace but not .git, and has no network" in question.bounds
+    assert "asks each time, whatever rule is saved" in question.bounds
+
+
+@pytest.mark.parametrize(("options", "use"), [({"has_network": True}, "on"), ({}, "network")])
+async def test_it_is_not_said_to_lack_the_network_that_it_has(tmp_path: Path, options: dict, use: str) -> None:
+    assert "no network" not in (await asked(tmp_path, "make x", boxes(**options), use)).bounds
+
+
+async def test_the_hosts_that_it_may_reach_are_named(tmp_path: Path) -> None:
+    bounds = (await asked(tmp_path, "make x", boxes(domains=["pypi.org", "*.example.org"]))).bounds
+    assert "reaches no host but pypi.org, *.example.org;" in bounds
+    assert "no network" not in bounds
+
+
+@pytest.mark.parametrize("line", ["git commit -m one", "git add a.txt", "make x && git commit -m one"])
+async def test_a_rule_for_what_changes_git_is_said_not_to_help_in_the_sandbox(tmp_path: Path, line: str) -> None:
+    bounds = (await asked(tmp_path, line, boxes())).bounds
+    assert "keeps .git as it is" in bounds
+    assert "asks each time to run outside, whatever rule is saved" in bounds
+    assert "sandbox.outside" in bounds, "which is the way to be asked no more"
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "use"),
+    [(CommandSandbox(), "on"), (boxes(), "off"), (boxes(none_works), "on")],
+    ids=["none", "off", "none-works"],
+)
+async def test_where_nothing_holds_the_command_no_bounds_are_told(
+    tmp_path: Path, sandbox: CommandSandbox, use: str
+) -> None:
+    assert (await asked(tmp_path, "git commit -m one", sandbox, use)).bounds == ""
+
+
+async def test_a_tool_that_is_no_command_has_none(tmp_path: Path) -> None:
+    args = WriteInput(file_path="a.txt", content="x")
+    context = replace(context_in(tmp_path), sandbox=boxes())
+    found = await PermissionGate().before_tool(await ToolCall.of("c", WriteTool(), args, args.model_dump(), context))
+    assert isinstance(found, Ask)
+    assert found.bounds == ""
+
+
+@pytest.mark.parametrize(("writable", "is_told"), [((), True), ((Path("/opt"),), False)])
+async def test_a_place_whose_folder_a_yes_does_not_open_is_named(
+    tmp_path: Path, writable: Sequence[Path], is_told: bool
+) -> None:
+    bounds = (await asked(tmp_path, "touch /opt/panpan-test-new", boxes(writable=writable))).bounds
+    assert ("does not let it make /opt/panpan-test-new" in bounds) is is_told
+
+
+async def test_a_place_that_a_yes_opens_is_not(tmp_path: Path) -> None:
+    workspace, other = tmp_path / "workspace", tmp_path / "other"
+    workspace.mkdir()
+    other.mkdir()
+    assert "does not let it make" not in (await asked(workspace, f"touch {other / 'new'}", boxes())).bounds

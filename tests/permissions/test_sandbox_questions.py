@@ -1,0 +1,209 @@
+"""What is asked about the sandbox: to leave it, to have the network in it, and everything where there is none."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panpan.capabilities.files.read import ReadInput, ReadTool
+from panpan.capabilities.shell.bash import BashInput, BashTool
+from panpan.config.locations import Locations
+from panpan.config.sources import load_settings
+from panpan.core.hooks import ToolCall
+from panpan.errors import ConfigError
+from panpan.permissions.opening import FolderGate
+from panpan.permissions.sandbox_questions import SandboxQuestions
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
+from tests.fakes.context import context_in
+from tests.fakes.sandboxes import none_works, works, works_with_domains
+from tests.permissions.folder import Project
+
+
+async def decided(
+    tmp_path: Path,
+    command: str,
+    sandbox: CommandSandbox,
+    use: str = "on",
+    *,
+    outside: Sequence[str] = (),
+    mode: PermissionMode = "default",
+    told: list[str] | None = None,
+) -> Decision | None:
+    args = BashInput.model_validate({"command": command, "sandbox": use})
+    context = replace(context_in(tmp_path), sandbox=sandbox)
+    questions = SandboxQuestions(outside, lambda: mode, (told if told is not None else []).append)
+    return await questions.before_tool(await ToolCall.of("c", BashTool(), args, args.model_dump(), context))
+
+
+async def test_a_command_that_stays_in_the_sandbox_is_not_asked_about(tmp_path: Path) -> None:
+    assert await decided(tmp_path, "make", CommandSandbox(is_on=True, find=works)) is None
+
+
+@pytest.mark.parametrize(("use", "said"), [("network", "with the network"), ("off", "outside the sandbox")])
+@pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
+async def test_only_a_person_lets_a_command_out(tmp_path: Path, use: str, said: str, mode: PermissionMode) -> None:
+    found = await decided(tmp_path, "ls", CommandSandbox(is_on=True, find=works), use, mode=mode)
+    assert isinstance(found, Ask)
+    assert found.is_protected
+    assert found.rule is None
+    assert found.reason.kind == "sandbox"
+    assert said in found.reason.text
+
+
+async def test_what_is_granted_is_told_to_a_command_that_asks_for_all(tmp_path: Path) -> None:
+    sandbox = CommandSandbox(is_on=True, find=works_with_domains, domains=[f"{name}.org" for name in "abcdefg"])
+
+    found = await decided(tmp_path, "pip download x", sandbox, "network")
+
+    assert isinstance(found, Ask)
+    assert 'With sandbox "on" it reaches a.org, b.org, c.org, d.org, e.org (and 2 more)' in found.advice_for_model
+
+
+@pytest.mark.parametrize(("command", "has_advice"), [("pip download x", True), ("make fetch", False)])
+async def test_flag_for_single_hosts_comes_with_how_to_call_then(
+    tmp_path: Path, command: str, has_advice: bool
+) -> None:
+    found = await decided(tmp_path, command, CommandSandbox(is_on=True, find=works_with_domains), "network")
+
+    assert isinstance(found, Ask)
+    assert ("package-indexes" in found.reason.flags) == has_advice
+    assert ('call it with sandbox "on"' in found.advice_for_model) == has_advice
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "flags"),
+    [
+        ("git commit -m x", {}, "--allow-outside 'git commit *'"),
+        ("cd sub && git -C x -c a=b add .", {}, "--allow-outside 'cd sub && git -C x -c a=b add .'"),
+        ("git status", {}, ""),
+        ("git apply x.patch", {}, ""),
+        ("npm ci", {}, "--allow-network=package-indexes"),
+        ("npm ci", {"has_network": True}, ""),
+        ("npm ci", {"domains": ["registry.npmjs.org"]}, ""),
+        ("npm run build", {}, ""),
+        ("make x", {}, ""),
+    ],
+)
+async def test_command_in_the_sandbox_is_let_run_with_what_it_will_need(
+    tmp_path: Path, command: str, options: dict[str, Any], flags: str
+) -> None:
+    found = await decided(tmp_path, command, CommandSandbox(is_on=True, find=works_with_domains, **options), "on")
+
+    assert (found.reason.flags if isinstance(found, Allow) else "") == flags
+    assert not isinstance(found, Ask)
+
+
+async def test_command_that_may_run_outside_needs_no_more(tmp_path: Path) -> None:
+    sandbox = CommandSandbox(is_on=True, find=works)
+
+    assert await decided(tmp_path, "git commit -m x", sandbox, "on", outside=["git commit *"]) is None
+
+
+async def test_path_that_leads_nowhere_is_left_to_the_gate(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    sandbox = CommandSandbox(is_on=True, find=works)
+
+    assert await decided(tmp_path, "touch loop/x", sandbox, "on", outside=["git commit *"]) is None
+    assert isinstance(await decided(tmp_path, "touch loop/x", sandbox, "off", outside=["git commit *"]), Ask)
+
+
+async def test_the_users_own_settings_let_commands_out(tmp_path: Path) -> None:
+    sandbox = CommandSandbox(is_on=True, find=works)
+    outside = ["git push *"]
+    assert await decided(tmp_path, "git push origin main", sandbox, "off", outside=outside) is None
+    assert isinstance(await decided(tmp_path, "git pull", sandbox, "off", outside=outside), Ask)
+    assert isinstance(await decided(tmp_path, "git push origin main && make", sandbox, "off", outside=outside), Ask)
+    with_network = CommandSandbox(is_on=True, has_network=True, find=works)
+    assert await decided(tmp_path, "pip download x", with_network, "network") is None
+
+
+async def test_a_setting_that_cannot_be_read_is_an_error() -> None:
+    with pytest.raises(ConfigError):
+        SandboxQuestions([""], lambda: "default")
+
+
+@pytest.mark.parametrize("use", ["on", "network", "off"])
+async def test_where_none_works_every_command_is_asked_about_and_the_user_told_once(tmp_path: Path, use: str) -> None:
+    sandbox, told = CommandSandbox(is_on=True, find=none_works), list[str]()
+    for _ in range(2):
+        found = await decided(tmp_path, "ls", sandbox, use, told=told)
+        assert isinstance(found, Ask)
+        assert "no sandbox works here" in found.reason.text
+        assert found.is_protected
+    assert len(told) == 1
+    assert await decided(tmp_path, "ls", sandbox, use, mode="bypassPermissions") is None
+
+
+@pytest.mark.parametrize("use", ["on", "network", "off"])
+async def test_where_the_user_has_switched_it_off_nothing_is_asked_for_it(tmp_path: Path, use: str) -> None:
+    assert await decided(tmp_path, "make", CommandSandbox(is_on=False, find=none_works), use) is None
+
+
+async def test_tools_that_run_no_commands_are_no_matter_of_it(tmp_path: Path) -> None:
+    context = replace(context_in(tmp_path), sandbox=CommandSandbox(is_on=True, find=none_works))
+    args = ReadInput(file_path="a.txt")
+    call = await ToolCall.of("c", ReadTool(), args, args.model_dump(), context)
+    assert await SandboxQuestions((), lambda: "default").before_tool(call) is None
+
+
+async def test_a_tool_with_an_argument_of_the_same_name_is_no_matter_of_it(tmp_path: Path) -> None:
+    class DigInput(ReadInput):
+        sandbox: str
+
+    context = replace(context_in(tmp_path), sandbox=CommandSandbox(is_on=True, find=none_works))
+    args = DigInput(file_path="a.txt", sandbox="for children")
+    call = await ToolCall.of("c", ReadTool(), args, args.model_dump(), context)
+    assert await SandboxQuestions((), lambda: "default").before_tool(call) is None
+
+
+async def judged(tmp_path: Path, **args: str) -> Decision:
+    """Return what a folder's gate says, with a sandbox that works."""
+    env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")}
+    places = Locations.find(tmp_path, env)
+    gate = FolderGate(tmp_path, load_settings(tmp_path, env, {}, places), places, find=works)
+    return (await gate.judge("Bash", args)).decision
+
+
+async def test_a_call_that_gate_and_sandbox_ask_about_is_one_question_with_both_reasons(tmp_path: Path) -> None:
+    decision = await judged(tmp_path, command="make", sandbox="off")
+    assert isinstance(decision, Ask)
+    assert "make: it runs code" in decision.reason.text
+    assert decision.reason.text.endswith("it runs outside the sandbox, with all your rights")
+    assert (decision.is_protected, decision.rule) == (True, None)
+    assert "a yes holds for this once" in decision.bounds
+    assert "sandbox.outside" in decision.bounds, "which is the way to be asked no more"
+
+
+async def test_what_only_looks_is_asked_about_outside_the_sandbox_for_that_reason_alone(tmp_path: Path) -> None:
+    decision = await judged(tmp_path, command="ls", sandbox="off")
+    assert isinstance(decision, Ask)
+    assert decision.reason.text == "it runs outside the sandbox, with all your rights"
+
+
+async def test_in_plan_mode_nothing_runs_outside_the_sandbox(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")}
+    places = Locations.find(tmp_path, env)
+    gate = FolderGate(tmp_path, load_settings(tmp_path, env, {}, places), places, find=works)
+    assert isinstance((await gate.judge("Bash", {"command": "ls", "sandbox": "off"}, "plan")).decision, Deny)
+
+
+@pytest.mark.parametrize(
+    ("outside", "line", "is_let_out"),
+    [
+        (["git commit *"], "git commit -m x", True),
+        (["git *"], "git commit -m x", True),
+        (["git commit *"], "git push", False),
+        (["git add *", "git commit *"], "git add -A && git commit -m x", True),
+        (["git commit *"], "git add -A && git commit -m x", False),
+        (["cd sub && make"], "cd sub && make", True),
+        (["make *"], "make; rm -rf x", False),
+        ([], "make", False),
+    ],
+)
+def test_the_sandbox_knows_what_settings_let_out(
+    tmp_path: Path, outside: list[str], line: str, is_let_out: bool
+) -> None:
+    assert Project(tmp_path).gate(sandbox__outside=outside).sandbox.lets_out(line) is is_let_out

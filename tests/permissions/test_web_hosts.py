@@ -1,0 +1,87 @@
+"""What rules say of web hosts: those that calls name, of redirects, and those of which a page loads parts."""
+
+from pathlib import Path
+
+import pytest
+
+from panpan.permissions.gate import PermissionGate
+from panpan.permissions.rules.rules import RuleSource
+from panpan.types.permission import Ask, Deny
+from tests.permissions.gate_calls import Calls
+
+GATE = PermissionGate(
+    [
+        RuleSource(
+            "a file",
+            allow=["WebFetch(domain:open.org)"],
+            ask=["WebFetch(domain:www.a.org)"],
+            deny=["WebFetch(domain:ads.net)", "WebFetch(domain:xn--bcher-kva.example)", "Bash(rm *)"],
+        )
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "asked", "rule"),
+    [
+        ("http://a.org/", "https://www.a.org/x", "the rule WebFetch(domain:www.a.org) from a file"),
+        ("http://www.a.org/", "https://www.a.org/x", None),
+        ("http://a.org/", "https://x.ads.net/", "the rule WebFetch(domain:ads.net) from a file"),
+        ("http://open.org/", "https://www.open.org/", None),
+    ],
+)
+def test_a_rule_that_speaks_of_the_second_address_alone_is_news(allowed: str, asked: str, rule: str | None) -> None:
+    assert GATE.new_restriction(allowed, asked) == rule
+
+
+@pytest.mark.parametrize(
+    ("host", "is_closed"), [("ads.net", True), ("cdn.ads.net", True), ("bads.net", False), ("www.a.org", False)]
+)
+def test_a_host_is_closed_by_what_denies_it_or_a_host_above_it(host: str, is_closed: bool) -> None:
+    assert (GATE.closing_rule(host) is not None) is is_closed
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://b\u00fccher.example/x",
+        "https://www.b\u00fccher.example:8443/",
+        "https://xn--bcher-kva.example./",
+        "HTTPS://XN--BCHER-KVA.example/#x",
+    ],
+)
+def test_a_rule_holds_for_a_host_in_whatever_letters_it_is_written(url: str) -> None:
+    assert GATE.new_restriction("http://a.org/", url) is not None
+
+
+@pytest.mark.parametrize("tool", ["WebFetch", "DatasetDownload", "AnyOther"])
+@pytest.mark.parametrize("url", ["http://ads.net/x.csv", "https://CDN.ads.net./x", "http://user@ads.net/"])
+async def test_a_denied_host_is_denied_to_every_tool_that_asks_for_it(tool: str, url: str, tmp_path: Path) -> None:
+    call = Calls(tmp_path).of(tool, "network", is_read_only=True, url=url)
+
+    decision = await GATE.with_mode("bypassPermissions").before_tool(call)
+
+    assert isinstance(decision, Deny)
+    assert "WebFetch(domain:ads.net)" in decision.reason.text
+
+
+async def test_a_host_that_is_asked_about_is_asked_about_for_every_tool(tmp_path: Path) -> None:
+    call = Calls(tmp_path).of("DatasetDownload", "network", url="http://www.a.org/x.csv")
+
+    decision = await GATE.with_mode("bypassPermissions").before_tool(call)
+
+    assert isinstance(decision, Ask)
+    assert "WebFetch(domain:www.a.org)" in decision.reason.text
+
+
+async def test_a_host_that_is_allowed_to_be_read_is_not_allowed_to_other_tools(tmp_path: Path) -> None:
+    call = Calls(tmp_path).of("DatasetDownload", "network", url="http://open.org/x.csv")
+
+    assert isinstance(await GATE.before_tool(call), Ask)
+
+
+def test_an_address_of_another_kind_is_not_closed_by_letters_in_it() -> None:
+    gate = PermissionGate([RuleSource("a file", deny=["WebFetch(domain:cafe)", "WebFetch(domain:8.8.8.8)"])])
+
+    assert gate.closing_rule("2606:cafe::1") is None
+    assert gate.closing_rule("8.8.8.8") is not None

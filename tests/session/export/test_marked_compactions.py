@@ -1,0 +1,26 @@
+"""A compaction in what is exported for people, whichever the form."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from panpan.session.export.as_html import html_text
+from panpan.session.export.as_markdown import markdown_text
+from panpan.session.export.transcript import Transcript
+from tests.session.export.export_fixtures import compaction, reply, transcript
+
+
+@pytest.mark.parametrize("text_of", [html_text, markdown_text], ids=["html", "markdown"])
+def test_a_compaction_is_marked_where_it_was_and_says_what_was_sent_instead(
+    text_of: Callable[[Transcript], str],
+) -> None:
+    first, last = reply("first words"), reply("last words")
+    whole = replace(transcript(first, last), compactions=[compaction(first, "a summary of it")])
+
+    text = text_of(whole)
+
+    marked = "conversation compacted, the context window was nearly full: about 120,000 → 20,000 tokens"
+    assert text.index("first words") < text.index(marked) < text.index("a summary of it") < text.index("last words")
+    assert "summarised by the model: 7 messages" in text
+    assert "/compact undo" not in text

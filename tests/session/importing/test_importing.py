@@ -1,0 +1,449 @@
+"""A transcript of another program becomes a session with the same conversation, whatever else stands in the file."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from panpan.core.conversation import Conversation
+from panpan.errors import SessionError
+from panpan.session.compaction_record import compaction_record
+from panpan.session.export.as_claude import claude_text
+from panpan.session.export.as_json import json_text
+from panpan.session.fold import FoldedSession, folded
+from panpan.session.importing.conversion import CAUSE, Converted, converted
+from panpan.session.importing.transcript import read_transcript
+from panpan.session.importing.write import write_session
+from panpan.session.log import SessionLog, read_records
+from panpan.session.records import record_of
+from panpan.types.content import ImageBlock, ThinkingBlock
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+from tests.session.export.export_fixtures import call as our_call
+from tests.session.export.export_fixtures import compaction, reply, result, transcript
+from tests.session.importing.claude_records import ClaudeTranscript, call, text
+
+
+def imported(path: Path) -> tuple[Converted, FoldedSession]:
+    """What a file becomes, and what a panpan that resumes it gets."""
+    found = converted(read_transcript(path).records)
+    log = write_session(found, path.parent / "sessions", source=path)
+    return found, folded(read_records(log))
+
+
+def said(messages: list[Message]) -> list[str]:
+    """The messages in short."""
+    return [f"{message.type}: {message.text}" for message in messages]
+
+
+@pytest.fixture
+def claude() -> ClaudeTranscript:
+    return ClaudeTranscript()
+
+
+def test_a_conversation_with_calls_goes_on_as_it_was(claude: ClaudeTranscript, tmp_path: Path) -> None:
+    claude.bare({"type": "file-history-snapshot", "messageId": "x", "snapshot": {}, "isSnapshotUpdate": False})
+    claude.user("what is here?")
+    claude.assistant("msg_1", {"type": "thinking", "thinking": "hm", "signature": "sealed"}, output=1)
+    claude.assistant("msg_1", text("I look."), output=2)
+    claude.assistant("msg_1", call("toolu_1", command="ls"), stop="tool_use", output=30)
+    claude.result("toolu_1", "a.py")
+    claude.assistant("msg_2", text("One file."), stop="end_turn")
+
+    found, session = imported(claude.written(tmp_path / "t.jsonl"))
+
+    assert said(session.messages) == [
+        "user: what is here?",
+        "assistant: I look.",
+        "tool_result: a.py",
+        "assistant: One file.",
+    ]
+    first = session.messages[1]
+    assert isinstance(first, AssistantMessage)
+    assert first.content[0] == ThinkingBlock(thinking="hm", signature="sealed")
+    assert (first.stop_reason, first.usage.output_tokens, first.model) == ("tool_use", 30, "claude-sonnet-5-5")
+    assert first.usage.context_tokens == 4 + 100 + 2000 + 30
+    assert session.begun_in == "/home/ada/project"
+    assert not session.unfinished
+    assert found.left_out == {"records of other kinds": 1}
+
+
+def test_calls_made_together_keep_all_their_results(claude: ClaudeTranscript, tmp_path: Path) -> None:
+    claude.user("look at both")
+    first = claude.assistant("msg_1", call("toolu_1", "Read", file_path="a"))
+    second = claude.assistant("msg_1", call("toolu_2", "Read", file_path="b"), stop="tool_use")
+    claude.result("toolu_1", "content of a", parentUuid=first)  # beside the path to what follows
+    claude.result("toolu_2", [text("content of b")], parentUuid=second)
+    claude.assistant("msg_2", text("Read."))
+
+    _, session = imported(claude.written(tmp_path / "t.jsonl"))
+
+    assert said(session.messages)[2:] == [
+        "tool_result: content of a",
+        "tool_result: content of b",
+        "assistant: Read.",
+    ]
+
+
+def test_a_reply_whose_calls_ran_while_it_was_written_is_one_reply(claude: ClaudeTranscript, tmp_path: Path) -> None:
+    claude.user("go")
+    claude.assistant("msg_1", call("toolu_1"))
+    claude.result("toolu_1", "one")
+    claude.assistant("msg_1", call("toolu_2"), stop="tool_use")
+    claude.result("toolu_2", "two", is_error=True)
+
+    _, session = imported(claude.written(tmp_path / "t.jsonl"))
+
+    replies = [message for message in session.messages if isinstance(message, AssistantMessage)]
+    assert [use.id for use in replies[0].tool_uses] == ["toolu_1", "toolu_2"]
+    assert said(session.messages)[-2:] == ["tool_result: one", "tool_result: two"]
+
+
+def test_subagents_and_branches_that_were_left_are_told_and_not_taken(claude: ClaudeTranscript, tmp_path: Path) -> None:
+    begin = claude.user("first way")
+    claude.assistant("msg_1", text("dead end"))
+    claude.user("the way of a subagent", isSidechain=True, parentUuid=None)
+    claude.assistant("msg_s", text("done"), isSidechain=True)
+    claude.user("second way", parentUuid=None, logicalParentUuid=None)
+    claude.assistant("msg_2", text("arrived"))
+
+    found, session = imported(claude.written(tmp_path / "t.jsonl"))
+
+    assert said(session.messages) == ["user: second way", "assistant: arrived"]
+    assert begin not in {message.uuid for message in session.messages}
+    assert found.left_out == {"records of subagents": 2, "messages of branches that were left": 2}
+
+
+def test_after_a_compaction_requests_begin_with_its_summary_and_nothing_is_lost(
+    claude: ClaudeTranscript, tmp_path: Path
+) -> None:
+    claude.user("long ago")
+    last = claude.assistant("msg_1", text("long since done"))
+    claude.add(
+        {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", "level": "info"},
+        parentUuid=None,
+        logicalParentUuid=last,
+        compactMetadata={"trigger": "manual", "preTokens": 155_000},
+    )
+    claude.user("This session goes on. Summary: all done.", isCompactSummary=True, isVisibleInTranscriptOnly=True)
+    claude.user("and now?")
+    claude.assistant("msg_2", text("More."))
+
+    _, session = imported(claude.written(tmp_path / "t.jsonl"))
+
+    conversation = Conversation("", (), session.messages, session.compactions)
+    assert said(conversation.messages)[:2] == ["user: long ago", "assistant: long since done"]
+    assert said(list(conversation.request().messages)) == [
+        "user: This session goes on. Summary: all done.",
+        "user: and now?",
+        "assistant: More.",
+    ]
+    assert (session.compactions[0].trigger, session.compactions[0].tokens_before) == ("manual", 155_000)
+
+
+def test_a_transcript_that_ends_with_a_compaction_goes_on_from_the_summary(
+    claude: ClaudeTranscript, tmp_path: Path
+) -> None:
+    last = claude.user("long ago")
+    claude.add({"type": "system", "subtype": "compact_boundary"}, parentUuid=None, logicalParentUuid=last)
+    claude.user("Summary.", isCompactSummary=True)
+
+    _, session = imported(claude.written(tmp_path / "t.jsonl"))
+
+    conversation = Conversation("", (), session.messages, session.compactions)
+    assert said(list(conversation.request().messages)) == ["user: Summary."]
+
+
+def test_pictures_and_blocks_that_panpan_does_not_know(claude: ClaudeTranscript, tmp_path: Path) -> None:
+    picture = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
+    claude.user([text("see"), {"type": "image", "source": picture}, {"type": "image", "source": {"type": "url"}}])
+    claude.assistant("msg_1", {"type": "server_tool_use", "id": "s", "name": "web_search"}, call("toolu_1"))
+    claude.result("toolu_1", [{"type": "image", "source": picture}, text("")])
+
+    _, session = imported(claude.written(tmp_path / "t.jsonl"))
+
+    prompt, reply_, answer = session.messages
+    assert isinstance(prompt, UserMessage)
+    assert [block.type for block in prompt.content] == ["text", "image", "text"]
+    assert "kind image, which was not imported" in prompt.text
+    assert "kind server_tool_use" in reply_.text
+    assert isinstance(answer, ToolResultMessage)
+    assert [type(block) for block in answer.result.content] == [ImageBlock]
+
+
+def test_notes_of_the_program_are_reminders_and_its_own_replies_are_left_out(
+    claude: ClaudeTranscript, tmp_path: Path
+) -> None:
+    claude.user("Caveat: these are local commands", isMeta=True)
+    claude.user("hello")
+    claude.assistant("a", text("API Error: 529"), model="<synthetic>", isApiErrorMessage=True)
+    claude.add({"type": "system", "subtype": "local_command", "content": "<local-command-stdout>x"})
+    claude.assistant("msg_1", text("Hi."))
+
+    found, session = imported(claude.written(tmp_path / "t.jsonl"))
+
+    assert said(session.messages) == [
+        "system_reminder: Caveat: these are local commands",
+        "user: hello",
+        "assistant: Hi.",
+    ]
+    reminder = session.messages[0]
+    assert isinstance(reminder, SystemReminder)
+    assert reminder.cause == CAUSE
+    assert found.left_out["notes of the program about errors"] == 1
+
+
+def test_the_title_is_the_users_before_one_that_was_made_and_never_that_of_another_session(
+    claude: ClaudeTranscript, tmp_path: Path
+) -> None:
+    claude.bare({"type": "summary", "summary": "of another session", "leafUuid": "elsewhere"})
+    leaf = claude.user("hello")
+    path = claude.written(tmp_path / "t.jsonl")
+    assert imported(path)[1].title is None
+
+    claude.bare({"type": "summary", "summary": "Greeting  the\nworld", "leafUuid": leaf})
+    assert imported(claude.written(path))[1].title == "Greeting the world"
+
+    claude.bare({"type": "custom-title", "customTitle": "mine", "sessionId": "5f1c"})
+    assert imported(claude.written(path))[1].title == "mine"
+
+
+def test_a_call_without_a_result_is_answered_so_that_nobody_is_asked_about_it(
+    claude: ClaudeTranscript, tmp_path: Path
+) -> None:
+    claude.user("go")
+    claude.assistant("msg_1", call("toolu_1", command="make"))
+
+    _, session = imported(claude.written(tmp_path / "t.jsonl"))
+
+    assert "was not answered" in session.messages[-1].text
+    assert not session.unfinished
+
+
+def test_damaged_lines_are_counted_and_the_rest_is_taken(claude: ClaudeTranscript, tmp_path: Path) -> None:
+    claude.user("one")
+    claude.assistant("msg_1", text("two"))
+    path = claude.written(tmp_path / "t.jsonl")
+    path.write_bytes(b'{"type":"user","mess\xff\n\n[1]\n' + path.read_bytes() + b'{"torn')
+
+    read = read_transcript(path)
+
+    assert read.damaged_lines == 3
+    assert said(converted(read.records).messages) == ["user: one", "assistant: two"]
+
+
+@pytest.mark.parametrize("content", [b"", b"hello\n", b'{"a": 1}', b"[1, 2]", b'{"format": "other", "messages": []}'])
+def test_what_is_no_transcript_is_said_so(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(content)
+
+    with pytest.raises(SessionError, match="is no transcript"):
+        read_transcript(path)
+
+
+def test_a_file_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(SessionError, match="is not a file"):
+        read_transcript(tmp_path)
+    with pytest.raises(SessionError, match="is not a file"):
+        read_transcript(tmp_path / "gone")
+
+
+def test_the_times_are_those_of_the_transcript_and_the_ids_too(claude: ClaudeTranscript, tmp_path: Path) -> None:
+    uuid = claude.user("one")
+    found = converted(read_transcript(claude.written(tmp_path / "t.jsonl")).records)
+    log = write_session(found, tmp_path / "sessions", source=tmp_path / "t.jsonl")
+
+    (record,) = [record for record in read_records(log) if record["type"] == "user"]
+
+    assert (record["uuid"], record["timestamp"]) == (uuid, "2026-01-02T03:04:00.000Z")
+    assert record["sessionId"] == log.stem
+    assert [path.name for path in log.parent.iterdir()] == [log.name]
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+OURS = (
+    UserMessage.of("why?"),
+    SystemReminder(text="today", cause="session:start"),
+    reply("since", our_call(command="ls", n=[1, {"a": None}])),
+    result("a.py", diff="-a\n+b\n"),
+    reply("so it is"),
+)
+
+
+def test_an_export_of_panpans_own_comes_back_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(json_text(transcript(*OURS, title="Why")))
+
+    read = read_transcript(path)
+
+    assert tuple(converted(read.records).messages) == OURS
+    assert read.title == "Why"
+
+
+def test_compactions_of_panpans_own_come_back_and_requests_begin_with_them(tmp_path: Path) -> None:
+    first, last = compaction(OURS[1], "early"), compaction(OURS[-1], "late")
+    exported = tmp_path / "s.json"
+    exported.write_text(json_text(replace(transcript(*OURS), compactions=[first, last])))
+    log = SessionLog(tmp_path / "s.jsonl", session_id="s", cwd=tmp_path)
+    for message in OURS:
+        log.append(record_of(message))
+        for one in (first, last):
+            if one.up_to == message.uuid:
+                log.append(compaction_record(one))
+    log.close()
+
+    for path in (exported, log.path):
+        found = converted(read_transcript(path).records)
+        session = folded(read_records(write_session(found, tmp_path / "sessions", source=path)))
+
+        assert [one.added[0].text for one in session.compactions] == ["early", "late"]
+        sent = Conversation("", (), session.messages, session.compactions).sent
+        assert [message.text for message in sent][:1] == ["late"]
+
+
+def test_a_compaction_is_a_boundary_for_viewers_of_transcripts() -> None:
+    written = claude_text(replace(transcript(*OURS), compactions=[compaction(OURS[0], trigger="overflow")]))
+
+    records = [json.loads(line) for line in written.splitlines()]
+
+    (boundary,) = (record for record in records if record.get("subtype") == "compact_boundary")
+    assert boundary["compactMetadata"] == {"trigger": "auto", "preTokens": 120_000}
+    assert boundary["parentUuid"] == OURS[0].uuid
+    assert records[2]["parentUuid"] == boundary["uuid"]
+
+
+@pytest.mark.parametrize(
+    "uuid", ["ffffffff-ffff-7fff-bfff-ffffffffffff", "00000000-0000-7000-8000-000000000000", "no id"]
+)
+def test_an_id_of_a_time_that_no_calendar_has_can_be_exported(uuid: str) -> None:
+    message = UserMessage.of("hello").model_copy(update={"uuid": uuid})
+
+    (record,) = (json.loads(line) for line in claude_text(transcript(message)).splitlines())
+
+    assert record["uuid"] == uuid
+
+
+def test_a_log_of_panpans_own_comes_back_as_it_was(tmp_path: Path) -> None:
+    log = SessionLog(tmp_path / "s.jsonl", session_id="s", cwd=tmp_path)
+    for message in OURS:
+        log.append(record_of(message))
+    log.close()
+
+    assert tuple(imported(log.path)[1].messages) == OURS
+
+
+def test_what_is_exported_as_a_transcript_can_be_imported_again(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(claude_text(transcript(*OURS, title="Why")))
+
+    _, session = imported(path)
+
+    assert said(session.messages) == said(list(OURS))
+    assert [message.uuid for message in session.messages] == [message.uuid for message in OURS]
+    assert session.title == "Why"
+
+
+def test_an_exported_transcript_has_what_viewers_read() -> None:
+    records = [json.loads(line) for line in claude_text(transcript(*OURS, title="Why")).splitlines()]
+
+    title, user, meta, assistant, answer, last = records
+    assert title == {"type": "summary", "summary": "Why", "leafUuid": last["uuid"]}
+    assert [record["parentUuid"] for record in records[1:]] == [None, *(record["uuid"] for record in records[1:-1])]
+    assert user["message"] == {"role": "user", "content": [{"type": "text", "text": "why?"}]}
+    assert (meta["type"], meta["isMeta"]) == ("user", True)
+    assert assistant["message"]["id"].startswith("msg_")
+    assert assistant["message"]["type"] == "message"
+    assert assistant["message"]["content"][1]["name"] == "Bash"
+    assert answer["message"]["content"][0]["tool_use_id"] == "1"
+    for record in records[1:]:
+        assert {"cwd", "sessionId", "version", "gitBranch", "uuid", "timestamp", "isSidechain"} <= record.keys()
+        assert isinstance(record["version"], str)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "text", "id", "name", "input", "source", "content", "tool_use_id", "data"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+_BLOCK = _JSON | st.fixed_dictionaries(
+    {"type": st.sampled_from(["text", "thinking", "tool_use", "tool_result", "image", "document", "new"])},
+    optional={"id": _JSON, "tool_use_id": _JSON, "name": _JSON, "text": _JSON, "content": _JSON, "source": _JSON},
+)
+_RECORD = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(["user", "assistant", "system", "summary", "new"]),
+        "uuid": st.sampled_from("abcdef") | _JSON,
+    },
+    optional={
+        "parentUuid": st.sampled_from("abcdef") | _JSON,
+        "logicalParentUuid": st.sampled_from("abcdef") | _JSON,
+        "message": st.fixed_dictionaries({}, optional={"id": _JSON, "content": _JSON | st.lists(_BLOCK, max_size=3)}),
+        "isSidechain": _JSON,
+        "isMeta": _JSON,
+        "isCompactSummary": _JSON,
+        "subtype": st.sampled_from(["compact_boundary", "system_reminder"]) | _JSON,
+        "compactMetadata": _JSON,
+        "summary": _JSON,
+        "leafUuid": _JSON,
+        "version": st.sampled_from([1, "2.0"]),
+    },
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
+@given(st.lists(_RECORD, max_size=6))
+def test_whatever_records_hold_what_they_become_is_valid_and_can_be_resumed(
+    tmp_path: Path, records: list[dict[str, Any]]
+) -> None:
+    found = converted(records)
+    log = write_session(found, tmp_path / "sessions", source=tmp_path)
+    session = folded(read_records(log))
+
+    assert said(session.messages) == said(found.messages)
+    Conversation("", (), session.messages, session.compactions)
+    assert len({message.uuid for message in found.messages}) == len(found.messages)
+
+
+def test_a_reply_that_has_no_id_of_its_own_is_a_message_with_the_id_of_its_record(tmp_path: Path) -> None:
+    said = [
+        {"type": "assistant", "uuid": uuid, "parentUuid": None, "message": {"content": f"reply {uuid}"}}
+        for uuid in ("one", "two")
+    ]
+    said[1]["parentUuid"] = "one"
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in said))
+
+    messages = converted(read_transcript(path).records).messages
+
+    assert [(message.uuid, message.text) for message in messages] == [("one", "reply one"), ("two", "reply two")]
+
+
+@pytest.mark.parametrize("value", [[], {}, 5, None])
+def test_a_kind_that_is_no_word_is_passed_over(tmp_path: Path, value: object) -> None:
+    said = {"type": "user", "uuid": "one", "parentUuid": None, "message": {"content": "hello"}}
+    odd = {"type": value, "subtype": value, "uuid": "two", "parentUuid": "one", "message": {"content": "hello"}}
+    path = tmp_path / "t.jsonl"
+    path.write_text(f"{json.dumps(said)}\n{json.dumps(odd)}\n")
+
+    assert [message.text for message in converted(read_transcript(path).records).messages] == ["hello"]
+
+
+def test_text_of_nothing_leaves_no_message(claude: ClaudeTranscript, tmp_path: Path) -> None:
+    claude.user("one")
+    claude.assistant("msg_1", text(""))
+    claude.user([text("  ")])
+    claude.assistant("msg_2", text("two"))
+
+    _, session = imported(claude.written(tmp_path / "t.jsonl"))
+
+    assert said(session.messages) == ["user: one", "assistant: two"]

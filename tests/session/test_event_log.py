@@ -1,0 +1,28 @@
+import logging
+
+import pytest
+
+from panpan.session.event_log import log_event
+from panpan.types.events import PermissionDecided, SubagentEvent, ToolStarted
+from panpan.types.permission import Reason
+
+
+def test_each_decision_is_logged_with_its_reasons_and_the_digest_of_the_call(caplog: pytest.LogCaptureFixture) -> None:
+    reason = Reason("it only reads", "read-only", assumption="ls only looks")
+
+    with caplog.at_level(logging.DEBUG):
+        log_event(PermissionDecided("1", "Bash", True, "it only reads", (reason,), digest="c0ffee"), "s1")
+
+    (record,) = caplog.records
+    assert record.getMessage() == "permission"
+    assert record.__dict__["is_allowed"] is True
+    assert record.__dict__["reasons"] == [reason.as_json()]
+    assert record.__dict__["digest"] == "c0ffee"
+    assert record.__dict__["conversation"] == "s1"
+
+
+def test_what_a_subagent_has_logged_itself_is_not_logged_again(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        log_event(SubagentEvent("t1", "a1b2c3d4", ToolStarted("1", "Grep", "loss")), "s1")
+
+    assert not caplog.records

@@ -1,0 +1,277 @@
+"""A damaged log is explained, and mended in copies; the log itself stays what it is."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from panpan.session.examination import KNOWN_SUBTYPES, Finding, examined
+from panpan.session.fold import folded
+from panpan.session.forking import fork
+from panpan.session.log import SessionLog, read_records
+from panpan.session.mending import MOST_BRANCHES, mended_copies, set_modes
+from panpan.session.records import encoded, record_of, rewind_record, title_record
+from panpan.session.store import newest_session
+from panpan.types.messages import UserMessage
+from tests.fakes.scripted_llm import call, say
+
+ROOT = Path(__file__).parents[2]
+
+
+def kinds(findings: list[Finding]) -> list[str]:
+    return [finding.kind for finding in findings]
+
+
+def said(log: Path) -> list[str]:
+    return [message.text for message in folded(read_records(log)).messages]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A log with three messages, as panpan writes it."""
+    return written(tmp_path, "one", "two", "three")
+
+
+def written(tmp_path: Path, *texts: str) -> Path:
+    log = SessionLog(tmp_path / "sessions" / "s1.jsonl", session_id="s1", cwd=tmp_path)
+    for text in texts:
+        log.append(record_of(UserMessage.of(text)))
+    log.close()
+    return log.path
+
+
+def changed(log: Path, *changes: dict[str, Any]) -> None:
+    """Let the records have other fields, in their order; one of None is left out."""
+    records = [json.loads(line) for line in log.read_bytes().splitlines()]
+    for record, change in zip(records, changes, strict=False):
+        record.update(change)
+    log.write_bytes(b"".join(map(encoded, records)))
+
+
+def test_of_a_sound_log_there_is_nothing_to_say(log: Path) -> None:
+    assert examined(log) == []
+
+
+def test_what_panpan_itself_writes_is_known(tmp_path: Path) -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "panpan" / "services").rglob("*.py"))
+    written_ones = {
+        line.split('"subtype": "')[1].split('"')[0]
+        for line in sources.splitlines()
+        if '"subtype": "' in line and "case" not in line
+    }
+
+    assert written_ones <= KNOWN_SUBTYPES
+
+
+def test_a_torn_end_needs_no_remedy(log: Path) -> None:
+    log.write_bytes(log.read_bytes()[:-20])
+
+    (finding,) = examined(log)
+
+    assert (finding.kind, finding.remedy) == ("torn end", "none")
+
+
+def test_damaged_lines_are_named_and_a_copy_is_without_them(log: Path) -> None:
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(lines[0] + b"garbage\n" + lines[1] + b"\xff\xfe\n" + lines[2])
+    before = log.read_bytes()
+
+    (finding,) = examined(log)
+    (copy,) = mended_copies(log, log.parent)
+
+    assert finding.kind == "damaged lines"
+    assert "(2, 4)" in finding.text
+    assert said(copy) == ["one", "two", "three"]
+    assert examined(copy) == []
+    assert log.read_bytes() == before
+
+
+def test_a_lost_parent_and_a_repeated_id(log: Path) -> None:
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(lines[0] + lines[2] + lines[2])
+
+    assert kinds(examined(log)) == ["missing parents", "repeated ids"]
+    (copy,) = mended_copies(log, log.parent)
+    assert examined(copy) == []
+    assert said(copy) == ["one", "three", "three"]
+
+
+def test_what_two_wrote_becomes_two_sessions(log: Path, tmp_path: Path) -> None:
+    base = next(record["uuid"] for record in read_records(log))
+    others = [record_of(UserMessage.of(text)) for text in ("other two", "other three")]
+    with log.open("ab") as file:
+        parent = base
+        for record in others:
+            file.write(encoded({"parentUuid": parent, "sessionId": "s1", "cwd": "/w", **record}))
+            parent = record["uuid"]
+
+    (finding,) = examined(log)
+    copies = mended_copies(log, log.parent)
+
+    assert finding.kind == "two writers"
+    assert [said(copy) for copy in copies] == [["one", "other two", "other three"], ["one", "two", "three"]]
+    assert [examined(copy) for copy in copies] == [[], []]
+
+
+def test_a_rewind_and_a_fork_are_no_damage(log: Path, tmp_path: Path) -> None:
+    first, _, last = [record["uuid"] for record in read_records(log)]
+    again = SessionLog(log, session_id="s1", cwd=tmp_path)
+    again.parent_uuid = first
+    again.append(rewind_record(last))
+    again.append(record_of(UserMessage.of("another two")))
+    again.close()
+
+    assert examined(log) == []
+    assert examined(fork(log, log.parent)) == []
+
+
+def test_a_note_that_nobody_followed_is_no_second_writer(log: Path, tmp_path: Path) -> None:
+    last = [record["uuid"] for record in read_records(log)][-1]
+    again = SessionLog(log, session_id="s1", cwd=tmp_path)
+    again.parent_uuid = last
+    again.append(title_record("a title"))
+    again.parent_uuid = last
+    again.append(record_of(UserMessage.of("four")))
+    again.close()
+
+    assert examined(log) == []
+
+
+def test_open_calls_are_told(log: Path, tmp_path: Path) -> None:
+    again = SessionLog(log, session_id="s1", cwd=tmp_path)
+    again.parent_uuid = [record["uuid"] for record in read_records(log)][-1]
+    again.append(record_of(call(("1", "Bash", {"command": "make"}))))
+    again.append({"type": "system", "subtype": "call_started", "uuid": "c", "toolUseId": "nobody"})
+    again.close()
+
+    (finding,) = examined(log)
+
+    assert (finding.kind, finding.remedy) == ("open calls", "none")
+    assert "(Bash)" in finding.text
+
+
+def test_unknown_records_newer_versions_and_other_sessions_are_told(log: Path) -> None:
+    changed(log, {"formatVersion": 99}, {"type": "progress"}, {"sessionId": "s2"})
+
+    found = examined(log)
+
+    assert kinds(found) == ["unknown records", "newer version", "other session"]
+    assert "1 of progress" in found[0].text
+    assert "s2" in found[2].text
+
+
+def test_a_message_that_cannot_be_read_is_left_out_of_the_copy(log: Path) -> None:
+    changed(log, {}, {"message": {"content": 7}})
+
+    assert kinds(examined(log)) == ["unreadable messages"]
+    (copy,) = mended_copies(log, log.parent)
+    assert (said(copy), examined(copy)) == (["one", "three"], [])
+
+
+@pytest.mark.parametrize("value", [[], {}, 5, "nowhere"])
+def test_a_rewind_from_nowhere_is_looked_at_like_others(log: Path, value: object) -> None:
+    changed(log, {}, {"type": "system", "subtype": "rewind", "leftUuid": value})
+
+    assert examined(log) == []
+
+
+def test_of_a_log_with_very_many_branches_the_newest_are_copied(log: Path, tmp_path: Path) -> None:
+    first = json.loads(log.read_bytes().splitlines()[0])
+    said = [{**first, "uuid": f"u{number}", "parentUuid": first["uuid"]} for number in range(3 * MOST_BRANCHES)]
+    log.write_bytes(b"".join(map(encoded, [first, *said])))
+
+    assert len(mended_copies(log, tmp_path / "copies")) == 1 + MOST_BRANCHES
+
+
+def test_what_was_mended_before_is_not_copied_again_until_it_goes_on(log: Path) -> None:
+    with log.open("ab") as file:
+        file.write(b"garbage\n")
+
+    copies = mended_copies(log, log.parent)
+    fork(copies[0], log.parent)
+    again = mended_copies(log, log.parent)
+    later = log.stat().st_mtime + 1e6
+    os.utime(log, (later, later))
+    anew = mended_copies(log, log.parent)
+
+    assert again == copies
+    assert set(anew).isdisjoint(copies)
+
+
+def test_of_the_copies_the_session_as_it_goes_on_is_the_newest(log: Path) -> None:
+    first = json.loads(log.read_bytes().splitlines()[0])
+    with log.open("ab") as file:
+        file.write(encoded({**first, "uuid": "other", "parentUuid": first["uuid"]}))
+
+    copies = mended_copies(log, log.parent)
+
+    assert len(copies) == 2
+    assert newest_session(log.parent) == copies[0]
+
+
+def test_modes_that_are_too_wide_are_set_right(log: Path) -> None:
+    log.chmod(0o644)
+    log.parent.chmod(0o755)
+
+    assert kinds(examined(log)) == ["file mode", "folder mode"]
+    set_modes(log)
+    assert examined(log) == []
+
+
+def test_what_is_no_log_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "s1.jsonl").write_text("hello\n")
+    (tmp_path / "s2.jsonl").symlink_to(tmp_path / "s1.jsonl")
+    tmp_path.chmod(0o700)
+    (tmp_path / "s1.jsonl").chmod(0o600)
+
+    assert kinds(examined(tmp_path / "s1.jsonl")) == ["empty"]
+    assert kinds(examined(tmp_path / "s2.jsonl")) == ["no file"]
+    assert kinds(examined(tmp_path / "gone.jsonl")) == ["unreadable"]
+
+
+def test_a_reply_is_known(tmp_path: Path) -> None:
+    log = SessionLog(tmp_path / "sessions" / "s1.jsonl", session_id="s1", cwd=tmp_path)
+    log.append(record_of(say("hello")))
+    log.close()
+
+    assert examined(log.path) == []
+
+
+_RECORD = st.fixed_dictionaries(
+    {"uuid": st.sampled_from("abcd"), "type": st.sampled_from(["user", "assistant", "system", "x"])},
+    optional={
+        "parentUuid": st.none() | st.sampled_from("abcde") | st.integers(),
+        "subtype": st.sampled_from(["rewind", "compact_boundary", "x"]) | st.integers(),
+        "message": st.just({"role": "user", "content": [{"type": "text", "text": "hi"}]}) | st.integers(),
+        "leftUuid": st.sampled_from("abcd") | st.integers(),
+        "sessionId": st.sampled_from(["s1", "s2"]),
+        "version": st.integers(-1, 3),
+    },
+)
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60, deadline=None
+)
+@given(st.lists(_RECORD, min_size=1, max_size=7), st.binary(max_size=5))
+def test_whatever_is_in_a_log_its_copies_are_sound_and_lose_nothing_of_the_session(
+    tmp_path: Path, records: list[dict[str, Any]], tail: bytes
+) -> None:
+    folder = tmp_path / "sessions"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    log = folder / "s1.jsonl"
+    log.write_bytes(b"".join(map(encoded, records)) + tail)
+    log.chmod(0o600)
+    before = log.read_bytes()
+
+    examined(log)
+    copies = mended_copies(log, folder)
+
+    assert log.read_bytes() == before
+    assert said(log) == [] or said(log) == said(copies[0])
+    for copy in copies:
+        assert not {"missing parents", "repeated ids", "damaged lines", "two writers"} & set(kinds(examined(copy)))

@@ -1,0 +1,151 @@
+"""A copy of a session: the same conversation, in a log of its own."""
+
+import json
+import os
+import resource
+import time
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from panpan.capabilities.snapshots.history import UndoHistory
+from panpan.capabilities.subagents.agent_log import agents_folder
+from panpan.capabilities.subagents.past import PastSubagents
+from panpan.errors import SessionError
+from panpan.session.examination import examined
+from panpan.session.fold import folded
+from panpan.session.forking import discard_fork, fork
+from panpan.session.log import SessionLog, read_records
+from panpan.session.mending import mended_copies
+from panpan.session.records import record_of, rewind_record, snapshot_record
+from panpan.session.store import newest_session
+from panpan.types.messages import UserMessage
+from tests.fakes.agent_logs import keep_turn
+from tests.fakes.scripted_llm import ScriptedLLM, say
+from tests.fakes.session import log_path, session_in
+
+
+async def two_turns_and_back(root: Path) -> Path:
+    """Make a session of two turns, the second of which was taken back and said otherwise."""
+    async with session_in(root, ScriptedLLM(say("1"), say("2"), say("3"))) as session:
+        for prompt in ("one", "two", "another two"):
+            async with aclosing(session.submit(prompt)) as events:
+                async for _ in events:
+                    pass
+            if prompt == "two":
+                second = [one for one in session.conversation.messages if isinstance(one, UserMessage)][1]
+                await session.rewind(second.uuid)
+    return log_path(root)
+
+
+async def test_a_fork_says_the_same_under_an_id_of_its_own(tmp_path: Path) -> None:
+    log = await two_turns_and_back(tmp_path)
+    before = log.read_bytes()
+
+    copy = fork(log, log.parent)
+
+    assert folded(read_records(copy)).messages == folded(read_records(log)).messages
+    assert copy.stem != log.stem
+    records = [json.loads(line) for line in copy.read_text().splitlines()]
+    assert {(record["sessionId"], record["forkedFrom"]) for record in records} == {(copy.stem, "s1")}
+    assert "two" not in [record["message"]["content"][0]["text"] for record in records if record["type"] == "user"]
+    assert log.read_bytes() == before
+    assert copy.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_fork_that_does_not_fit_on_the_disk_is_not_there(tmp_path: Path) -> None:
+    log = await two_turns_and_back(tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size // 2, limits[1]))  # fails writes as a full disk does
+    try:
+        with pytest.raises(SessionError, match="cannot be copied"):
+            fork(log, log.parent)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert list(log.parent.iterdir()) == [log]
+
+
+def test_the_snapshots_of_what_was_taken_back_come_along(tmp_path: Path) -> None:
+    log = SessionLog(tmp_path / "s1.jsonl", session_id="s1", cwd=tmp_path)
+    first, second, third = map(UserMessage.of, ("one", "two", "another two"))
+    log.append(record_of(first))
+    log.append(record_of(second))
+    step = snapshot_record("turn", {"/w": "a" * 40}, {"/w": "b" * 40}, turn=second.uuid, files=())
+    log.append(step)
+    log.parent_uuid = first.uuid
+    log.append(rewind_record(step["uuid"]))
+    log.append(record_of(third))
+    log.close()
+
+    for copy in (fork(log.path, tmp_path / "forks"), *mended_copies(log.path, tmp_path / "mended")):
+        records = list(read_records(copy))
+        assert folded(records).messages == [first, third]
+        assert UndoHistory(records).steps_since(first.uuid) == UndoHistory(read_records(log.path)).steps_since(
+            first.uuid
+        )
+        assert "missing parents" not in [finding.kind for finding in examined(copy)]
+
+
+def session_with_subagents(folder: Path) -> Path:
+    log = SessionLog(folder / "s1.jsonl", session_id="s1", cwd=folder)
+    log.append(record_of(UserMessage.of("one")))
+    log.close()
+    keep_turn(agents_folder(folder, "s1"), "bbbbbbbb", "t1", UserMessage.of("look"), end="done")
+    keep_turn(agents_folder(folder, "s1"), "aaaaaaaa", "t2", UserMessage.of("x" * 5_000))
+    return log.path
+
+
+def test_its_subagents_come_along_whichever_way_it_is_copied(tmp_path: Path) -> None:
+    log = session_with_subagents(tmp_path)
+
+    for copy in (fork(log, tmp_path / "forks"), *mended_copies(log, tmp_path / "mended")):
+        agents = PastSubagents(agents_folder(copy.parent, copy.stem))
+        turn = agents.turns().take("t1")
+        assert {(one.id, one.end) for one in agents.records()} == {("bbbbbbbb", "done"), ("aaaaaaaa", None)}
+        assert turn is not None
+        assert [message.text for message in turn.messages()] == ["look"]
+
+
+def test_a_subagent_for_which_there_is_no_space_is_left_out_whole(tmp_path: Path) -> None:
+    log = session_with_subagents(tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, limits[1]))
+    try:
+        copy = fork(log, log.parent)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert [one.id for one in PastSubagents(agents_folder(copy.parent, copy.stem)).records()] == ["bbbbbbbb"]
+
+
+def test_a_fork_that_is_not_wanted_leaves_nothing(tmp_path: Path) -> None:
+    log = session_with_subagents(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+
+    discard_fork(fork(log, tmp_path))
+
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_fork_is_the_newest_session_also_where_the_clock_was_set_back(tmp_path: Path) -> None:
+    log = SessionLog(tmp_path / "s1.jsonl", session_id="s1", cwd=tmp_path)
+    log.append(record_of(UserMessage.of("one")))
+    log.close()
+    ahead_s = time.time() + 1e6
+    os.utime(log.path, (ahead_s, ahead_s))
+
+    assert newest_session(tmp_path) == log.path
+    assert fork(log.path, tmp_path) == newest_session(tmp_path)
+
+
+def test_of_what_has_no_record_there_is_no_copy(tmp_path: Path) -> None:
+    (tmp_path / "s1.jsonl").write_bytes(b"garbage\n")
+
+    with pytest.raises(SessionError, match="nothing to copy"):
+        fork(tmp_path / "s1.jsonl", tmp_path)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["s1.jsonl"]

@@ -1,0 +1,365 @@
+"""A title is made beside the work: it never costs where nobody asked for it, and never replaces the user's own."""
+
+import json
+from contextlib import aclosing
+from pathlib import Path
+
+import anyio
+import pytest
+
+import panpan
+from panpan.config.settings import Settings
+from panpan.core.conversation import Conversation
+from panpan.core.seen_files import SeenFiles
+from panpan.core.tool import ToolContext
+from panpan.permissions.askers import NobodyToAsk
+from panpan.session.budget.budget import Budget
+from panpan.session.budget.recorded import spending_of
+from panpan.session.fold import folded
+from panpan.session.log import SessionLog, read_records
+from panpan.session.made_title import (
+    MAX_PROMPT_CHARS,
+    MAX_TITLE_CHARS,
+    MadeTitle,
+    made_title,
+    title_in,
+    title_maker,
+)
+from panpan.session.parts import ModelParts, SessionParts
+from panpan.session.recorder import Recorder
+from panpan.session.session import Session
+from panpan.session.session_costs import session_costs
+from panpan.session.setup import Setup, set_up
+from panpan.system.files.output_store import OutputStore
+from panpan.system.files.paths import PathResolver
+from panpan.types.agent import SpendingLimits
+from panpan.types.content import TextBlock
+from panpan.types.messages import AssistantMessage, Usage, UserMessage
+from tests.fakes.scripted_llm import ScriptedLLM, call, say
+from tests.model_server import HttpError, serving
+from tests.model_server import say as server_say
+
+REPLY = AssistantMessage(
+    content=(TextBlock(text="A fine title"),), model="tiny", usage=Usage(output_tokens=3), cost_usd=0.001
+)
+
+
+# what a reply is
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Fix the parser", "Fix the parser"),
+        ('\n  "Fix the parser."\nmore', "Fix the parser"),
+        ("**Title: Fix the parser**", "Fix the parser"),
+        ("Title: “Fix”", "Fix"),
+        ("Fix\x1b[2J the\tparser", "Fix the parser"),
+        ("", ""),
+        ('"."', ""),
+        ("x" * 500, "x" * (MAX_TITLE_CHARS - 1) + "…"),
+    ],
+)
+def test_the_first_line_without_what_stands_around_it_is_the_title(text: str, title: str) -> None:
+    assert title_in(say(text)) == title
+
+
+def test_a_reply_that_is_cut_or_calls_a_tool_is_no_title() -> None:
+    assert title_in(say("half a ti").model_copy(update={"stop_reason": "max_tokens"})) == ""
+    assert title_in(call(("1", "Bash", {}))) == ""
+
+
+async def test_the_model_sees_the_beginning_of_the_prompt_and_no_tools() -> None:
+    llm = ScriptedLLM(say("A title"))
+
+    made = await made_title(llm, "do it " * 1000)
+
+    (request,) = llm.requests
+    assert made is not None
+    assert made.title == "A title"
+    assert len(request.messages[0].text) < MAX_PROMPT_CHARS + 50
+    assert (request.tools, "title" in request.system) == ((), True)
+
+
+# when it is asked for
+
+
+def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KEY", **env: str) -> Setup:
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=True)
+    (home / "settings.toml").write_text(settings)
+    workspace = tmp_path / "workspace"
+    workspace.mkdir(exist_ok=True)
+    keys = {key: "sk-test-0123456789"} if key else {}
+    return set_up(workspace, {"HOME": str(tmp_path), "PANPAN_HOME": str(home), **keys, **env}, {}, ())
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_attended", "is_made"),
+    [
+        ("", True, True),
+        ("", False, False),
+        ('[sessions]\ntitle = "first-words"', True, False),
+        ('[sessions]\ntitle = "model"', False, True),
+    ],
+)
+def test_where_nobody_watches_only_the_setting_lets_it_cost_anything(
+    tmp_path: Path, settings: str, is_attended: bool, is_made: bool
+) -> None:
+    setup = setup_of(tmp_path, settings=settings)
+
+    assert (title_maker(setup, Budget(), is_attended=is_attended, warn=print) is not None) is is_made
+
+
+LOCAL = 'model = "ollama/qwen"\n[providers.ollama]\nbase_url = "{url}"\n'
+
+
+async def test_behind_a_gateway_the_sessions_own_model_makes_the_title(tmp_path: Path) -> None:
+    with serving([server_say("Fix the parser")]) as server:
+        setup = setup_of(tmp_path, ANTHROPIC_BASE_URL=server.url, NO_PROXY="*")
+        make = title_maker(setup, Budget(), is_attended=True, warn=print)
+        assert make is not None
+        made = await make("why does the parser fail?")
+
+    assert made is not None
+    assert made.title == "Fix the parser"
+    assert json.loads(server.requests[0].raw)["model"] == setup.model.model
+
+
+@pytest.mark.parametrize(("title", "is_asked"), [("auto", False), ("model", True)])
+async def test_a_local_model_is_asked_for_a_title_only_on_request(tmp_path: Path, title: str, is_asked: bool) -> None:
+    with serving([server_say("Fix the parser")]) as server:
+        settings = f'{LOCAL.format(url=server.openai_url)}\n[sessions]\ntitle = "{title}"'
+        setup = setup_of(tmp_path, settings=settings, key="", NO_PROXY="*")
+        make = title_maker(setup, Budget(), is_attended=True, warn=print)
+        assert make is not None
+        await make("hello")
+
+    assert len(server.requests) == is_asked
+
+
+# the session
+
+
+class Maker:
+    """Makes a title once it may."""
+
+    def __init__(self, made: MadeTitle | None) -> None:
+        self.made = made
+        self.prompts: list[str] = []
+        self.may_answer = anyio.Event()
+        self.may_answer.set()
+        self.has_answered = anyio.Event()
+
+    async def __call__(self, prompt: str) -> MadeTitle | None:
+        self.prompts.append(prompt)
+        await self.may_answer.wait()
+        self.has_answered.set()
+        return self.made
+
+
+def session_of(root: Path, maker: Maker, *, title: str | None = None) -> Session:
+    llm = ScriptedLLM(say("one"), say("two"))
+    conversation, log = Conversation(), SessionLog(root / "s1.jsonl", session_id="s1", cwd=root)
+    return Session(
+        SessionParts(
+            id="s1",
+            cwd=root,
+            conversation=conversation,
+            log=log,
+            recorder=Recorder(conversation, log),
+            model=ModelParts("scripted", llm),
+            tool_context=ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root)),
+            ask=NobodyToAsk(),
+            max_rounds=5,
+            title=title,
+            make_title=maker,
+            settings=Settings(),
+        )
+    )
+
+
+async def turn(session: Session, prompt: str) -> None:
+    async with aclosing(session.submit(prompt)) as events:
+        async for _ in events:
+            pass
+
+
+async def test_a_title_is_made_of_the_first_prompt_recorded_and_counted(tmp_path: Path) -> None:
+    maker = Maker(MadeTitle("A fine title", REPLY))
+    async with session_of(tmp_path, maker) as session:
+        await turn(session, "first")
+        await maker.has_answered.wait()
+        await turn(session, "second")
+
+        assert session.title == "A fine title"
+        assert maker.prompts == ["first"]
+        costs = session_costs(session.conversation.messages, session.conversation.replies_beside)
+        assert costs.by_model["tiny"].known_cost_usd == 0.001
+
+    again = folded(read_records(tmp_path / "s1.jsonl"))
+    assert (again.title, again.replies_beside) == ("A fine title", [REPLY])
+
+
+async def test_what_was_done_before_the_first_prompt_keeps_no_title_away(tmp_path: Path) -> None:
+    maker = Maker(MadeTitle("A fine title", REPLY))
+    async with session_of(tmp_path, maker) as session:
+        session.add_message(UserMessage.of("$ ls"))
+        await turn(session, "first")
+
+    assert maker.prompts == ["first"]
+
+
+async def test_what_the_user_calls_it_meanwhile_stays(tmp_path: Path) -> None:
+    maker = Maker(MadeTitle("made", REPLY))
+    maker.may_answer = anyio.Event()
+    async with session_of(tmp_path, maker) as session:
+        await turn(session, "first")
+        session.rename("mine")
+        maker.may_answer.set()
+        await maker.has_answered.wait()
+        await turn(session, "second")
+
+        assert session.title == "mine"
+        assert session.conversation.replies_beside == [REPLY]  # it cost what it cost
+
+    assert folded(read_records(tmp_path / "s1.jsonl")).title == "mine"
+
+
+async def test_what_the_user_calls_it_afterwards_counts(tmp_path: Path) -> None:
+    maker = Maker(MadeTitle("made", REPLY))
+    async with session_of(tmp_path, maker) as session:
+        await turn(session, "first")
+        await maker.has_answered.wait()
+        await turn(session, "second")
+        session.rename("mine")
+
+    assert folded(read_records(tmp_path / "s1.jsonl")).title == "mine"
+
+
+async def test_a_session_with_a_title_gets_no_other(tmp_path: Path) -> None:
+    maker = Maker(MadeTitle("made", REPLY))
+    async with session_of(tmp_path, maker, title="mine") as session:
+        await turn(session, "first")
+
+        assert (maker.prompts, session.title) == ([], "mine")
+
+
+async def test_a_session_that_ends_does_not_wait_for_it(tmp_path: Path) -> None:
+    maker = Maker(MadeTitle("made", REPLY))
+    maker.may_answer = anyio.Event()
+    with anyio.fail_after(10):
+        async with session_of(tmp_path, maker) as session:
+            await turn(session, "first")
+
+    assert folded(read_records(tmp_path / "s1.jsonl")).title is None
+
+
+async def test_where_none_comes_the_session_has_none(tmp_path: Path) -> None:
+    for made in (None, MadeTitle("", REPLY)):
+        maker = Maker(made)
+        (tmp_path / "s1.jsonl").unlink(missing_ok=True)
+        async with session_of(tmp_path, maker) as session:
+            await turn(session, "first")
+            await maker.has_answered.wait()
+            await turn(session, "second")
+            assert session.title is None
+
+
+async def test_what_it_cost_stays_whatever_is_taken_back() -> None:
+    conversation = Conversation()
+    conversation.replies_beside.append(REPLY)
+    conversation.replace(())
+
+    assert conversation.replies_beside == [REPLY]
+
+
+async def test_what_a_reply_without_a_title_cost_is_in_the_log_all_the_same(tmp_path: Path) -> None:
+    maker = Maker(MadeTitle("", REPLY))
+    async with session_of(tmp_path, maker) as session:
+        await turn(session, "first")
+        await maker.has_answered.wait()
+        await turn(session, "second")
+        spent = spending_of(read_records(session.parts.log.path))
+
+    assert spent.known_usd == REPLY.cost_usd
+
+
+async def test_a_budget_pays_for_it_or_there_is_none(tmp_path: Path) -> None:
+    with serving([server_say("Fix the parser")]) as server:
+        setup = setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*")
+        budget = Budget(limits=SpendingLimits(tokens=10))
+        make = title_maker(setup, budget, is_attended=True, warn=print)
+        assert make is not None
+        assert await make("why?") is None
+        assert server.requests == []
+        budget.limits = SpendingLimits()
+        assert await make("why?") is not None
+
+    assert budget.spent.calls == 1
+
+
+LAB = """
+model = "lab/big"
+[providers.lab]
+kind = "anthropic"
+base_url = "{url}"
+api_key = "k-0123456789"
+[aliases]
+fast = "lab/small"
+"""
+
+
+async def test_the_small_model_is_asked_over_the_wire(tmp_path: Path) -> None:
+    with serving([server_say("Fix the parser")]) as server:
+        make = title_maker(
+            setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*"),
+            Budget(),
+            is_attended=True,
+            warn=print,
+        )
+        assert make is not None
+        made = await make("why does the parser fail?")
+
+    assert made is not None
+    assert made.title == "Fix the parser"
+    assert "why does the parser fail?" in str(server.requests[0].messages)
+
+
+async def test_a_model_that_fails_gives_no_title_and_says_so(tmp_path: Path) -> None:
+    told: list[str] = []
+    with serving([HttpError(500)]) as server:
+        make = title_maker(
+            setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*"),
+            Budget(),
+            is_attended=True,
+            warn=told.append,
+        )
+        assert make is not None
+
+        assert await make("hello") is None
+        assert len(server.requests) == 1
+    (line,) = told
+    assert line.startswith("the session got no title: ")
+    assert line.endswith('[sessions] title = "first-words" asks for none')
+
+
+async def test_an_attended_session_that_is_opened_as_usual_asks_the_small_model(tmp_path: Path) -> None:
+    with serving([server_say("Mend the parser")]) as server:
+        setup = setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*")
+        async with panpan.open_session(setup.cwd, env=setup.env, is_attended=True) as session:
+            assert session.parts.make_title is not None
+            made = await session.parts.make_title("the parser fails")
+
+        assert made is not None
+        assert made.title == "Mend the parser"
+        assert json.loads(server.requests[0].raw)["model"] == "small"
+
+
+async def test_with_nobody_there_only_the_work_is_asked_for(tmp_path: Path) -> None:
+    with serving([server_say("Mended."), server_say("never asked for")]) as server:
+        setup = setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*")
+        async with panpan.open_session(setup.cwd, env=setup.env) as session:
+            await turn(session, "the parser fails")
+
+        assert len(server.requests) == 1

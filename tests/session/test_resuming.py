@@ -1,0 +1,140 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from panpan.session.fold import folded
+from panpan.session.resuming import EarlierModel, resumed, resumed_mode
+from panpan.types.permission import PermissionMode
+
+HERE = Path("/work/here")
+
+
+def resumed_with_notes(path: Path, *lines: str) -> list[str]:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    notes: list[str] = []
+    resumed(path, cwd=HERE, warn=notes.append)
+    return notes
+
+
+def record(uuid: str, **fields: object) -> str:
+    return json.dumps({"uuid": uuid, "type": "note", "cwd": str(HERE), **fields})
+
+
+def test_a_session_that_is_as_it_was_goes_on_without_a_word(tmp_path: Path) -> None:
+    assert resumed_with_notes(tmp_path / "s.jsonl", record("1"), record("2")) == []
+
+
+def test_an_empty_log_goes_on_without_a_word(tmp_path: Path) -> None:
+    assert resumed_with_notes(tmp_path / "s.jsonl") == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (["spoilt"], "line 2 of the session's log cannot be read and counts for nothing"),
+        (["spoilt", "{}"], "line 2 of the session's log and 1 further cannot be read and count for nothing"),
+    ],
+)
+def test_damaged_lines_are_told(tmp_path: Path, damage: list[str], said: str) -> None:
+    path = tmp_path / "s.jsonl"
+
+    assert resumed_with_notes(path, record("1"), *damage, record("2")) == [f"{said}: {path}"]
+
+
+def test_another_folder_than_the_first_one_is_told(tmp_path: Path) -> None:
+    lines = [record("1", cwd="/work/there"), record("2", parentUuid="1")]
+
+    assert resumed_with_notes(tmp_path / "s.jsonl", *lines) == [
+        f"the session was begun in /work/there; its tools work in {HERE} now"
+    ]
+
+
+@pytest.mark.parametrize("cwd", [None, 7, ["/work/there"]])
+def test_a_first_folder_that_cannot_be_read_is_passed_over(tmp_path: Path, cwd: object) -> None:
+    assert resumed_with_notes(tmp_path / "s.jsonl", record("1", cwd=cwd)) == []
+
+
+def test_a_log_of_a_newer_panpan_is_told(tmp_path: Path) -> None:
+    (note,) = resumed_with_notes(tmp_path / "s.jsonl", record("1", version=99))
+
+    assert note.startswith("the session was written by a newer panpan")
+
+
+@pytest.mark.parametrize(
+    ("left_in", "settings", "is_option", "is_attended", "goes_on_in", "word"),
+    [
+        (None, "default", False, True, "default", None),
+        ("plan", "plan", False, False, "plan", None),
+        ("plan", "default", False, False, "plan", "goes on in the mode plan"),
+        ("acceptEdits", "default", False, True, "acceptEdits", "goes on in the mode acceptEdits"),
+        ("acceptEdits", "default", False, False, "default", "left in the mode acceptEdits and goes on in default"),
+        ("default", "plan", False, False, "plan", "left in the mode default and goes on in plan"),
+        ("default", "plan", False, True, "default", "goes on in the mode default"),
+        ("bypassPermissions", "default", False, True, "default", "left in the mode bypassPermissions"),
+        ("bypassPermissions", "bypassPermissions", False, True, "bypassPermissions", None),
+        ("plan", "acceptEdits", True, True, "acceptEdits", None),
+        ("bypassPermissions", "default", True, True, "default", None),
+    ],
+)
+def test_a_session_goes_on_in_the_mode_in_which_it_was_left_where_that_is_safe(
+    left_in: PermissionMode | None,
+    settings: PermissionMode,
+    is_option: bool,
+    is_attended: bool,
+    goes_on_in: PermissionMode,
+    word: str | None,
+) -> None:
+    notes: list[str] = []
+
+    mode = resumed_mode(left_in, settings, is_option=is_option, is_attended=is_attended, warn=notes.append)
+
+    assert mode == goes_on_in
+    assert len(notes) == (word is not None)
+    assert word is None or word in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "now", "note"),
+    [
+        (EarlierModel("big", True), "big", ""),
+        (EarlierModel("big", True), "small", "--model big or /model big goes on with that one"),
+        (EarlierModel("big", False), "small", "the session was last with big and goes on with small"),
+    ],
+)
+def test_a_session_that_goes_on_with_another_model_says_so(earlier: EarlierModel, now: str, note: str) -> None:
+    said = earlier.note(now)
+
+    assert said.endswith(note)
+    assert bool(said) is bool(note)
+    assert ("--model" in said) is ("--model" in note)
+
+
+def test_the_name_of_a_model_cannot_drive_the_terminal() -> None:
+    assert "\x1b" not in EarlierModel("b\x1b[2Jig", True).note("small")
+
+
+def reply(model: object, uuid: str = "a") -> dict[str, object]:
+    return {"type": "assistant", "uuid": uuid, "message": {"model": model}}
+
+
+def chosen(model: object) -> dict[str, object]:
+    return {"type": "system", "subtype": "model", "uuid": "m", "model": model, "effort": None}
+
+
+@pytest.mark.parametrize(
+    ("records", "model"),
+    [
+        ([], None),
+        ([reply("one")], "one"),
+        ([reply("one"), chosen("two")], "two"),
+        ([chosen("two"), reply("one")], "one"),
+        ([reply("one"), chosen(5), chosen(""), reply([]), reply("")], "one"),
+    ],
+)
+def test_the_model_is_that_which_was_asked_last_or_chosen_since(
+    records: list[dict[str, object]], model: str | None
+) -> None:
+    unlike = [{**record, "uuid": str(number)} for number, record in enumerate(records)]
+
+    assert folded(unlike).model == model

@@ -1,0 +1,71 @@
+"""The small model is asked where the conversation goes anyway, and nowhere else."""
+
+from pathlib import Path
+
+import pytest
+
+from panpan.session.setup import Setup, set_up
+from panpan.session.single_question import small_model
+
+
+def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KEY", **env: str) -> Setup:
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=True)
+    (home / "settings.toml").write_text(settings)
+    workspace = tmp_path / "workspace"
+    workspace.mkdir(exist_ok=True)
+    keys = {key: "sk-test-0123456789"} if key else {}
+    return set_up(workspace, {"HOME": str(tmp_path), "PANPAN_HOME": str(home), **keys, **env}, {}, ())
+
+
+def test_it_is_the_small_model_of_the_same_provider(tmp_path: Path) -> None:
+    setup = setup_of(tmp_path)
+
+    model = small_model(setup)
+
+    assert model.model != setup.model.model
+    assert (model.provider, model.base_url) == (setup.model.provider, setup.model.base_url)
+
+
+def test_a_session_with_one_vendor_asks_no_other(tmp_path: Path) -> None:
+    setup = setup_of(tmp_path, settings='model = "deepseek-v4-pro"', DEEPSEEK_API_KEY="sk-test-0123456789")
+
+    model = small_model(setup)
+
+    assert (setup.model.provider, model.provider) == ("deepseek", "deepseek")
+
+
+@pytest.mark.parametrize(
+    ("settings", "env"),
+    [
+        ("", {"ANTHROPIC_BASE_URL": "http://localhost:9/proxy"}),
+        ('base_url = "http://localhost:9"\nmodel = "m"\napi_key = "k0123456789"', {}),
+        ('model = "lab/m"\n[providers.lab]\nbase_url = "http://localhost:9"', {}),
+        ('[aliases]\nfast = "openai/gpt-6-luna"', {"OPENAI_API_KEY": "sk-test-0123456789"}),
+        ('[aliases]\nfast = "nowhere/x"', {}),
+    ],
+)
+def test_small_model_is_the_sessions_own_where_none_is_known(
+    tmp_path: Path, settings: str, env: dict[str, str]
+) -> None:
+    setup = setup_of(tmp_path, settings=settings, **env)
+
+    assert small_model(setup) is setup.model
+
+
+def test_the_users_own_small_model_counts_at_the_same_place(tmp_path: Path) -> None:
+    lab = 'model = "lab/big"\n[aliases]\nfast = "lab/small"\n[providers.lab]\nbase_url = "http://localhost:9"'
+
+    model = small_model(setup_of(tmp_path, settings=lab))
+    with_budget = small_model(setup_of(tmp_path, settings='[aliases]\nfast = "anthropic/unknown"\n'))
+
+    assert (model.provider, model.model) == ("lab", "small")
+    assert with_budget.model == "unknown"
+
+
+def test_it_may_be_elsewhere_where_the_caller_has_the_users_word_for_it(tmp_path: Path) -> None:
+    setup = setup_of(tmp_path, settings='[aliases]\nfast = "openai/gpt-6-luna"', OPENAI_API_KEY="sk-test-0123456789")
+
+    model = small_model(setup, may_be_elsewhere=True)
+
+    assert model.provider == "openai"

@@ -1,0 +1,64 @@
+"""Sessions are found, whatever else lies in their folders."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from panpan.errors import SessionError
+from panpan.session.store import archived_logs, logs_of_all_projects, newest_first, newest_session
+
+
+def log(folder: Path, name: str, text: str, *, written_at: int) -> Path:
+    path = folder / f"{name}.jsonl"
+    path.write_text(text)
+    os.utime(path, (written_at, written_at))
+    return path
+
+
+def test_the_log_written_last_is_the_newest_unless_it_is_empty(tmp_path: Path) -> None:
+    log(tmp_path, "a", "{}", written_at=1)
+    newest = log(tmp_path, "b", "{}", written_at=2)
+    log(tmp_path, "c", "", written_at=3)
+
+    assert newest_session(tmp_path) == newest
+
+
+def test_a_log_that_is_gone_when_it_is_looked_at_is_passed_over(tmp_path: Path) -> None:
+    newest = log(tmp_path, "a", "{}", written_at=1)
+    (tmp_path / "b.jsonl").symlink_to(tmp_path / "gone")  # a name that is listed, and nothing behind it
+
+    assert newest_session(tmp_path) == newest
+
+
+def test_a_folder_without_sessions_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(SessionError, match="no session to continue"):
+        newest_session(tmp_path)
+
+
+def test_logs_come_newest_first_without_what_is_no_log(tmp_path: Path) -> None:
+    old = log(tmp_path, "z", "{}", written_at=1)
+    new = log(tmp_path, "a", "{}", written_at=2)
+    (tmp_path / "folder.jsonl").mkdir()
+    os.mkfifo(tmp_path / "pipe.jsonl")
+
+    assert newest_first(tmp_path.glob("*.jsonl")) == [new, old]
+
+
+def test_the_logs_of_all_projects_are_found_without_those_that_were_put_away(tmp_path: Path) -> None:
+    here, there = (tmp_path / "projects" / name / "sessions" for name in ("here", "there"))
+    (here / "archive").mkdir(parents=True)
+    there.mkdir(parents=True)
+    own = log(here, "01a", "{}", written_at=1)
+    other = log(there, "01b", "{}", written_at=2)
+    away = log(here / "archive", "01c", "{}", written_at=3)
+
+    assert set(logs_of_all_projects(tmp_path)) == {own, other}
+    assert set(archived_logs(tmp_path)) == {away}
+
+
+def test_a_link_is_no_session(tmp_path: Path) -> None:
+    real = log(tmp_path, "a", "{}", written_at=1)
+    (tmp_path / "b.jsonl").symlink_to(real)
+
+    assert newest_first(tmp_path.glob("*.jsonl")) == [real]

@@ -1,0 +1,132 @@
+"""A session is listed with what its log tells, in whatever state a crash left it."""
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from panpan.session import summary
+from panpan.session.log import SessionLog
+from panpan.session.records import encoded, record_of, title_record
+from panpan.session.summary import summary_of
+from panpan.types.content import TextBlock
+from panpan.types.messages import AssistantMessage, UserMessage
+
+
+def reply(text: str) -> AssistantMessage:
+    return AssistantMessage(content=(TextBlock(text=text),), model="m", stop_reason="end_turn")
+
+
+def written(path: Path, *messages: UserMessage | AssistantMessage) -> Path:
+    log = SessionLog(path, session_id=path.stem, cwd=Path("/begun/here"))
+    for message in messages:
+        log.append(record_of(message))
+    log.close()
+    return path
+
+
+def test_it_tells_the_first_line_of_the_first_prompt_and_counts_the_replies(tmp_path: Path) -> None:
+    quoting = reply('"type":"assistant","uuid":"x"')
+    path = written(tmp_path / "01.jsonl", UserMessage.of("\n  one \ntwo"), reply("a"), UserMessage.of("later"), quoting)
+
+    found = summary_of(path)
+
+    assert found is not None
+    assert (found.id, found.cwd, found.prompt, found.rounds) == ("01", "/begun/here", "one", 2)
+    assert found.is_counted
+    assert found.written_at == path.stat().st_mtime
+
+
+def test_a_reply_within_another_record_is_no_round(tmp_path: Path) -> None:
+    path = written(tmp_path / "01.jsonl", UserMessage.of("one"), reply("a"))
+    log = SessionLog(path, session_id="01", cwd=Path("/w"))
+    log.append(title_record("a title", reply=reply("a title")))
+    log.close()
+
+    found = summary_of(path)
+
+    assert found is not None
+    assert (found.title, found.rounds) == ("a title", 1)
+
+
+def test_damaged_lines_are_passed_over(tmp_path: Path) -> None:
+    path = written(tmp_path / "01.jsonl", UserMessage.of("one"), reply("a"))
+    whole = path.read_bytes()
+    path.write_bytes(b'{"type":"user","mess\xff\n' + b"[" * 100_000 + b"\n[]\n\n" + whole + whole[:100])
+
+    found = summary_of(path)
+
+    assert found is not None
+    assert (found.cwd, found.prompt, found.rounds) == ("/begun/here", "one", 1)
+
+
+def test_of_a_log_that_is_too_large_the_beginning_is_told(tmp_path: Path) -> None:
+    path = written(tmp_path / "01.jsonl", UserMessage.of("one"), reply("a"))
+    with path.open("ab") as file:
+        file.truncate(summary.MAX_BYTES + 1)
+
+    found = summary_of(path)
+
+    assert found is not None
+    assert (found.prompt, found.rounds, found.is_counted) == ("one", 1, False)
+
+
+def test_a_long_prompt_is_cut(tmp_path: Path) -> None:
+    found = summary_of(written(tmp_path / "01.jsonl", UserMessage.of("x" * 2_000_000)))
+
+    assert found is not None
+    assert found.prompt == "x" * summary.MAX_PROMPT_CHARS
+
+
+def test_a_log_that_is_gone_is_none(tmp_path: Path) -> None:
+    assert summary_of(tmp_path / "gone.jsonl") is None
+
+
+_JSON = st.recursive(
+    st.none() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["type", "message", "content", "text", "cwd", "user"]), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(st.lists(_JSON | st.fixed_dictionaries({"type": st.just("user"), "message": _JSON}), max_size=4), st.binary())
+def test_whatever_a_log_holds_it_is_listed(tmp_path: Path, records: list[Any], tail: bytes) -> None:
+    path = tmp_path / "01.jsonl"
+    path.write_bytes(b"".join(json.dumps(record).encode() + b"\n" for record in records) + tail)
+
+    found = summary_of(path)
+
+    assert found is not None
+    assert "\n" not in found.prompt
+
+
+@pytest.mark.parametrize("content", [[{"type": "text", "text": "one"}], [{"type": "image"}, {"text": " one\n"}]])
+def test_the_text_may_stand_behind_a_picture(tmp_path: Path, content: list[Any]) -> None:
+    path = tmp_path / "01.jsonl"
+    path.write_bytes(encoded({"type": "user", "message": {"role": "user", "content": content}}))
+
+    found = summary_of(path)
+
+    assert found is not None
+    assert found.prompt == "one"
+
+
+@pytest.mark.parametrize("written_at", [-(2**31), 2**34, 2**38])
+def test_a_time_that_no_calendar_has_is_one_that_it_has(tmp_path: Path, written_at: int) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text("{}\n")
+    os.utime(path, (written_at, written_at))
+
+    summary = summary_of(path)
+
+    assert summary is not None
+    assert datetime.fromtimestamp(summary.written_at, UTC).year in range(1970, 10_000)

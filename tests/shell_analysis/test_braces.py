@@ -1,0 +1,59 @@
+import pytest
+
+from panpan.shell_analysis.analyse import analyse
+from panpan.shell_analysis.braces import MOST_WORDS
+from panpan.shell_analysis.parser import ShellParser
+
+PARSER = ShellParser()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("ls src/{a,b}", ["ls", "src/a", "src/b"]),
+        ("ls {a,b}/{c,d}.py", ["ls", "a/c.py", "a/d.py", "b/c.py", "b/d.py"]),
+        ("ls a{,.bak}", ["ls", "a", "a.bak"]),
+        ("ls -{l,a}", ["ls", "-l", "-a"]),
+        ("ls {1..2,b}", ["ls", "1..2", "b"]),
+    ],
+)
+def test_plain_braces_become_the_words_that_bash_makes_of_them(line: str, words: list[str]) -> None:
+    parsed = PARSER.parse(line)
+
+    assert parsed.is_plain
+    assert [word.text for word in parsed.commands[0].words] == words
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["{a,b", "{a..c}", "{a,{b,c}}", "{a,'b'}", "{a,$X}", '"{a,b}"', "{,}", "{a,b}{", "\\{a,b}", "x{}y{a,b}", "{a,~/b}"],
+)
+def test_other_braces_are_not_expanded(word: str) -> None:
+    _, *arguments = PARSER.parse(f"ls {word}").commands[0].words
+
+    assert [argument.text for argument in arguments] != ["a", "b"]
+    assert all(argument.text is None or argument.text in ("{a,b", "{a,b}", "a") for argument in arguments)
+
+
+def test_a_pattern_in_braces_is_one_pattern_each() -> None:
+    [effect] = analyse("cat src/*.{ts,tsx}").effects
+
+    assert effect.is_read_only
+    assert effect.globs == ("src/*.ts", "src/*.tsx")
+
+
+def test_a_program_and_the_target_of_a_redirect_are_not_made_of_braces() -> None:
+    assert not analyse("{ls,-l}").is_read_only
+    assert analyse("echo x > {a,b}").effects[0].writes is None
+
+
+def test_what_is_in_braces_counts_for_what_is_protected() -> None:
+    assert analyse("rm -rf .{git,x}").writes == (".git", ".x")
+    assert ".git/config" in analyse("make .git/{config,x}; (true)").effects[0].mentions
+
+
+def test_the_number_of_words_is_bounded() -> None:
+    most = "{" + ",".join("ab"[:1] * MOST_WORDS) + "}"
+
+    assert len(PARSER.parse(f"ls {most}").commands[0].words) == MOST_WORDS + 1
+    assert len(PARSER.parse(f"ls {most}{{a,b}}").commands[0].words) == 2

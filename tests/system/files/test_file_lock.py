@@ -1,0 +1,148 @@
+import errno
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from panpan.errors import ConfigError
+from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
+
+HOLDER = """
+import sys
+from pathlib import Path
+from panpan.system.files.file_lock import hold_lock
+with hold_lock(Path(sys.argv[1]), wait_s=10):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def start_holder(path: Path) -> "subprocess.Popen[str]":
+    """Start a process that holds the lock until its input ends."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    return holder
+
+
+def test_a_lock_of_another_process_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with start_holder(tmp_path / "lock") as holder:
+        with (
+            pytest.raises(LockHeldError, match=f"is locked by process {holder.pid}") as caught,
+            hold_lock(tmp_path / "lock", wait_s=0),
+        ):
+            pass
+        holder.communicate("")
+
+    assert caught.value.pid == holder.pid
+    with hold_lock(tmp_path / "lock", wait_s=0):
+        pass
+
+
+def test_the_lock_goes_with_a_killed_process(tmp_path: Path) -> None:
+    with start_holder(tmp_path / "lock") as holder:
+        holder.kill()
+        holder.wait()
+
+    with hold_lock(tmp_path / "lock", wait_s=0):
+        pass
+
+
+def test_a_lock_that_is_let_go_in_time_is_waited_for(tmp_path: Path) -> None:
+    with start_holder(tmp_path / "lock") as holder:
+        assert holder.stdin is not None
+        timer = threading.Timer(0.05, holder.stdin.close)
+        timer.start()
+
+        with hold_lock(tmp_path / "lock", wait_s=30):
+            is_over = holder.stdin.closed
+
+        timer.join()
+    assert is_over
+
+
+def test_two_holders_in_one_process_exclude_each_other(tmp_path: Path) -> None:
+    with (
+        hold_lock(tmp_path / "lock", wait_s=0),
+        pytest.raises(LockHeldError, match=f"is locked by process {os.getpid()}"),
+        hold_lock(tmp_path / "lock", wait_s=0),
+    ):
+        pass
+
+
+def test_the_lock_is_let_go_when_the_block_fails(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), hold_lock(tmp_path / "lock", wait_s=0):
+        raise KeyError
+
+    with hold_lock(tmp_path / "lock", wait_s=0):
+        pass
+
+
+def test_a_lock_file_that_somebody_removed_does_not_let_two_in(tmp_path: Path) -> None:
+    with hold_lock(tmp_path / "lock", wait_s=0):
+        (tmp_path / "lock").unlink()
+
+        # then: the new file is another lock; whoever waited on the old one comes to the new
+        with hold_lock(tmp_path / "lock", wait_s=0):
+            assert (tmp_path / "lock").exists()
+
+
+def test_a_lock_file_of_unreadable_content_names_nobody(tmp_path: Path) -> None:
+    with start_holder(tmp_path / "lock") as holder:
+        (tmp_path / "lock").write_text("nonsense")
+        with pytest.raises(LockHeldError, match="is locked by another process"), hold_lock(tmp_path / "lock", wait_s=0):
+            pass
+        holder.communicate("")
+
+
+def test_the_lock_file_is_private_and_its_folder_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project").chmod(0o755)
+
+    with hold_lock(tmp_path / "project" / "lock", wait_s=0):
+        mode = stat.S_IMODE((tmp_path / "project" / "lock").stat().st_mode)
+    with hold_lock(tmp_path / "new" / "lock", wait_s=0):
+        new_mode = stat.S_IMODE((tmp_path / "new").stat().st_mode)
+
+    assert mode == 0o600
+    assert stat.S_IMODE((tmp_path / "project").stat().st_mode) == 0o755
+    assert new_mode == 0o700
+
+
+def test_the_lock_is_not_inherited_by_children(tmp_path: Path) -> None:
+    with hold_lock(tmp_path / "lock", wait_s=0):
+        child = subprocess.Popen(["sleep", "600"])
+    try:
+        with hold_lock(tmp_path / "lock", wait_s=0):
+            pass
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_lock_file_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("elsewhere")
+
+    for name in ("folder", "fifo", "link"):
+        with pytest.raises(ConfigError), hold_lock(tmp_path / name, wait_s=0):
+            pass
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_told_apart(code: int, tmp_path: Path) -> None:
+    def no_locks(fd: int, operation: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    with (
+        pytest.raises(LockUnsupportedError, match="on a file system without locks"),
+        hold_lock(tmp_path / "lock", wait_s=0, lock=no_locks),
+    ):
+        pass

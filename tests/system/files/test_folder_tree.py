@@ -1,0 +1,116 @@
+"""Trees of any depth are walked, made and removed, and nothing outside is touched."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import panpan
+from panpan.system.files.folder_tree import make_folders, remove_tree, temporary_folder, walk
+
+PACKAGE = Path(panpan.__file__).parent
+DEPTH = 5000
+"""Deeper than Python recurses, than descriptors can be open, and than a path can be long."""
+
+
+def make_deep(folder: Path, depth: int = DEPTH, *, mode: int = 0o777, name: str = "d") -> None:
+    """Make nested folders, each tenth with a file; deeper than a path can say."""
+    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    for number in range(depth):
+        os.mkdir(name, dir_fd=here)
+        if number % 10 == 0:
+            os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=here))
+        below = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=here)
+        os.fchmod(here, mode)
+        os.close(here)
+        here = below
+    os.close(here)
+
+
+def test_remove_tree_removes_5000_levels_with_few_descriptors(tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    top.mkdir()
+    make_deep(top)
+    before = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0  # noqa: PTH208
+
+    remove_tree(top)
+
+    assert list(tmp_path.iterdir()) == []
+    assert sys.platform != "linux" or len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+def test_remove_tree_removes_links_and_not_what_they_lead_to(tmp_path: Path) -> None:
+    top, outside = tmp_path / "top", tmp_path / "outside"
+    (top / "in").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "file").write_text("kept")
+    (top / "folder").symlink_to(outside)
+    (top / "in" / "file").symlink_to(outside / "file")
+    (tmp_path / "link").symlink_to(outside)
+
+    remove_tree(top)
+    with pytest.raises(OSError, match="Not a directory"):
+        remove_tree(tmp_path / "link")
+
+    assert (outside / "file").read_text() == "kept"
+    assert not top.exists()
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o555, 0o600])
+def test_remove_tree_removes_what_permission_bits_close(mode: int, tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    (top / "in" / "below").mkdir(parents=True)
+    (top / "in" / "file").touch()
+    (top / "in").chmod(mode)
+
+    remove_tree("top", dir_fd=os.open(tmp_path, os.O_RDONLY))
+
+    assert not top.exists()
+
+
+def test_remove_tree_raises_where_nothing_is(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        remove_tree(tmp_path / "none")
+
+
+def test_walk_goes_as_deep_as_a_path_can_say(tmp_path: Path) -> None:
+    make_deep(tmp_path)
+
+    found = list(walk(tmp_path))
+
+    assert 1000 < len(found) <= DEPTH
+    assert found[0] == (str(tmp_path), ["d"], ["file"])
+    assert found[1] == (f"{tmp_path}/d", ["d"], [])
+    remove_tree(tmp_path / "d")
+
+
+def test_make_folders_makes_all_that_are_missing(tmp_path: Path) -> None:
+    deep = tmp_path.joinpath(*["d"] * 1500)
+
+    make_folders(deep)
+    make_folders(deep)
+
+    assert deep.is_dir()
+    remove_tree(tmp_path / "d")
+
+
+def test_temporary_folder_is_gone_with_what_was_made_in_it() -> None:
+    with temporary_folder("panpan-test-") as folder:
+        make_deep(folder, 1500)
+
+    assert not folder.exists()
+
+
+def test_nothing_in_panpan_recurses_over_folders() -> None:
+    recursive = re.compile(r"rmtree|os\.walk|os\.fwalk|makedirs|copytree|\.rglob\(|\.glob\(\"[^)]*\*\*")
+    found = {
+        str(path.relative_to(PACKAGE)): recursive.findall(path.read_text())
+        for path in PACKAGE.rglob("*.py")
+        if path.name != "folder_tree.py"
+    }
+
+    assert {path: names for path, names in found.items() if names} == {
+        "cli/demo_scene.py": ["copytree"]  # of panpan's own files
+    }

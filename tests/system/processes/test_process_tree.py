@@ -1,0 +1,168 @@
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+import pytest
+
+from panpan.system.environment import child_environment
+from panpan.system.processes.process import run_process
+from panpan.system.processes.process_table import (
+    MARKS_VARIABLE,
+    RunningProcess,
+    parse_ps,
+    running_processes,
+    send_signal,
+)
+from panpan.system.processes.process_tree import ProcessTree
+from tests.system.backends import on_both_backends, run_on, until
+
+PATH_ONLY = {"PATH": os.environ["PATH"]}
+
+
+def start(argv: list[str], tree: ProcessTree) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(argv, env=tree.marked(PATH_ONLY))
+
+
+def command_of(pid: int) -> str:
+    """Return the command line of a process; empty where it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def test_marks_of_outer_trees_are_kept() -> None:
+    outer, inner = ProcessTree(), ProcessTree()
+
+    env = inner.marked(child_environment(outer.marked(PATH_ONLY)))
+
+    assert env[MARKS_VARIABLE].split(":")[-2:] == [outer.mark, inner.mark]
+
+
+@on_both_backends
+def test_the_end_of_a_session_ends_what_its_commands_left_running(backend: str) -> None:
+    async def main() -> None:
+        session, other = ProcessTree(), ProcessTree()
+        stranger = start(["sleep", "600"], other)
+        for _ in range(3):
+            argv = ["sh", "-c", "setsid sleep 600 >/dev/null 2>&1 &"]
+            items = [
+                item async for item in run_process(argv, cwd=Path("/"), env=session.marked(PATH_ONLY), timeout_s=20)
+            ]
+            assert len(items) == 1
+        await until(lambda: [member.name for member in session.members()] == ["sleep"] * 3)
+
+        remaining = await session.end(1)
+
+        assert remaining == []
+        assert session.members() == []
+        assert [member.pid for member in other.members()] == [stranger.pid]
+        assert await other.end(1) == []
+        assert stranger.wait() == -signal.SIGTERM
+
+    run_on(backend, main)
+
+
+async def test_a_process_gets_the_time_to_end_by_itself(tmp_path: Path) -> None:
+    tree = ProcessTree()
+    script = "trap 'echo tidy > $0/tidied; exit 0' TERM; touch $0/up; while :; do sleep 0.01; done"
+    process = start(["sh", "-c", script, str(tmp_path)], tree)
+    await until((tmp_path / "up").exists)
+
+    await tree.end(10)
+
+    assert process.wait() == 0
+    assert (tmp_path / "tidied").read_text() == "tidy\n"
+
+
+async def test_what_is_known_is_killed_although_no_look_comes_to_an_end_any_more() -> None:
+    seen: list[Mapping[int, RunningProcess]] = []
+
+    async def first_look_only() -> Mapping[int, RunningProcess]:
+        if seen:
+            await anyio.sleep_forever()
+        seen.append(running_processes())
+        return seen[0]
+
+    tree = ProcessTree(look=first_look_only)
+    process = start(["sleep", "600"], tree)
+    await until(lambda: process.pid in [member.pid for member in tree.members()])
+
+    await tree.end(0)
+
+    assert process.wait(10) == -signal.SIGKILL
+
+
+async def test_what_sheds_its_origin_is_killed_although_its_parent_ends_before_it(tmp_path: Path) -> None:
+    tree = ProcessTree()
+    stubborn = f"trap '' TERM; touch {tmp_path}/up; while :; do sleep 0.01; done"
+    parent = start(["sh", "-c", 'env -i setsid sh -c "$0" & wait', stubborn], tree)
+    await until((tmp_path / "up").exists)
+    # what is about to become `sleep` is called sh for a moment, too
+    await until(lambda: [member.name for member in tree.members() if member.name == "sh"] == ["sh", "sh"])
+
+    remaining = await tree.end(0.2)
+
+    assert remaining == []
+    assert parent.wait() == -signal.SIGTERM
+    assert [one for one in running_processes().values() if str(tmp_path) in command_of(one.pid)] == []
+
+
+async def test_ending_a_tree_without_members_does_nothing() -> None:
+    assert await ProcessTree().end(10) == []
+
+
+def test_a_number_that_went_to_another_process_is_not_signalled() -> None:
+    process = subprocess.Popen(["sleep", "600"])
+    try:
+        seen = running_processes()[process.pid]
+        earlier = RunningProcess(seen.pid, seen.parent, seen.group, seen.session, started="1", name="sleep")
+
+        send_signal(earlier, signal.SIGKILL)
+        is_unharmed = process.pid in running_processes()
+        send_signal(seen, signal.SIGKILL)
+
+        assert is_unharmed
+        assert process.wait() == -signal.SIGKILL
+    finally:
+        process.kill()
+
+
+def test_dead_processes_are_not_listed() -> None:
+    process = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+
+    listed = process.pid in running_processes()
+
+    assert not listed
+    assert process.wait() == 0
+
+
+def test_names_with_brackets_and_blanks_do_not_confuse_the_table(tmp_path: Path) -> None:
+    odd = tmp_path / "a) S 1 (b"
+    odd.symlink_to("/bin/sleep")
+    process = subprocess.Popen([str(odd), "600"])
+    try:
+        seen = running_processes()[process.pid]
+    finally:
+        process.kill()
+        process.wait()
+
+    assert seen.parent == os.getpid()
+    assert seen.name == "a) S 1 (b"
+
+
+@pytest.mark.parametrize("session", ["0", "7fa3c0", "501"])
+def test_the_table_of_ps_is_read(session: str) -> None:
+    text = (
+        f"  501   1   501 {session} Ss   Sat Nov 21 23:04:05 2026 /usr/sbin/some daemon\n"
+        f"  502 501   501 {session} Z+   Sat Nov 21 23:04:06 2026 (sh)\n"
+        "nonsense\n"
+    )
+
+    found = list(parse_ps(text))
+
+    assert found == [RunningProcess(501, 1, 501, 501, "Sat Nov 21 23:04:05 2026", "/usr/sbin/some daemon")]

@@ -1,0 +1,152 @@
+"""Processes that panpan started end with it when it is killed; those that may outlive it go on."""
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from panpan.system.processes.process_table import running_processes
+from panpan.system.processes.watchdog import Watchdog
+from tests.system.backends import run_on, until
+from tests.system.sandbox.boxes import made
+
+PROGRAM = """
+import os, sys
+from contextlib import nullcontext
+from pathlib import Path
+import anyio
+from panpan.system.processes.process import run_process
+from tests.system.sandbox.boxes import ENV, made
+from panpan.system.sandbox.profile import workspace_write
+
+async def main(kind, script, token, folder):
+    argv = ["/bin/bash", "-c", script, "bash", token]
+    box = nullcontext() if kind == "off" else (await made(kind)).wrap(argv, workspace_write([folder]), folder)
+    with box as boxed:
+        fds = () if boxed is None else boxed.pass_fds
+        running = run_process(argv if boxed is None else boxed.argv, cwd=folder, env=ENV, timeout_s=60, pass_fds=fds)
+        async for item in running:
+            os.write(1, item)
+
+anyio.run(main, sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4]), backend=sys.argv[5])
+"""
+
+WAYS_OUT = {
+    "in its group": 'sleep "$1"',
+    "in a session of its own": 'setsid sleep "$1"',
+    "without the environment": 'env -i setsid sleep "$1"',
+    "deaf": 'bash -c \'trap "" HUP INT TERM; sleep "$1"\' bash "$1"',
+    "below a parent that has ended": '(setsid sleep "$1" >/dev/null 2>&1 &)',
+}
+ALL_AT_ONCE = '(env -i setsid sleep "$1" >/dev/null 2>&1 &)'
+"""A way out that only a sandbox closes."""
+
+
+@pytest.fixture
+def seconds() -> Iterator[str]:
+    """Seconds that a test's processes sleep: a number that no other process is given."""
+    number = f"600.{secrets.randbelow(10**9):09}"
+    yield number
+    for pid in asleep(number):
+        os.kill(pid, 9)
+
+
+def asleep(seconds: str) -> list[int]:
+    """Return the processes that were told to sleep so long."""
+    found = []
+    for pid in running_processes():
+        words = command_line(pid)
+        if seconds in words and words[0] == "sleep":
+            found.append(pid)
+    return found
+
+
+def command_line(pid: int) -> list[str]:
+    """Return the words that a process was started with; none where it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
+    except OSError:
+        return []
+
+
+def begun(argv: list[str]) -> "tuple[subprocess.Popen[bytes], str]":
+    """Start a panpan whose command tells its marks first; return it with that of its watchdog."""
+    panpan = subprocess.Popen(argv, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3])
+    assert panpan.stdout is not None
+    return panpan, panpan.stdout.readline().decode().strip().split(":")[-2]
+
+
+def killed(panpan: "subprocess.Popen[bytes]") -> None:
+    panpan.kill()
+    panpan.communicate()
+
+
+def watches(mark: str) -> bool:
+    """Return whether the watchdog of a mark is there, waiting or at work."""
+    return any(mark in command_line(pid) for pid in running_processes())
+
+
+@pytest.mark.parametrize(("kind", "backend"), [("bubblewrap", "asyncio"), ("Landlock", "trio"), ("off", "asyncio")])
+@pytest.mark.parametrize("are_started", [False, True])
+def test_kill_of_panpan_ends_all_of_a_command(
+    kind: str, backend: str, are_started: bool, seconds: str, tmp_path: Path
+) -> None:
+    ways = [*WAYS_OUT.values(), *(() if kind == "off" else (ALL_AT_ONCE,))]
+    script = f"echo $PANPAN_PROCESS_MARKS; {''.join(f'{way} & ' for way in ways)} wait"
+
+    async def main() -> None:
+        if kind != "off":
+            await made(kind)
+        argv = [sys.executable, "-c", PROGRAM, kind, script, seconds, str(tmp_path), backend]
+        panpan, mark = begun(argv)
+        if are_started:
+            await until(lambda: len(asleep(seconds)) == len(ways))
+
+        killed(panpan)
+
+        await until(lambda: not watches(mark))
+        assert asleep(seconds) == []
+
+    run_on("asyncio", main)
+
+
+def test_a_detached_command_outlives_a_killed_panpan(seconds: str, tmp_path: Path) -> None:
+    code = (
+        "import os, sys, time\nfrom pathlib import Path\nimport anyio\n"
+        "from panpan.system.processes.detached import start_detached\n"
+        "from panpan.system.processes.process import capture\n"
+        "from panpan.system.processes.process_tree import ProcessTree\n"
+        "async def main(seconds, folder):\n"
+        "    shown = await capture(['sh', '-c', 'echo $PANPAN_PROCESS_MARKS'], cwd=folder, timeout_s=60)\n"
+        "    start_detached(['sleep', seconds], cwd=folder, env=dict(os.environ), tree=ProcessTree(),\n"
+        "        output=folder / 'out' / 'put', exit_file=folder / 'exit')\n"
+        "    print(shown.stdout.decode(), end='', flush=True)\n"
+        "    time.sleep(600)\n"
+        "anyio.run(main, sys.argv[1], Path(sys.argv[2]))"
+    )
+
+    async def main() -> None:
+        argv = [sys.executable, "-c", code, seconds, str(tmp_path)]
+        panpan, mark = begun(argv)
+        await until(lambda: len(asleep(seconds)) == 1)
+
+        killed(panpan)
+
+        await until(lambda: not watches(mark))
+        assert len(asleep(seconds)) == 1
+
+    run_on("asyncio", main)
+
+
+def test_the_watchdog_leaves_with_an_orderly_end() -> None:
+    watchdog = Watchdog()
+    mark = watchdog.tree.mark
+    assert watches(mark)
+
+    del watchdog
+
+    run_on("asyncio", lambda: until(lambda: not watches(mark)))

@@ -12,6 +12,9 @@ from typing import Any
 import anyio
 
 from benchmarks.figure import Figure
+from panpan.app import tools_of_folder
+from panpan.config.locations import Locations
+from panpan.config.sources import load_settings
 from panpan.core.hooks import ToolCall
 from panpan.core.seen_files import SeenFiles
 from panpan.core.tool import ToolContext
@@ -20,7 +23,6 @@ from panpan.permissions.rules.rules import RuleSource
 from panpan.shell_analysis.analyse import analysed_for
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
-from panpan.tool_registry import all_tools
 
 TITLE = "the permission gate"
 
@@ -77,7 +79,9 @@ class _Gate:
         deny = [f"Edit(/secret-{number}/**)" for number in range(RULES // 4)]
         deny += [f"Bash(program-{number} *)" for number in range(RULES // 4)]
         self._gate = PermissionGate([RuleSource("the benchmark", True, allow, (), deny)])
-        self._tools = {tool.name: tool for tool in all_tools()}
+        locations = Locations.find(root, {"PANPAN_HOME": str(root.parent / "home")})
+        tools = tools_of_folder(root, load_settings(root, {}, {}, locations), locations)
+        self._tools = {tool.name: tool for tool in tools}
         self._context = ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root.parent), environment={})
 
     def figure(

@@ -19,10 +19,15 @@ from panpan.core.conversation import Conversation
 from panpan.core.seen_files import SeenFiles
 from panpan.core.tool import Tool, ToolContext
 from panpan.permissions.askers import NobodyToAsk
+from panpan.permissions.gate import PermissionGate
+from panpan.session.agent import Agent, Identity, Rights, Transcript
+from panpan.session.budget.budget import Budget
+from panpan.session.capability import Capabilities
 from panpan.session.log import SessionLog
-from panpan.session.parts import ModelParts, SessionParts
+from panpan.session.parts import ModelParts
 from panpan.session.recorder import Recorder
 from panpan.session.session import Session
+from panpan.session.unfinished import UnfinishedCalls
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.types.content import TextBlock, ToolUseBlock
@@ -89,19 +94,15 @@ class ScriptedModel:
 
 def _session(root: Path) -> Session:
     conversation, log = Conversation(), SessionLog(root / "log.jsonl", session_id="s1", cwd=root)
-    return Session(
-        SessionParts(
-            id="s1",
-            cwd=root,
-            conversation=conversation,
-            log=log,
-            recorder=Recorder(conversation, log),
-            model=ModelParts("scripted", ScriptedModel(), {"Look": LookTool()}),
-            tool_context=ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root)),
-            ask=NobodyToAsk(),
-            max_rounds=ROUNDS + 1,
-        )
+    agent = Agent(
+        Identity("s1"),
+        Transcript(conversation, log, Recorder(conversation, log)),
+        Rights(PermissionGate(), NobodyToAsk(), Budget(), ROUNDS + 1),
+        ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root)),
+        UnfinishedCalls(),
     )
+    agent.use(ModelParts("scripted", ScriptedModel(), {"Look": LookTool()}))
+    return Session(agent, Capabilities())
 
 
 async def _run(root: Path) -> dict[str, float]:

@@ -108,11 +108,11 @@ async def _starts_ms(root: Path) -> float:
     llm, times = _Clocked(), []
     env = {"HOME": str(root), "PANPAN_HOME": str(root / "home"), "ANTHROPIC_API_KEY": "sk-bench-0123456789"}
     async with open_session(root / "workspace", env=env) as session:
-        task = session.parts.model.tools["Task"]
+        task = session.agent.model.tools["Task"]
         cast(Any, task)._subagents._host._models = lambda: _Models(llm)
         arguments = TaskInput(description="look", prompt="Look.", subagent_type="explore")
         for number in range(STARTS):
-            context = replace(session.parts.tool_context, tool_use_id=f"toolu_{number}")
+            context = replace(session.agent.context, tool_use_id=f"toolu_{number}")
             started_at = perf_counter()
             async with aclosing(task.run(arguments, context)) as yields:
                 async for _ in yields:

@@ -1,59 +1,91 @@
 """The composition root: the one place where the parts are put together.
 
-Nothing here decides how a part works; it decides which parts there are, what each is given, and in which order the
-hooks are asked.
+Nothing here decides how a part works. It decides which features there are, and in which order they are asked.
 """
 
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.guards.keys_in_results import provider_keys
-from panpan.capabilities.subagents.agent_log import agents_folder
-from panpan.capabilities.subagents.left_open import results_of_subagents
-from panpan.config.sources import Loaded
-from panpan.permissions.gate import PermissionGate
+from panpan.capabilities.background.capability import BackgroundCapability
+from panpan.capabilities.budget.capability import BudgetCapability
+from panpan.capabilities.compaction.capability import Compaction
+from panpan.capabilities.datasets.capability import Datasets
+from panpan.capabilities.environment.capability import Environment
+from panpan.capabilities.files.capability import Files
+from panpan.capabilities.guards.capability import Guards
+from panpan.capabilities.history.capability import History
+from panpan.capabilities.language_servers.capability import CodeIntelligenceCapability
+from panpan.capabilities.mentions.capability import Mentions
+from panpan.capabilities.packages.capability import Packages
+from panpan.capabilities.permissions.capability import Permissions
+from panpan.capabilities.plan_mode.capability import PlanModeCapability
+from panpan.capabilities.project_context.capability import ProjectContext
+from panpan.capabilities.questions.capability import Questions
+from panpan.capabilities.reminders.capability import RemindersCapability
+from panpan.capabilities.search.capability import Search
+from panpan.capabilities.shell.capability import Shell
+from panpan.capabilities.snapshots.capability import SnapshotsCapability
+from panpan.capabilities.subagents.capability import SubagentsCapability
+from panpan.capabilities.todos.capability import TodosCapability
+from panpan.capabilities.web.capability import Web
+from panpan.config.locations import Locations
+from panpan.config.sources import Loaded, load_settings
+from panpan.core.tool import Tool
+from panpan.models.factory import AnswerWishes
 from panpan.session.budget.timed_askers import timed_askers
 from panpan.session.budget.turn_clock import TurnClock
-from panpan.session.context import Caller, SessionContext, context_of
+from panpan.session.capability import Capability
+from panpan.session.context import Caller, SessionContext
+from panpan.session.log import UnkeptLog
 from panpan.session.made_title import title_maker
-from panpan.session.models import PromptWishes
-from panpan.session.opening import (
-    OpenedLog,
-    WhichSession,
-    earlier_model,
-    open_log,
-    opening_prefix,
-)
-from panpan.session.parts import ModelParts, SessionParts
-from panpan.session.session import Session
-from panpan.session.setup import set_up
+from panpan.session.models import PromptWishes, SessionModels
+from panpan.session.opening import OpenedLog, WhichSession, earlier_model, open_log, opening_prefix
+from panpan.session.session import Session, Titles
+from panpan.session.setup import NO_MODEL, Setup, set_up
 from panpan.session.slash_commands import LoadedCommands
+from panpan.session.steering import Steering
 from panpan.session.tap import Askers, Opening, Tap
-from panpan.session.unfinished import Outcome, UnfinishedCalls
-from panpan.session_services import SessionServices
-from panpan.system.processes.process_tree import ProcessTree
-from panpan.system.processes.process_watch import process_watches
-from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.session.unfinished import Outcome
+from panpan.system.files.folder_tree import temporary_folder
 from panpan.system.web.network import WebNetwork
 from panpan.types.asking import UserAsker
 from panpan.types.permission import Asker
 from panpan.types.plan import PlanAsker
 from panpan.version import __version__
 
-UNATTENDED_ROUNDS = 50
-"""Rounds of one turn where nobody watches, unless the settings say otherwise."""
+BUILTIN: Sequence[type[Capability]] = (
+    Permissions,
+    ProjectContext,
+    Mentions,
+    Files,
+    Search,
+    CodeIntelligenceCapability,
+    Web,
+    SubagentsCapability,
+    Shell,
+    Environment,
+    Packages,
+    Datasets,
+    BackgroundCapability,
+    Questions,
+    PlanModeCapability,
+    History,
+    TodosCapability,
+    BudgetCapability,
+    RemindersCapability,
+    Compaction,
+    SnapshotsCapability,
+    Guards,
+)
+"""The features. Their order is that of the tools that the model is told of, of the hooks, and of opening."""
 
 SLASH_COMMANDS = "panpan.faces.session_commands"
 """The module that has them: what they show belongs to the faces, which are above this and never imported from here."""
-
-ATTENDED_ROUNDS = 10_000
-"""Where a user watches, he is the limit; this only bounds what nobody could mean."""
 
 
 @asynccontextmanager
@@ -126,7 +158,7 @@ async def open_session(
     if agent is not None and not which.is_there(setup.locations):  # one that goes on stays what it was begun as
         from panpan.capabilities.subagents.main_agent import main_agent
 
-        main = main_agent(agent, setup, agents, warn=warn)
+        main = main_agent(agent, setup, agents, tools=lambda: _tools_of(setup), warn=warn)
         why_model = f"the agent {agent} names it" if "model" in main.overrides else why_model
         overrides = {**(overrides or {}), **main.overrides}
         setup = set_up(Path(cwd), env, overrides, (), why_model=why_model, trusts_project=trusts_project)
@@ -143,6 +175,7 @@ async def open_session(
         is_attended=is_attended,
         is_tapped=is_tapped,
         agents=agents,
+        network=network,
         warn=warn,
     )
     async with AsyncExitStack() as stack:
@@ -152,18 +185,8 @@ async def open_session(
         if logged.forked_from:
             stack.callback(_discard_fork, logged)
         stack.callback(logged.log.close)
-        context = context_of(setup, logged, caller)
-        services = SessionServices(context, tap, network=network)
-        model = services.models.first()
-        stack.push_async_callback(model.aclose)
-        context.recorder.take_prefix(
-            opening_prefix(model, logged.before, are_prompts_chosen=caller.prompts.are_chosen, warn=warn)
-        )
-        parts = _parts(context, services, model)
-        tap.opened(_opening(context, services, parts.max_rounds))
-        for warning in (*model.warnings, *services.setup.warnings_of_settings, *services.agents.warnings):
-            warn(warning)
-        opened = Session(parts)
+        opened = _session(_context(setup, logged, caller), tap)
+        stack.push_async_callback(opened.agent.model.aclose)
         if logged.title is not None:
             opened.rename(logged.title)
         stack.pop_all()  # from here on the session closes them
@@ -174,122 +197,87 @@ async def open_session(
             yield opened
     finally:
         tap.close()
-        if forks and not is_attended and parts.unfinished.are_open:  # it has nothing that its origin has not
+        if forks and not is_attended and opened.agent.unfinished.are_open:  # it has nothing that its origin has not
             _discard_fork(logged)
+
+
+def _context(setup: Setup, logged: OpenedLog, caller: Caller) -> SessionContext:
+    """Return the context of a session, with its capabilities."""
+    context = SessionContext(setup, logged, caller)
+    for kind in BUILTIN:
+        context.capabilities.add(kind(context))
+    return context
+
+
+def _session(context: SessionContext, tap: Tap) -> Session:
+    """Return the session that a context and its capabilities make."""
+    caller, opened, agent = context.caller, context.opened, context.main
+    setup = replace(context.setup, every_tool=context.capabilities.tools(agent))
+    unavailable = tap.without_use([name for one in context.capabilities for name in one.unavailable()])
+    steering = Steering()
+    # it is last, so that what another hook refuses still waits
+    hooks = (*context.capabilities.hooks(agent), steering)
+    models = SessionModels(setup, hooks, caller.prompts, unavailable=unavailable, tap=tap)
+    context.capabilities.offer(models)
+    model = models.first()
+    agent.use(model)
+    are_chosen = caller.prompts.are_chosen
+    context.recorder.take_prefix(opening_prefix(model, opened.before, are_prompts_chosen=are_chosen, warn=context.warn))
+    tap.opened(
+        Opening(
+            context.setup,
+            opened.log,
+            opened.before.messages,
+            opened.before.compactions,
+            system_prompt=caller.prompts.override,
+            append_system_prompt=caller.prompts.append,
+            is_attended=caller.is_attended,
+            max_rounds=agent.rights.max_rounds,
+            panpan_version=__version__,
+            without_use=unavailable,
+        )
+    )
+    for warning in (*model.warnings, *setup.warnings_of_settings):
+        context.warn(warning)
+    make_title = title_maker(setup, context.budget, is_attended=caller.is_attended, warn=context.warn)
+    return Session(
+        agent,
+        context.capabilities,
+        settings=setup.settings,
+        steering=steering,
+        models=models,
+        commands=LoadedCommands(SLASH_COMMANDS, setup.env),
+        titles=Titles(opened.before.title, None if caller.is_tapped else make_title),
+        earlier_model=earlier_model(setup, opened.before),
+    )
+
+
+def tools_of_folder(cwd: Path, loaded: Loaded, locations: Locations) -> Sequence[Tool[Any]]:
+    """Return the tools that a session in a folder would have, to be listed and judged by; none can be run.
+
+    Args:
+        cwd: The workspace, canonical.
+        loaded: Its settings.
+        locations: Where panpan's own files are.
+    """
+    return _tools_of(Setup(cwd, {}, {}, locations, loaded, (), NO_MODEL, AnswerWishes()))
+
+
+def known_tools() -> Sequence[str]:
+    """Return the names of the tools that sessions have, whatever the folder and its settings."""
+    with temporary_folder("panpan-tools-") as folder:
+        locations = Locations.find(folder, {"PANPAN_HOME": str(folder)})
+        loaded = load_settings(folder, {}, {}, locations)
+        return [tool.name for tool in tools_of_folder(folder, loaded, locations)]
+
+
+def _tools_of(setup: Setup) -> Sequence[Tool[Any]]:
+    caller = Caller(Askers(), TurnClock())
+    context = _context(setup, OpenedLog("", UnkeptLog(setup.cwd)), caller)
+    return context.capabilities.tools(context.main)
 
 
 def _discard_fork(opened: OpenedLog) -> None:
     from panpan.session.forking import discard_fork  # few sessions are copies
 
     discard_fork(opened.log.path)
-
-
-def _parts(context: SessionContext, services: SessionServices, model: ModelParts) -> SessionParts:
-    """Return what the session is made of."""
-    setup, caller, opened, tools = context.setup, context.caller, context.opened, context.tool_context
-    before, warn = opened.before, context.warn
-    calls = UnfinishedCalls(
-        before.unfinished,
-        ask=caller.askers.user,
-        outcome=caller.unfinished,
-        session_id=opened.forked_from or opened.id,
-        is_fork=bool(opened.forked_from),
-        known=results_of_subagents(agents_folder(opened.log.path.parent, opened.forked_from or opened.id)),
-    )
-    return SessionParts(
-        id=context.id,
-        cwd=setup.cwd,
-        conversation=context.conversation,
-        log=opened.log,
-        recorder=context.recorder,
-        model=model,
-        tool_context=tools,
-        ask=services.ask,
-        max_rounds=_max_rounds(setup.loaded, ATTENDED_ROUNDS if caller.is_attended else UNATTENDED_ROUNDS),
-        models=services.models,
-        gate=services.gate,
-        commands=LoadedCommands(SLASH_COMMANDS, setup.env),
-        keys=provider_keys(setup.env, setup.settings),
-        plan_mode=services.plan_mode,
-        todos=services.todos,
-        compactor=services.compactor,
-        snapshots=services.snapshots,
-        steering=services.steering,
-        budget=services.budget,
-        unfinished=calls,
-        settings=setup.settings,
-        earlier_model=earlier_model(setup, before),
-        title=before.title,
-        make_title=(
-            None if caller.is_tapped else title_maker(setup, services.budget, is_attended=caller.is_attended, warn=warn)
-        ),
-        warn=warn,
-        background=services.background,
-        agents=services.agents,
-        running_agents=lambda: services.subagent_host.running,
-        language_servers=lambda: services.tools.language_servers.states,
-        on_close=(
-            services.subagent_host.aclose,
-            partial(_end_background, services.background, tools.sandbox, services.gate),
-            partial(_end_processes, tools.processes, warn),
-            tools.sandbox.aclose,
-            services.tools.aclose,
-            services.name_worktrees,
-            services.close_worktrees,
-        ),
-        alongside=(
-            services.background.serve,
-            services.subagent_host.serve,
-            services.tools.language_servers.serve,
-            *process_watches(tools.limits, (tools.processes, services.background.tree), warn),
-            tools.sandbox.serve,
-            *_early_snapshots(services, model, caller),
-            services.tidy_worktrees,
-        ),
-    )
-
-
-def _early_snapshots(
-    services: SessionServices, model: ModelParts, caller: Caller
-) -> Sequence[Callable[[], Coroutine[None, None, None]]]:
-    """Return what takes the first snapshot while the model thinks; nothing where no file can be changed anyway."""
-    stays_in_plan_mode = services.gate.mode == "plan" and not caller.is_attended
-    can_change = not stays_in_plan_mode and any(not tool.only_reads for tool in model.tools.values())
-    return (services.snapshots.rounds.serve,) if services.snapshots is not None and can_change else ()
-
-
-def _opening(context: SessionContext, services: SessionServices, max_rounds: int) -> Opening:
-    """Return the session as it begins, for its tap."""
-    caller, opened = context.caller, context.opened
-    return Opening(
-        context.setup,
-        opened.log,
-        opened.before.messages,
-        opened.before.compactions,
-        system_prompt=caller.prompts.override,
-        append_system_prompt=caller.prompts.append,
-        is_attended=caller.is_attended,
-        max_rounds=max_rounds,
-        panpan_version=__version__,
-        without_use=services.without_use,
-    )
-
-
-def _max_rounds(loaded: Loaded, default: int) -> int:
-    """Return the most rounds of a turn; a file of the project may only lower them."""
-    chosen = loaded.settings.max_rounds
-    if chosen is None:
-        return default
-    return min(chosen, default) if loaded.origins["max_rounds"].kind == "project" else chosen
-
-
-async def _end_background(background: BackgroundTasks, sandbox: CommandSandbox, gate: PermissionGate) -> None:
-    """Stop what runs in the background, or leave it and what it needs."""
-    await background.close(keep=background.keeps, is_held=gate.mode == "plan")
-    sandbox.left_behind = background.needed
-
-
-async def _end_processes(processes: ProcessTree, warn: Callable[[str], None]) -> None:
-    """End what the session's commands left running, and name what cannot be ended."""
-    for process in await processes.end():
-        warn(f"process {process.pid} was started by a command and could not be ended")

@@ -29,11 +29,11 @@ from panpan.config.settings_file import parse_settings
 from panpan.config.vendors import VENDORS
 from panpan.core.effects import Effects
 from panpan.core.hooks import Hook, ToolCall
-from panpan.tool_registry import all_tools
 from panpan.types.events import Event
 from panpan.types.permission import Deny, PermissionMode
 from panpan.types.tool import Output
 from tests.fakes.context import context_in
+from tests.fakes.every_tool import every_tool
 from tests.model_server import call, say, serving
 
 ROOT = Path(__file__).parent.parent
@@ -161,7 +161,7 @@ async def test_the_tool_that_shows_how_to_add_one_works(tmp_path: Path, monkeypa
 
 async def test_the_hook_that_shows_how_to_add_one_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hook = contributed(1, tmp_path, "call_limit", monkeypatch).CallLimit(most=2)
-    tool = all_tools()[0]
+    tool = every_tool()[0]
     tool_call = await ToolCall.of("1", tool, tool.input_model(file_path="a"), {}, context_in(tmp_path))
 
     decisions = [await hook.before_tool(tool_call) for _ in range(3)]
@@ -286,7 +286,7 @@ def test_the_hooks_in_the_architecture_are_those_of_the_program(tmp_path: Path) 
             env={"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")},
         )
         async with opening as session:
-            return list(session.parts.model.hooks)
+            return list(session.agent.model.hooks)
 
     expected = [
         [type(hook).__name__, {point for point in POINTS if getattr(type(hook), point) is not getattr(Hook, point)}]
@@ -319,7 +319,7 @@ def test_the_exit_codes_of_the_readme_are_those_of_the_errors() -> None:
 
 def test_the_readme_names_every_mode_tool_and_vendor() -> None:
     assert [row[0].strip("`") for row in table(section(README, "Permissions"))] == list(get_args(PermissionMode))
-    assert {tool.name for tool in all_tools()} <= set(re.findall(r"\w+", section(README, "First steps")))
+    assert {tool.name for tool in every_tool()} <= set(re.findall(r"\w+", section(README, "First steps")))
     models = section(README, "Models")
     assert {vendor.name for vendor in VENDORS if vendor.name not in models} <= {"anthropic"}
 

@@ -10,14 +10,14 @@ from scripts.house_figures import Figure, Package, deletable, figures, most_para
 ROOT = Path(__file__).parents[1]
 
 HELD = {
-    "capabilities whose folder can be deleted": 0,
-    "imports between features": 118,
-    "imports upward": 71,
-    "lines of code a file": 69.1,
-    "files": 990,
+    "capabilities whose folder can be deleted": 4,
+    "imports between features": 119,
+    "imports upward": 61,
+    "lines of code a file": 66.9,
+    "files": 1_030,
     "lines": 105_200,
-    "files in one folder, 90th percentile": 27,
-    "most parameters": 31,
+    "files in one folder, 90th percentile": 28,
+    "most parameters": 22,
     "attributes set on another object": 49,
 }
 """Each figure as it is. `scripts/house_figures.py` prints them, each with its aim."""

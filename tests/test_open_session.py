@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from panpan.app import open_session
 from panpan.errors import BudgetError, ConfigError, UnfinishedCallError
 from panpan.session.session import Session
-from panpan.system.processes.process_watch import end_what_multiplies
+from panpan.system.processes.process_watch import process_watches
 from panpan.types.asking import UserAnswer, UserQuestion
 from panpan.types.events import Event, PermissionDecided
 from panpan.types.messages import AssistantMessage, ToolResultMessage
@@ -103,7 +102,7 @@ async def test_aliases_and_vendors_are_found_as_with_the_option(place: Place) ->
         assert session.context_window == 200_000
         await session.use_effort("high")
         assert session.effort == "high"
-        assert session.parts.model.llm.options.effort == "high"  # type: ignore[attr-defined]
+        assert session.agent.model.llm.options.effort == "high"  # type: ignore[attr-defined]
 
 
 async def test_the_reason_for_a_model_is_the_true_one(place: Place) -> None:
@@ -300,7 +299,7 @@ async def test_commands_get_the_variables_and_limits_of_the_settings_and_no_key_
     )
 
     async with place.open(overrides={"model": place.tape("one", 'text = "x"')}) as session:
-        context = session.parts.tool_context
+        context = session.agent.context
 
     of_the_model = place.env.keys() & context.environment.keys()
     assert of_the_model == {"HOME", "PATH", "MY_DATA"}
@@ -328,9 +327,9 @@ async def test_processes_are_counted_while_a_session_is_open(place: Place, most:
     place.settings(f"limits.processes = {most}\n")
 
     async with place.open(overrides={"model": place.tape("one", 'text = "x"')}) as session:
-        runs = [run.func for run in session.parts.alongside if isinstance(run, partial)]
+        watches = process_watches(session.agent.context.limits, (session.agent.context.processes,), lambda _: None)
 
-    assert (end_what_multiplies in runs) is is_counted
+    assert bool(watches) is is_counted
 
 
 def _inline(value: Any) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import panpan
-from panpan.tool_registry import all_tools
+from tests.fakes.every_tool import every_tool
 
 PACKAGE = Path(panpan.__file__).parent
 SCOPES = {
@@ -152,7 +152,7 @@ def test_faces_reach_no_log_through_the_parts_of_a_session() -> None:
     assert [path.name for path in faces if "parts.log" in path.read_text(encoding="utf-8")] == []
 
 
-TOOL_FOLDERS = {tool.name: Path(*type(tool).__module__.split(".")[1:-1]).as_posix() for tool in all_tools()}
+TOOL_FOLDERS = {tool.name: Path(*type(tool).__module__.split(".")[1:-1]).as_posix() for tool in every_tool()}
 """The folder of each tool, by its name."""
 
 RULE_WORDS = ("Read", "Edit", "Bash", "WebFetch", "Agent", "Skill")

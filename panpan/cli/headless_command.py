@@ -64,7 +64,7 @@ def _face(options: Options, session: Session, out: StdoutWriter) -> HeadlessFace
             out,
             session.info,
             has_partial_messages=options["include_partial_messages"],
-            commands=session.parts.commands.names,
+            commands=session.commands.names,
         )
     from panpan.faces.headless.text import TextFace
 

@@ -5,7 +5,7 @@ them in that order. If a new service needs an `if` in `query.py`, it is this fil
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from pydantic import BaseModel
 
@@ -15,6 +15,7 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ContextOverflowError
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Compacted, Waiting
+from panpan.types.file_change import FileChange
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
 from panpan.types.permission import Allow, Decision, Deny, PermissionQuestion
@@ -74,6 +75,14 @@ class ToolCall:
 
 class Hook:
     """One service's view of the loop; each point does nothing unless it is overridden."""
+
+    is_for_small_windows: ClassVar[bool] = True
+    """False if a model whose provider cuts what does not fit its window goes without it."""
+
+    @property
+    def turn_files(self) -> Sequence[FileChange]:
+        """Files that the newest turn changed, as far as the hook knows."""
+        return ()
 
     @property
     def has_news(self) -> bool:
@@ -142,6 +151,10 @@ class Hook:
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
         """Return what the model has to know after the reply and its tools; anything here keeps the turn going."""
+        return ()
+
+    async def pinned(self) -> Sequence[SystemReminder]:
+        """Return what has to stay before the model's eyes when the conversation becomes shorter, as it is now."""
         return ()
 
     def ends_turn(self, round_: Round) -> bool:

@@ -7,9 +7,9 @@ of that: it says what it touches, does its work, and raises `ToolError` with adv
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
 
@@ -93,6 +93,11 @@ class Tool(ABC, Generic[InputT]):
     only_renames: ClassVar[bool] = False
     """True if all that it changes in files are names, so that each line stays where it was."""
 
+    @property
+    def is_advertised(self) -> bool:
+        """True if a new session tells its model of it; False for one that asks the user where nobody is there."""
+        return True
+
     def runs_beside_others(self, args: InputT) -> bool:
         """Return True if calls that change nothing may run at the same time as this one.
 
@@ -148,6 +153,11 @@ class Tool(ABC, Generic[InputT]):
     @cached_property
     def definition(self) -> ToolDefinition:
         """The tool as the model is told of it."""
-        package, _, module = type(self).__module__.rpartition(".")
-        description = files(package).joinpath(f"{module}.md").read_text(encoding="utf-8").strip()
-        return ToolDefinition(self.name, description, input_schema(self.input_model))
+        return _definition_of(type(self))
+
+
+@cache
+def _definition_of(kind: type[Tool[Any]]) -> ToolDefinition:
+    package, _, module = kind.__module__.rpartition(".")
+    description = files(package).joinpath(f"{module}.md").read_text(encoding="utf-8").strip()
+    return ToolDefinition(kind.name, description, input_schema(kind.input_model))

@@ -18,10 +18,8 @@ class ModelProfile:
     """The tools that it gets, as it is told of them; None: all, with their own descriptions."""
     max_result_chars: int | None = None
     """Characters of one tool result; None: what fits every large model."""
-    has_project_context: bool = True
-    """Whether it is told of the folder, git, and the rules files of the project."""
     fits_window: bool = False
-    """Whether its provider leaves out what does not fit the context window, so that nothing else has to."""
+    """True if its provider leaves out what does not fit the context window. Then it is told nothing of the project."""
     temperature: float | None = None
     """Where the settings say none; None: the server's own."""
     banner: str = ""

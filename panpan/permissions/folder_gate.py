@@ -35,4 +35,7 @@ def gate_of_folder(ctx: click.Context, cwd: Path | None) -> FolderGate:
     Raises:
         ConfigError: The folder, a setting or a rule is wrong.
     """
-    return FolderGate(*settings_of_folder(ctx, cwd))
+    from panpan.app import tools_of_folder  # with all that a session is made of
+
+    workspace, loaded, locations = settings_of_folder(ctx, cwd)
+    return FolderGate(workspace, loaded, locations, tools_of_folder(workspace, loaded, locations))

@@ -4,6 +4,7 @@ Deny is stronger than ask, and ask than allow, over all sources and whatever the
 The gate is a courtesy to the user and no wall: a program that it lets run may do more than its command line shows.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from pathlib import Path
@@ -61,7 +62,16 @@ class Rules:
     deny: list[Rule] = field(default_factory=list)
 
 
-class PermissionGate(Hook):
+class Gate(Hook, ABC):
+    """Decides about the calls of one agent."""
+
+    @property
+    @abstractmethod
+    def mode(self) -> PermissionMode:
+        """The permission mode that holds now."""
+
+
+class PermissionGate(Gate):
     """Decides by rules, mode, and where the call's paths lie.
 
     Args:
@@ -71,7 +81,6 @@ class PermissionGate(Hook):
         external_directory: What happens to paths outside the workspace that no rule opens.
         auto_approve: True if questions that anybody may answer are answered with yes, so that they need no flag.
         previous_mode: The mode before this one; None: it was the same.
-        when_mode_changes: Told the new mode.
 
     Raises:
         ConfigError: A rule cannot be read.
@@ -86,13 +95,12 @@ class PermissionGate(Hook):
         external_directory: Behaviour = "ask",
         auto_approve: bool = False,
         previous_mode: PermissionMode | None = None,
-        when_mode_changes: Callable[[PermissionMode], None] = lambda _: None,
     ) -> None:
         self.previous_mode: PermissionMode = previous_mode or mode
         """The mode before the present one."""
         self.plan_file: Path | None = None
         """The one file that may be written in plan mode, canonical."""
-        self._when_mode_changes = when_mode_changes
+        self._subscribers: list[Callable[[PermissionMode], None]] = []
         self.warnings: list[str] = []
         """What the user should know about the rules, one sentence each."""
         self.rules = Rules()
@@ -116,7 +124,12 @@ class PermissionGate(Hook):
     def mode(self, mode: PermissionMode) -> None:
         if mode != self._mode:
             self.previous_mode, self._mode = self._mode, mode
-            self._when_mode_changes(mode)
+            for tell in self._subscribers:
+                tell(mode)
+
+    def subscribe(self, tell: Callable[[PermissionMode], None]) -> None:
+        """Call `tell` with each new mode, in the order of the subscriptions."""
+        self._subscribers.append(tell)
 
     def with_mode(self, mode: PermissionMode) -> "PermissionGate":
         """Return a gate with another mode and the very same rules, which both change together."""

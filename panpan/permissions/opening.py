@@ -1,6 +1,6 @@
 """From the settings of a folder to its gate: the one way, for a session and for whoever only asks what it would say."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from panpan.core.enabled_tools import enabled_tools
 from panpan.core.hooks import ToolCall
 from panpan.core.permission import joined
 from panpan.core.seen_files import SeenFiles
-from panpan.core.tool import ToolContext
+from panpan.core.tool import Tool, ToolContext
 from panpan.core.tool_call import prepared
 from panpan.errors import ConfigError, ToolError
 from panpan.permissions.gate import PermissionGate, RuleStore
@@ -26,7 +26,6 @@ from panpan.permissions.subject import Subject, subject_of
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.system.sandbox.command_sandbox import CommandSandbox, FindSandbox, find_when_needed
-from panpan.tool_registry import all_tools
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import Decision, Deny, PermissionMode, Reason
@@ -101,7 +100,6 @@ def gate_of(
     mode: PermissionMode | None = None,
     store: RuleStore | None = None,
     auto_approve: bool = False,
-    when_mode_changes: Callable[[PermissionMode], None] = lambda _: None,
 ) -> PermissionGate:
     """Return the gate that the settings describe.
 
@@ -111,7 +109,6 @@ def gate_of(
         mode: The mode that it begins with; None: that of the settings.
         store: Where "always" is kept.
         auto_approve: True if questions that anybody may answer are answered with yes.
-        when_mode_changes: Told each new mode.
 
     Raises:
         ConfigError: A rule cannot be read, or does not do what its examples say.
@@ -125,7 +122,6 @@ def gate_of(
         store=store,
         external_directory=permission.external_directory,
         previous_mode=permission.mode,
-        when_mode_changes=when_mode_changes,
         auto_approve=auto_approve,
     )
     with suppress(ConfigError):  # rules that do not count may be wrong
@@ -149,6 +145,7 @@ class FolderGate:
         cwd: The workspace, canonical.
         loaded: Its settings.
         locations: Where panpan's own files are.
+        tools: Those whose calls are judged.
         find: Looks which sandbox works.
 
     Raises:
@@ -156,7 +153,13 @@ class FolderGate:
     """
 
     def __init__(
-        self, cwd: Path, loaded: Loaded, locations: Locations, *, find: FindSandbox = find_when_needed
+        self,
+        cwd: Path,
+        loaded: Loaded,
+        locations: Locations,
+        tools: Sequence[Tool[Any]],
+        *,
+        find: FindSandbox = find_when_needed,
     ) -> None:
         self.paths = workspace_paths(cwd, loaded, locations)
         self.gate = gate_of(loaded, self.paths)
@@ -165,7 +168,7 @@ class FolderGate:
         self.mode: PermissionMode = self.gate.mode
         """That of the settings."""
         # A tool that a rule takes away is kept, so that the gate names the rule.
-        self._tools = {tool.name: tool for tool in enabled_tools(all_tools(), loaded.settings.tools.enabled)}
+        self._tools = {tool.name: tool for tool in enabled_tools(tools, loaded.settings.tools.enabled)}
         self._outputs = OutputStore(locations.outputs_folder)
 
     async def judge(self, tool: str, arguments: Mapping[str, Any], mode: PermissionMode | None = None) -> Judged:

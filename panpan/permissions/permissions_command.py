@@ -20,7 +20,6 @@ from panpan.permissions.opening import workspace_paths
 from panpan.permissions.rules.examples import checked_examples
 from panpan.permissions.rules.rules import rule_sources, rules_of_no_tool
 from panpan.system.text.terminal_text import printable
-from panpan.tool_registry import all_tools
 from panpan.types.permission import PermissionMode
 
 _CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose settings count.")
@@ -41,11 +40,14 @@ def command() -> None:
 @click.pass_context
 def list_rules(ctx: click.Context, cwd: Path | None, as_json_object: bool) -> int:
     """List the rules that count, strongest first, each with its place, and those that can never matter."""
-    _, loaded, _ = settings_of_folder(ctx, cwd)
+    from panpan.app import tools_of_folder  # with all that a session is made of
+
+    workspace, loaded, locations = settings_of_folder(ctx, cwd)
+    names = [tool.name for tool in tools_of_folder(workspace, loaded, locations)]
     permission = loaded.settings.permission
     sources = rule_sources(loaded)
     gate = PermissionGate(sources)
-    warnings = [*loaded.warnings, *rules_of_no_tool(sources, [tool.name for tool in all_tools()])]
+    warnings = [*loaded.warnings, *rules_of_no_tool(sources, names)]
     rules = {"deny": gate.rules.deny, "ask": gate.rules.ask, "allow": gate.rules.allow}
     idle = gate.idle_rules()
     if as_json_object:

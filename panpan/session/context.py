@@ -1,27 +1,47 @@
 """The context that all parts of a session are made with. It is whole before the first of them, so none is patched."""
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from panpan.capabilities.guards.keys_in_results import provider_keys, without_provider_keys
 from panpan.config.limits import limits_of
+from panpan.config.settings import Settings
+from panpan.config.settings_writer import RuleFile
+from panpan.config.sources import Loaded
 from panpan.core.conversation import Conversation
 from panpan.core.seen_files import SeenFiles
 from panpan.core.tool import ToolContext
-from panpan.permissions.opening import sandbox_of, workspace_paths
+from panpan.permissions.askers import AskerOfMode, NobodyToAsk, YesToAll
+from panpan.permissions.opening import gate_of, sandbox_of, workspace_paths
+from panpan.session.agent import Agent, Identity, Rights, Transcript
+from panpan.session.budget.budget import Budget
+from panpan.session.budget.opening import count_earlier, session_budget
+from panpan.session.capability import Capabilities, OfferedT
 from panpan.session.models import PromptWishes
-from panpan.session.opening import OpenedLog
+from panpan.session.open_calls import UnfinishedCall
+from panpan.session.opening import OpenedLog, opening_mode
 from panpan.session.recorder import Recorder
+from panpan.session.records import permission_mode_record
 from panpan.session.setup import Setup
 from panpan.session.tap import Askers
-from panpan.session.unfinished import Outcome
+from panpan.session.unfinished import Outcome, UnfinishedCalls
 from panpan.system.environment import child_environment, user_environment
 from panpan.system.files.output_store import OutputStore
+from panpan.system.files.paths import PathResolver
+from panpan.system.web.network import WebNetwork
 from panpan.types.dataclass import dataclass
+from panpan.types.messages import ToolResultMessage
 from panpan.version import __version__
 
 if TYPE_CHECKING:
     from panpan.session.budget.turn_clock import TurnClock
+
+UNATTENDED_ROUNDS = 50
+"""Rounds of one turn where nobody watches, unless the settings say otherwise."""
+
+ATTENDED_ROUNDS = 10_000
+"""Rounds of one turn where a user watches: they are the limit, and this bounds only what nobody could mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +63,67 @@ class Caller:
     """True if what crosses the session's borders is seen by another, which must not miss any of it."""
     agents: Mapping[str, Any] | None = None
     """Kinds of subagents that the command line defines, by name; None: none."""
+    network: WebNetwork | None = None
+    """Replaces the outside, for tests; None: as it is."""
     warn: Callable[[str], None] = lambda _: None
     """Told what the user should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
 class SessionContext:
-    """One session, for all that is part of it."""
+    """One session, for all that is part of it.
 
-    caller: Caller
-    setup: Setup
-    opened: OpenedLog
-    """Its log, and what was said and decided before."""
-    conversation: Conversation
-    recorder: Recorder
-    """Writes into the log."""
-    tool_context: ToolContext
-    """Paths, files that were read, sandbox and processes, for its tools."""
+    Args:
+        setup: Its settings, and what follows from them.
+        opened: Its log, and what was said and decided before.
+        caller: The wishes of whoever opens it.
+
+    Raises:
+        ConfigError: A permission rule, or a folder of the settings, cannot be used.
+    """
+
+    def __init__(self, setup: Setup, opened: OpenedLog, caller: Caller) -> None:
+        self.setup = setup
+        self.opened = opened
+        self.caller = caller
+        self.capabilities = Capabilities()
+        """Those that are made already."""
+        transcript = _transcript(opened, caller)
+        self.tool_context = _tool_context(setup, opened.id)
+        self.processes = [self.tool_context.processes]
+        """Trees of processes that belong to the session, for what holds or ends them all."""
+        self.gate = gate_of(
+            setup.loaded,
+            self.paths,
+            mode=opening_mode(setup, opened.before, is_attended=caller.is_attended, warn=caller.warn),
+            store=RuleFile(setup.locations.local_settings),
+            auto_approve=caller.says_yes,
+        )
+        self.gate.subscribe(lambda mode: transcript.recorder.decided(permission_mode_record(mode)))
+        asks = caller.askers.permission
+        ask = AskerOfMode(lambda: self.gate.mode, YesToAll(asks) if caller.says_yes else asks or NobodyToAsk())
+        budget = session_budget(setup.settings, caller.clock, caller.warn, transcript.recorder.decided)
+        count_earlier(budget, opened.log.path, opened.before.spent)
+        self.main = Agent(
+            Identity(opened.id),
+            transcript,
+            Rights(self.gate, ask, budget, _max_rounds(setup.loaded, is_attended=caller.is_attended)),
+            self.tool_context,
+            UnfinishedCalls(
+                opened.before.unfinished,
+                ask=caller.askers.user,
+                outcome=caller.unfinished,
+                session_id=opened.forked_from or opened.id,
+                is_fork=bool(opened.forked_from),
+                known=self._known_result,
+            ),
+            caller.warn,
+        )
+        """The agent that the user talks to."""
+
+    def _known_result(self, call: UnfinishedCall) -> ToolResultMessage | None:
+        """Return the result of a call of which a capability knows what became of it."""
+        results = (capability.known_result(call) for capability in self.capabilities)
+        return next((result for result in results if result is not None), None)
 
     @property
     def id(self) -> str:
@@ -71,16 +135,69 @@ class SessionContext:
         """Told what the user should know, one sentence each."""
         return self.caller.warn
 
+    @property
+    def settings(self) -> Settings:
+        """The settings of all sources."""
+        return self.setup.settings
 
-def context_of(setup: Setup, opened: OpenedLog, caller: Caller) -> SessionContext:
-    """Return the context of a session whose log is open."""
+    @property
+    def conversation(self) -> Conversation:
+        """What was said so far."""
+        return self.main.conversation
+
+    @property
+    def recorder(self) -> Recorder:
+        """Writes into the log."""
+        return self.main.transcript.recorder
+
+    @property
+    def budget(self) -> Budget:
+        """What the session may spend, and what it has spent."""
+        return self.main.budget
+
+    @cached_property
+    def paths(self) -> PathResolver:
+        """Where paths lie for panpan itself; tools have those of `tool_context`, which know outputs, too."""
+        return workspace_paths(self.setup.cwd, self.setup.loaded, self.setup.locations)
+
+    @property
+    def product(self) -> str:
+        """Name and version of panpan, as web servers are told."""
+        return f"panpan/{__version__}"
+
+    @property
+    def user_agent(self) -> str:
+        """Name that panpan gives web servers; the settings may say another."""
+        return self.settings.web.user_agent or self.product
+
+    @cached_property
+    def network(self) -> WebNetwork:
+        """How tools reach the outside."""
+        web = self.settings.web
+        return (self.caller.network or WebNetwork()).as_set_up(web.private_hosts, web.proxy_url)
+
+    def find(self, kind: type[OfferedT]) -> OfferedT | None:
+        """Return the object of a type that a capability before this one offers; None: there is none."""
+        return self.capabilities.find(kind)
+
+
+def _transcript(opened: OpenedLog, caller: Caller) -> Transcript:
     before = opened.before
     conversation = Conversation(messages=before.messages, compactions=before.compactions)
     conversation.replies_beside.extend(before.replies_beside)
     recorder = Recorder(conversation, opened.log, before.prefixes, panpan_version=__version__, warn=caller.warn)
     if (note := opened.opened_note(is_interactive=caller.is_attended)) is not None:
         recorder.note_with_message(note)
-    return SessionContext(caller, setup, opened, conversation, recorder, _tool_context(setup, opened.id))
+    return Transcript(conversation, opened.log, recorder)
+
+
+def _max_rounds(loaded: Loaded, *, is_attended: bool) -> int:
+    """Return the most rounds of a turn; a file of the project may only lower them."""
+    default = ATTENDED_ROUNDS if is_attended else UNATTENDED_ROUNDS
+    chosen = loaded.settings.max_rounds
+    if chosen is None:
+        return default
+    return min(chosen, default) if loaded.origins["max_rounds"].kind == "project" else chosen
 
 
 def _tool_context(setup: Setup, session_id: str) -> ToolContext:

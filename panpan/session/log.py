@@ -185,6 +185,33 @@ class SessionLog:
             return False
 
 
+class UnkeptLog(SessionLog):
+    """A log that is no file, for a session that is never held, as where its tools are only listed.
+
+    Args:
+        cwd: Where the session would work.
+    """
+
+    def __init__(self, cwd: Path) -> None:
+        self.path = cwd / "unkept.jsonl"
+        self.git_branch = ""
+        self.parent_uuid = None
+        self.is_locked = True
+        self.listener = lambda _: None
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        pass
+
+    def flush(self) -> None:
+        pass
+
+    def sync(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
 def read_records(
     path: Path,
     *,

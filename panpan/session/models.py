@@ -1,11 +1,13 @@
 """The models of a session: from a setup to what the session has because of its model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
+from typing import Any
 
 from panpan.core.hooks import Hook
 from panpan.core.system_prompt import system_prompt
+from panpan.core.tool import Tool
 from panpan.errors import ConfigError
 from panpan.models.client import LLMClient
 from panpan.models.factory import create_client
@@ -38,31 +40,44 @@ class SessionModels:
     """Implements `ModelSource`.
 
     Args:
-        setup: The session's, with the model that it begins with.
-        hooks_for: Returns the hooks of a session with such a model.
+        setup: The session's, with the model that it begins with and all tools.
+        hooks: The hooks of the main agent.
         prompts: What the user wants of the system prompt.
-        not_offered: Names of tools that can be called and that new sessions do not tell the model of.
+        unavailable: Names of tools that cannot work here, and that new sessions do not tell the model of.
         tap: Sees what the models are asked, and may stand in for them and their tools.
     """
 
     def __init__(
         self,
         setup: Setup,
-        hooks_for: Callable[[Setup], Sequence[Hook]],
+        hooks: Sequence[Hook],
         prompts: PromptWishes,
         *,
-        not_offered: Sequence[str] = (),
+        unavailable: Sequence[str] = (),
         tap: Tap | None = None,
     ) -> None:
         self._setup = setup
-        self._hooks_for = hooks_for
+        self._hooks = hooks
         self._prompts = prompts
-        self._not_offered = not_offered
+        self._unavailable = unavailable
         self._tap = tap or Tap()
         self._client: LLMClient | None = None
         self._of_subagents: dict[tuple[object, ...], SubagentModel] = {}
         self._making = Lock()
         """Held while a model of subagents is made, which are opened in threads."""
+
+    @property
+    def every_tool(self) -> Sequence[Tool[Any]]:
+        """All tools that there are."""
+        return self._setup.every_tool
+
+    @property
+    def advertised(self) -> Sequence[str]:
+        """Names of the tools that are on and can work here."""
+        return [tool.name for tool in self._setup.tools if tool.name not in self._unavailable]
+
+    def _hooks_of(self, setup: Setup) -> Sequence[Hook]:
+        return [hook for hook in self._hooks if hook.is_for_small_windows or not setup.profile.fits_window]
 
     def first(self) -> ModelParts:
         """Return the parts of the model that the session begins with.
@@ -136,7 +151,7 @@ class SessionModels:
             name=model.model,
             llm=client,
             tools=self._tap.tools({tool.name: tool for tool in tools}),
-            hooks=self._tap.hooks(self._hooks_for(setup)),
+            hooks=self._tap.hooks(self._hooks_of(setup)),
             profile=setup.profile,
             prefix=self._prefix(setup),
             choice=model.reason,
@@ -153,9 +168,9 @@ class SessionModels:
     def _prefix(self, setup: Setup) -> SessionPrefix:
         profile, wishes = setup.profile, self._prompts
         own = profile.system_prompt if wishes.override is None else wishes.override
-        offered = [tool for tool in setup.tools if tool.name not in self._not_offered]
+        advertised = [tool for tool in setup.tools if tool.is_advertised and tool.name not in self._unavailable]
         return SessionPrefix(
             profile.name,
             system_prompt(own, wishes.append),
-            tuple(profile.definition_of(tool.definition) for tool in offered),
+            tuple(profile.definition_of(tool.definition) for tool in advertised),
         )

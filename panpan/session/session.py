@@ -4,8 +4,7 @@ The session owns the tasks for its whole life and a turn is one of them; `submit
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import replace
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Self
@@ -13,26 +12,33 @@ from typing import Self
 from anyio import AsyncContextManagerMixin, CancelScope, create_task_group, move_on_after, to_thread
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
+from panpan.capabilities.compaction.compactor import Compactor
 from panpan.capabilities.compaction.limits import limits_on_demand
-from panpan.capabilities.language_servers.language_servers import ServerState
-from panpan.capabilities.mentions.mentions import with_mentions
+from panpan.capabilities.language_servers.language_servers import LanguageServers, ServerState
 from panpan.capabilities.subagents.agent_log import agents_folder
-from panpan.capabilities.subagents.agent_mentions import names_behind_at
+from panpan.capabilities.subagents.definitions.load import AgentDefinitions
+from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.past import PastSubagents
 from panpan.capabilities.todos.todo import Todo
+from panpan.capabilities.todos.todos import Todos
 from panpan.config.settings import Settings
 from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import ConfigError, NothingToCompactError, SessionLogError
 from panpan.permissions.gate import PermissionGate
 from panpan.session.added_folders import AddedFolders
+from panpan.session.agent import Agent
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.budgeted_model import BudgetedModel
+from panpan.session.capability import Capabilities, beside
+from panpan.session.commands_running import commands_running
 from panpan.session.context_usage import ContextUsage, measured_usage, used_tokens
 from panpan.session.event_hop import EventHop
-from panpan.session.parts import ModelParts, ModelSource, SessionParts
+from panpan.session.made_title import MadeTitle
+from panpan.session.parts import ModelParts, ModelSource
 from panpan.session.prefix import kept_prefix
 from panpan.session.records import model_record, title_record
-from panpan.session.resuming import prefix_note
+from panpan.session.resuming import EarlierModel, prefix_note
+from panpan.session.slash_commands import NoCommands, SlashCommands
 from panpan.session.steering import Steering
 from panpan.session.turn_run import TurnRun
 from panpan.system.single_exception import unwrap_single_exception
@@ -53,6 +59,16 @@ MAX_TITLE_CHARS = 200
 
 MOST_WOKEN = 50
 """Turns in a row that begin without a message of the user, so that tasks and turns do not start each other for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Titles:
+    """The title of a session, and what makes one."""
+
+    present: str | None = None
+    """The title that it has; None: nobody has given it one."""
+    make: Callable[[str], Awaitable[MadeTitle | None]] | None = None
+    """Makes a title of what the user says first; raises nothing. None: the user gives it one, or nobody does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +93,42 @@ class Session(AsyncContextManagerMixin):
     """One conversation. Enter it, then `submit` prompts one after the other.
 
     Args:
-        parts: What it is made of.
+        agent: The agent that the user talks to.
+        capabilities: Its features.
+        settings: As they were when the session was opened; what was changed since is in the session.
+        steering: Messages for the turn that runs; one of the agent's hooks.
+        models: Makes the parts of other models; None: the session keeps the model that it has.
+        commands: Its slash commands.
+        titles: Its title, and what makes one.
+        earlier_model: The model that a resumed session was last with; None where nobody knows.
     """
 
-    def __init__(self, parts: SessionParts) -> None:
-        self.parts = parts
-        self.conversation = parts.conversation
-        self._recorder = parts.recorder
-        self._title = parts.title
+    def __init__(
+        self,
+        agent: Agent,
+        capabilities: Capabilities,
+        *,
+        settings: Settings | None = None,
+        steering: Steering | None = None,
+        models: ModelSource | None = None,
+        commands: SlashCommands | None = None,
+        titles: Titles | None = None,
+        earlier_model: EarlierModel | None = None,
+    ) -> None:
+        self.agent = agent
+        self.capabilities = capabilities
+        self.settings = settings or Settings()
+        self.steering = steering or Steering()
+        self.commands: SlashCommands = commands or NoCommands()
+        self.conversation = agent.conversation
+        self._model_source = models
+        self.titles = titles or Titles()
+        self._title = self.titles.present
+        self._earlier_model = earlier_model
+        self._recorder = agent.transcript.recorder
         self.chosen_model: str | None = None
         """What `use_model` was last given; None: the model is the one that the session was opened with."""
-        self.folders = AddedFolders(parts.tool_context.paths, parts.cwd)
+        self.folders = AddedFolders(agent.context.paths, agent.context.paths.root)
         """What the user has added to the workspace."""
         self._woken = 0
         """Turns since the user last said something."""
@@ -97,20 +138,19 @@ class Session(AsyncContextManagerMixin):
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
         try:
             with unwrap_single_exception():
-                async with create_task_group() as self._task_group:
-                    for run in self.parts.alongside:
-                        self._task_group.start_soon(run)
-                    if self.parts.plan_mode is not None:
-                        self._task_group.start_soon(self.parts.plan_mode.keep_held)
+                async with (
+                    beside(then=self._close_model),
+                    commands_running(self.agent.context, self.agent.warn),
+                    self.capabilities.running(),
+                    create_task_group() as self._task_group,
+                ):
                     yield self
                     self._task_group.cancel_scope.cancel("the session is over")
         finally:
-            try:
-                async with AsyncExitStack() as stack:  # each is closed, whatever becomes of the others
-                    for close in (self.parts.model.aclose, *reversed(self.parts.on_close)):
-                        stack.push_async_callback(_bounded, close)
-            finally:
-                self.parts.log.close()
+            self.agent.transcript.log.close()
+
+    async def _close_model(self) -> None:
+        await self.agent.model.aclose()
 
     # turns
 
@@ -131,7 +171,7 @@ class Session(AsyncContextManagerMixin):
         """
         self._require_no_turn()
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
-        line = self.parts.commands.line_in(message.typed)
+        line = self.commands.line_in(message.typed)
         turn = self._run_command(line, message) if line is not None else self.send(await self.prepared(message))
         async with aclosing(turn) as events:
             async for event in events:
@@ -140,14 +180,14 @@ class Session(AsyncContextManagerMixin):
     async def _run_command(self, line: str, message: UserMessage) -> AsyncGenerator[Event, None]:
         """Run a slash command, and the turns that it asks for, which get the data of its message."""
         started_at, before = perf_counter(), len(self.conversation.compactions)
-        result = await self.parts.commands.run(line, self)
+        result = await self.commands.run(line, self)
         for compaction in self.conversation.compactions[before:]:
             yield Compacted(compaction)
         if result.text:
             yield CommandRan(line, result.text)
         data = _behind_typed(message)
         if data and not result.prompts:
-            self.parts.warn(f"{line.split()[0]} asks no model, so that what was given with it is not used")
+            self.agent.warn(f"{line.split()[0]} asks no model, so that what was given with it is not used")
         for prompt in result.prompts:
             asked = await self.prepared(UserMessage(content=(TextBlock(text=prompt), *data)))
             async with aclosing(self.send(asked)) as events:
@@ -163,7 +203,7 @@ class Session(AsyncContextManagerMixin):
             prompt: As for `submit`. Without a turn it waits in `steering`.
         """
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
-        if self.parts.commands.line_in(message.typed) is not None:
+        if self.commands.line_in(message.typed) is not None:
             return False
         self.steering.add(await self.prepared(message))
         return True
@@ -174,13 +214,9 @@ class Session(AsyncContextManagerMixin):
         Args:
             prompt: What the user says.
         """
-        parts = self.parts
-        agents = names_behind_at([one.name for one in self.agents])
-        message, notes = await with_mentions(
-            prompt, parts.tool_context, agents=agents, keys=parts.keys, gate=parts.gate
-        )
-        for note in notes:
-            parts.warn(note)
+        message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
+        for capability in self.capabilities:
+            message = await capability.prepared(message)
         return message
 
     async def send(self, message: UserMessage) -> AsyncGenerator[Event, None]:
@@ -215,7 +251,7 @@ class Session(AsyncContextManagerMixin):
                     yield event
         finally:
             if self._woken == MOST_WOKEN:
-                self.parts.warn(
+                self.agent.warn(
                     f"the model was woken {MOST_WOKEN} times without a word of yours; of what ends in the background "
                     "from now on it hears with your next message"
                 )
@@ -226,12 +262,12 @@ class Session(AsyncContextManagerMixin):
 
         After `MOST_WOKEN` turns in a row without a word of the user, nothing is: it is told with what he says next.
         """
-        return self._woken < MOST_WOKEN and any(hook.has_news for hook in self.parts.model.hooks)
+        return self._woken < MOST_WOKEN and any(hook.has_news for hook in self.agent.model.hooks)
 
     async def _turn(self, message: UserMessage | None) -> AsyncGenerator[Event, None]:
         hop = EventHop[Event](_EVENTS_AHEAD)
         self._turn_scope = scope = CancelScope()
-        run = TurnRun(self.parts, hop, scope)
+        run = TurnRun(self.agent, hop, scope)
         turn = self._task_group.start_soon(run.run, message)
         try:
             while events := await hop.take():
@@ -260,9 +296,9 @@ class Session(AsyncContextManagerMixin):
 
     async def prepare(self) -> None:
         """Do beforehand what the first request and the first command would wait for, as while the user types."""
-        await self.parts.model.prepare()
-        if warning := await self.parts.tool_context.sandbox.take_warning():
-            self.parts.warn(warning)
+        await self.agent.model.prepare()
+        if warning := await self.agent.context.sandbox.take_warning():
+            self.agent.warn(warning)
 
     def retry_now(self) -> bool:
         """End the pause before the model is asked again; safe to call from a key binding.
@@ -270,17 +306,12 @@ class Session(AsyncContextManagerMixin):
         Returns:
             Whether there was a pause to end.
         """
-        return self.parts.model.retry_now()
-
-    @property
-    def steering(self) -> Steering:
-        """Messages for the turn that runs: the model gets them at the next boundary of a round."""
-        return self.parts.steering
+        return self.agent.model.retry_now()
 
     @property
     def background(self) -> BackgroundTasks:
         """What goes on beside the conversation, and what can be moved there."""
-        return self.parts.background
+        return self.capabilities[BackgroundTasks]
 
     def add_message(self, message: UserMessage) -> None:
         """Add to the conversation what the user said or did without asking for an answer, such as a command he ran.
@@ -311,9 +342,9 @@ class Session(AsyncContextManagerMixin):
         """
         self._require_no_turn()
         await to_thread.run_sync(self._recorder.rewind, to)
-        self.parts.unfinished.forget()
-        self.parts.tool_context.seen_files.clear()
-        for hook in self.parts.model.hooks:
+        self.agent.unfinished.forget()
+        self.agent.context.seen_files.clear()
+        for hook in self.agent.model.hooks:
             await hook.history_replaced(self.conversation)
 
     # what is sent of it
@@ -333,14 +364,14 @@ class Session(AsyncContextManagerMixin):
         """
         if self._turn_scope is not None:
             raise ConfigError("the conversation cannot be made shorter while a turn runs; wait for its end")
-        conversation, model = self.conversation, self.parts.model
+        conversation, model = self.conversation, self.agent.model
         llm = BudgetedModel(model.llm, self.budget)
         limits = limits_on_demand(self.settings.compaction, model.context_window, used_tokens(conversation))
         compaction: Compaction | None = None
         try:
             with CancelScope() as scope:
                 self._turn_scope = scope
-                compaction = await self.parts.compactor.compaction(conversation, llm, limits, "manual", hint)
+                compaction = await self.capabilities[Compactor].compaction(conversation, llm, limits, "manual", hint)
         finally:
             self._turn_scope = None
         if scope.cancelled_caught:
@@ -370,17 +401,17 @@ class Session(AsyncContextManagerMixin):
 
     async def context_usage(self) -> ContextUsage:
         """Return what fills the context window; the provider is asked for the exact count, where it offers one."""
-        return await measured_usage(self.conversation, self.parts.model.llm, self.context_window)
+        return await measured_usage(self.conversation, self.agent.model.llm, self.context_window)
 
     # what it is
 
     @property
     def info(self) -> SessionInfo:
         """What a face may want to say about it, as it is now."""
-        model = self.parts.model
+        model = self.agent.model
         return SessionInfo(
-            id=self.parts.id,
-            cwd=self.parts.cwd,
+            id=self.agent.id,
+            cwd=self.agent.context.paths.root,
             model=model.name,
             choice=model.choice,
             key_source=model.key_source,
@@ -392,56 +423,56 @@ class Session(AsyncContextManagerMixin):
     @property
     def log_path(self) -> Path:
         """The file that all that is said is recorded in."""
-        return self.parts.log.path
+        return self.agent.transcript.log.path
 
     @property
     def git_branch(self) -> str:
         """Branch of the workspace when the session was opened; empty where there is none."""
-        return self.parts.log.git_branch
+        return self.agent.transcript.log.git_branch
 
     @property
     def agents(self) -> Sequence[AgentDefinition]:
         """The kinds of subagents that the model may start, by name."""
-        return self.parts.agents.all
+        found = self.capabilities.find(AgentDefinitions)
+        return () if found is None else found.all
 
     @property
     def running_agents(self) -> Collection[str]:
         """The ids of the subagents that run at the moment."""
-        return self.parts.running_agents()
+        found = self.capabilities.find(SubagentHost)
+        return () if found is None else found.running
 
     @property
     def language_servers(self) -> Sequence[ServerState]:
         """The language servers that there are, and what they do at the moment."""
-        return self.parts.language_servers()
+        found = self.capabilities.find(LanguageServers)
+        return () if found is None else found.states
 
     @property
     def past_subagents(self) -> PastSubagents:
         """Tells of the subagents that the session has had, from their logs."""
-        return PastSubagents(agents_folder(self.log_path.parent, self.parts.id))
-
-    @property
-    def settings(self) -> Settings:
-        """The settings as they were when the session was opened; what was changed since is in the session."""
-        return self.parts.settings
+        return PastSubagents(agents_folder(self.log_path.parent, self.agent.id))
 
     @property
     def budget(self) -> Budget:
         """What may be spent and what is, subagents included."""
-        return self.parts.budget
+        return self.agent.budget
 
     @property
     def turn_files(self) -> Sequence[FileChange]:
         """What the newest turn changed in the workspace, also where it failed; empty where no snapshots are kept."""
-        return self.parts.snapshots.turn_files if self.parts.snapshots is not None else ()
+        return [file for hook in self.agent.hooks for file in hook.turn_files]
 
     @property
     def todos(self) -> Sequence[Todo]:
         """What the model has set out to do, as it was read or written last."""
-        return self.parts.todos.todos if self.parts.todos is not None else ()
+        todos = self.capabilities.find(Todos)
+        return () if todos is None else todos.todos
 
     async def read_todos(self) -> Sequence[Todo]:
         """Return the same, also where another process changed it."""
-        return await self.parts.todos.current() if self.parts.todos is not None else ()
+        todos = self.capabilities.find(Todos)
+        return () if todos is None else await todos.current()
 
     async def clear_todos(self) -> None:
         """Empty the list of todos; the model is told.
@@ -449,8 +480,8 @@ class Session(AsyncContextManagerMixin):
         Raises:
             ToolError: It could not be kept; the list is as it was.
         """
-        if self.parts.todos is not None:
-            await self.parts.todos.clear()
+        if (todos := self.capabilities.find(Todos)) is not None:
+            await todos.clear()
 
     @property
     def title(self) -> str | None:
@@ -477,7 +508,7 @@ class Session(AsyncContextManagerMixin):
 
     async def _entitle(self, prompt: str) -> None:
         """Let a title be made of what the user said first; one of his own that came meanwhile stays."""
-        made = await self.parts.make_title(prompt) if self.parts.make_title is not None else None
+        made = await self.titles.make(prompt) if self.titles.make is not None else None
         if made is None:
             return
         self.conversation.replies_beside.append(made.reply)
@@ -491,7 +522,7 @@ class Session(AsyncContextManagerMixin):
     @property
     def permission_mode(self) -> PermissionMode:
         """What happens to calls that no rule decides."""
-        return self.parts.gate.mode
+        return self.agent.gate.mode
 
     def set_permission_mode(self, mode: PermissionMode) -> None:
         """Change the mode from the next call on, also within a running turn; a resumed session goes on in it.
@@ -501,40 +532,41 @@ class Session(AsyncContextManagerMixin):
         """
         if not is_permission_mode(mode):
             raise ConfigError(f"there is no permission mode {mode!r}")
-        self.parts.gate.mode = mode
+        self.gate.mode = mode
 
     @property
     def gate(self) -> PermissionGate:
         """What decides about calls, with the rules that count."""
-        return self.parts.gate
+        assert isinstance(self.agent.gate, PermissionGate), "the main agent has the session's own"
+        return self.agent.gate
 
     # the model
 
     @property
     def model(self) -> str:
         """Name of the model that is asked, as its provider knows it."""
-        return self.parts.model.name
+        return self.agent.model.name
 
     @property
     def model_note(self) -> str:
         """What the user should know where a resumed session goes on with another model; empty where it does not."""
-        earlier = self.parts.earlier_model
+        earlier = self._earlier_model
         return "" if earlier is None else earlier.note(self.model)
 
     @property
     def effort(self) -> Effort | None:
         """How much work the model should put into an answer; None: as much as it chooses itself."""
-        return self.parts.model.effort
+        return self.agent.model.effort
 
     @property
     def thinks(self) -> bool:
         """Whether the model is asked to think before it answers; not every model heeds it."""
-        return self.parts.model.thinks
+        return self.agent.model.thinks
 
     @property
     def context_window(self) -> int | None:
         """Tokens of a request and its reply together; None where it is not known of the model."""
-        return self.parts.model.context_window
+        return self.agent.model.context_window
 
     async def use_model(self, name: str) -> str:
         """Ask another model from the next turn on.
@@ -549,13 +581,13 @@ class Session(AsyncContextManagerMixin):
             ConfigError: The name leads to no model, or a turn is running; everything stays as it is.
             BudgetError: There is a budget and the price of the model is not known; everything stays as it is.
         """
-        old = self.parts.model
+        old = self.agent.model
         model = self._models("the model").other(name)
         self._take_model(model)
         self.chosen_model = name
         prefix = kept_prefix(model.prefix, self._recorder.prefixes, model.profile)
         if self._recorder.take_prefix(prefix) and self.conversation.messages:
-            self.parts.warn(prefix_note(model.name, model.profile))
+            self.agent.warn(prefix_note(model.name, model.profile))
         with move_on_after(CLEANUP_S, shield=True):
             await old.aclose()
         return model.choice
@@ -582,24 +614,24 @@ class Session(AsyncContextManagerMixin):
     def _models(self, what: str) -> ModelSource:
         if self._turn_scope is not None:
             raise ConfigError(f"{what} cannot be changed while a turn runs; wait for its end, or interrupt it")
-        if self.parts.models is None:
+        if self._model_source is None:
             raise ConfigError(f"{what} of this session cannot be changed")
-        return self.parts.models
+        return self._model_source
 
     def _take_model(self, model: ModelParts) -> None:
         """Ask `model` from now on, record it, and say what is new to the user about it."""
-        known = self.parts.model.warnings
-        self.parts = replace(self.parts, model=model)
+        known = self.agent.model.warnings
+        self.agent.use(model)
         for warning in model.warnings:
             if warning not in known:
-                self.parts.warn(warning)
+                self.agent.warn(warning)
         self._recorder.decided(model_record(model.name, model.effort))
 
     def _note_replies_beside(self) -> None:
         try:
             self._recorder.note_replies_beside()
         except SessionLogError as error:
-            self.parts.warn(str(error))
+            self.agent.warn(str(error))
 
     def _require_no_turn(self) -> None:
         if self._turn_scope is not None:
@@ -610,8 +642,3 @@ def _behind_typed(message: UserMessage) -> Sequence[UserContent]:
     """Return what a message has beside the words of the user."""
     typed = next((block for block in message.content if isinstance(block, TextBlock)), None)
     return [block for block in message.content if block is not typed]
-
-
-async def _bounded(close: Callable[[], Awaitable[None]]) -> None:
-    with move_on_after(CLEANUP_S, shield=True):
-        await close()

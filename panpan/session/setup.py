@@ -10,6 +10,7 @@ from typing import Any
 
 from panpan.capabilities.compaction.limits import known_window
 from panpan.config.locations import Locations
+from panpan.config.models import ModelFacts
 from panpan.config.settings import Settings
 from panpan.config.sources import Loaded, load_settings
 from panpan.config.trust import trust_of
@@ -23,6 +24,9 @@ from panpan.permissions.rules.rules import RuleSource, rule_sources, rules_of_no
 from panpan.session.budget.known_price import check_price_known
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
+
+NO_MODEL = ResolvedModel("", "openai", "", "", ModelFacts("", 0, 0, None, is_known=False), "")
+"""Stands where no model is asked, as where tools are only listed."""
 
 
 @dataclass(frozen=True, slots=True)

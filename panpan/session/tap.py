@@ -6,7 +6,6 @@ The base class changes nothing; a session without a tap has this one.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from panpan.capabilities.compaction.compactor import Pin
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.session.log import SessionLog
@@ -74,10 +73,6 @@ class Tap:
     def hooks(self, hooks: Sequence[Hook]) -> Sequence[Hook]:
         """Return the hooks of the session."""
         return hooks
-
-    def pins(self, pins: Sequence[Pin]) -> Sequence[Pin]:
-        """Return what is pinned in the place of what the services pin."""
-        return pins
 
     def opened(self, opening: Opening) -> None:
         """See what the session begins with; called once, before anything is said.

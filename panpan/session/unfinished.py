@@ -61,6 +61,8 @@ class UnfinishedCalls:
         self._outcome = outcome
         self._command = f"panpan -r {session_id}{' --fork-session' if is_fork else ''}"
         self._known = known
+        self.have_stopped_a_turn = False
+        """True if a turn could not begin, since nobody can tell what became of them."""
 
     @property
     def are_open(self) -> bool:
@@ -89,7 +91,11 @@ class UnfinishedCalls:
         """
         if not self._calls:
             return
-        results = [await self._result(call, tools) for call in self._calls]
+        try:
+            results = [await self._result(call, tools) for call in self._calls]
+        except UnfinishedCallError:
+            self.have_stopped_a_turn = True
+            raise
         ids = {call.tool_use.id for call in self._calls}
         kept = [
             message

@@ -35,7 +35,7 @@ async def after(tmp_path: Path, wanted: OpenSession) -> tuple[str, bool, str, bo
         before.folders.add(added)
     async with change.to(wanted, before) as session:
         assert session.conversation.messages
-        roots = session.parts.tool_context.paths.roots
+        roots = session.agent.context.paths.roots
         return session.model, session.thinks, session.permission_mode, added in roots
 
 

@@ -2,21 +2,28 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
+from panpan.capabilities.background.background_tasks import BackgroundTasks
+from panpan.capabilities.compaction.compactor import Compactor
+from panpan.capabilities.mentions.capability import Mentions
+from panpan.config.settings import Settings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.permissions.gate import PermissionGate
+from panpan.session.agent import Agent, Identity, Rights, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.recorded import spent_record
+from panpan.session.capability import Capabilities
 from panpan.session.fold import FoldedSession, folded
 from panpan.session.log import SessionLog, read_records
-from panpan.session.parts import ModelParts, ModelSource, SessionParts
+from panpan.session.parts import ModelParts, ModelSource
 from panpan.session.prefix import NO_PREFIX
 from panpan.session.recorder import Recorder
 from panpan.session.records import permission_mode_record
-from panpan.session.session import Session
+from panpan.session.session import Session, Titles
 from panpan.session.steering import Steering
 from panpan.session.unfinished import Outcome, UnfinishedCalls
 from panpan.types.asking import UserAsker
@@ -24,6 +31,9 @@ from panpan.types.messages import Message
 from panpan.types.permission import Asker, PermissionMode
 from tests.fakes.askers import yes
 from tests.fakes.context import context_in
+
+if TYPE_CHECKING:
+    from panpan.session.context import SessionContext
 
 
 def session_in(
@@ -56,10 +66,8 @@ def session_in(
     budget = parts.pop("budget", None) or Budget()
     budget.note = budget.note or (lambda spending, cause: recorder.decided(spent_record(spending, cause)))
     budget.count(before.spent)
-    gate = parts.pop("gate", None) or PermissionGate(
-        mode=permission_mode or "default",
-        when_mode_changes=lambda mode: recorder.decided(permission_mode_record(mode)),
-    )
+    gate = parts.pop("gate", None) or PermissionGate(mode=permission_mode or "default")
+    gate.subscribe(lambda mode: recorder.decided(permission_mode_record(mode)))
     model = ModelParts(
         name="scripted",
         llm=llm,
@@ -68,26 +76,29 @@ def session_in(
         choice="scripted",
         **{name: parts.pop(name) for name in ("retry_now", "aclose") if name in parts},
     )
-    return Session(
-        SessionParts(
-            id="s1",
-            cwd=root,
-            conversation=conversation,
-            log=log,
-            recorder=recorder,
-            gate=gate,
-            model=model,
-            tool_context=context_in(root),
-            ask=ask or yes(),
-            max_rounds=max_rounds,
-            models=models,
-            steering=steering,
-            budget=budget,
-            unfinished=UnfinishedCalls(before.unfinished, ask=ask_user, outcome=outcome, session_id="s1"),
-            title=before.title,
-            **parts,
-        )
+    warn = parts.pop("warn", lambda _: None)
+    agent = Agent(
+        Identity("s1"),
+        Transcript(conversation, log, recorder),
+        Rights(gate, ask or yes(), budget, max_rounds),
+        parts.pop("tool_context", None) or context_in(root),
+        UnfinishedCalls(before.unfinished, ask=ask_user, outcome=outcome, session_id="s1"),
+        warn,
     )
+    agent.use(model)
+    capabilities = Capabilities()
+    capabilities.offer(Compactor(lambda: agent.hooks), BackgroundTasks(), *parts.pop("offers", ()))
+    facts = SimpleNamespace(
+        find=capabilities.find,
+        setup=SimpleNamespace(env=parts.pop("env", {})),
+        settings=parts.get("settings", Settings()),
+        tool_context=agent.context,
+        gate=gate,
+        warn=warn,
+    )
+    capabilities.add(Mentions(cast("SessionContext", facts)))
+    titles = Titles(before.title, parts.pop("make_title", None))
+    return Session(agent, capabilities, steering=steering, models=models, titles=titles, **parts)
 
 
 def log_path(root: Path) -> Path:

@@ -8,8 +8,8 @@ import anyio
 from panpan.cli.options import FLAGS
 from panpan.config.locations import Locations
 from panpan.config.sources import Names, load_settings
-from panpan.permissions.opening import FolderGate
 from panpan.types.permission import Decision, PermissionMode
+from tests.fakes.every_tool import FolderGate
 from tests.fakes.sandboxes import works
 
 

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from panpan.permissions.gate import PermissionGate
-from panpan.permissions.opening import FolderGate
 from panpan.permissions.rules.rules import RuleSource
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
+from tests.fakes.every_tool import FolderGate
 from tests.permissions.folder import Project, bash, decide
 from tests.shell_analysis.table_rows import all_rows, harmless_lines, refused_lines
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.permissions.opening import FolderGate
 from panpan.types.permission import Allow, Ask, Deny
+from tests.fakes.every_tool import FolderGate
 from tests.permissions.folder import Project, bash
 
 

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from panpan.capabilities.plan_mode.enter_plan_mode import EnterPlanModeTool
+from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
 from panpan.capabilities.plan_mode.plan_mode import PlanMode
 from panpan.core.hooks import Hook
 from panpan.core.seen_files import SeenFiles
@@ -22,13 +24,13 @@ from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
-from panpan.tool_registry import all_tools
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import PermissionDecided
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import Asker, PermissionAnswer, PermissionMode, PermissionQuestion
 from panpan.types.plan import PlanRejected
 from tests.fakes.askers import yes
+from tests.fakes.every_tool import every_tool
 from tests.fakes.planning import ScriptedJudge
 
 EVERYTHING = ("Write", "Edit", "MultiEdit", "Patch", "Rename", "Bash", "Read(//**)", "Edit(//**)")
@@ -57,7 +59,8 @@ class Place:
         paths = PathResolver(self.workspace, protected_roots=(self.home,), home=root)
         self.context = ToolContext("", paths, seen_files, OutputStore(root / "outputs"))
         self.judge = ScriptedJudge(*[PlanRejected()] * 20)
-        tools = all_tools(planning=self.plan_mode, ask_plan=self.judge)
+        own = EnterPlanModeTool(self.plan_mode, has_user=True), ExitPlanModeTool(self.plan_mode, self.judge)
+        tools = (*every_tool(), *own)
         self.tools = {tool.name: tool for tool in tools}
 
     def files(self) -> Iterator[Path]:

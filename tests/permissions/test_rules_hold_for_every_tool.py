@@ -10,9 +10,9 @@ import pytest
 
 from panpan.core.hooks import ToolCall
 from panpan.core.tool import Tool
-from panpan.tool_registry import all_tools
 from panpan.types.permission import Allow, Ask, Decision, Deny
 from tests.fakes.context import context_in
+from tests.fakes.every_tool import every_tool
 from tests.permissions.folder import Project
 
 
@@ -90,7 +90,7 @@ def decide(project: Project, rule: str, tool: str, arguments: Mapping[str, objec
     """Return the decision on a call with one rule that denies, where package managers are installed."""
     gate = project.gate(f'[permission]\nallow = ["Bash(*)"]\ndeny = ["{rule}"]\n').gate
     gate.mode = mode  # type: ignore[assignment]
-    called = next(one for one in all_tools() if one.name == tool)
+    called = next(one for one in every_tool() if one.name == tool)
     ctx = replace(context_in(project.root, tool_use_id="c"), environment={"PATH": str(project.home)})
 
     async def decided() -> Decision:
@@ -103,8 +103,8 @@ def decide(project: Project, rule: str, tool: str, arguments: Mapping[str, objec
 def test_every_tool_says_what_it_touches() -> None:
     known = {*READS, *WRITES, *TOUCH_NO_FILES, *OF_A_SESSION}
 
-    assert {tool.name for tool in all_tools()} == known
-    assert all(type(tool).effects is not Tool.effects for tool in all_tools())
+    assert {tool.name for tool in every_tool()} == known
+    assert all(type(tool).effects is not Tool.effects for tool in every_tool())
 
 
 @pytest.mark.parametrize("rule", ["Read", "Read(./secret/**)", "Read(secret)", "Edit", "Edit(./secret/**)"])

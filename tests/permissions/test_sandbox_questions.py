@@ -13,11 +13,11 @@ from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
 from panpan.core.hooks import ToolCall
 from panpan.errors import ConfigError
-from panpan.permissions.opening import FolderGate
 from panpan.permissions.sandbox_questions import SandboxQuestions
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
 from tests.fakes.context import context_in
+from tests.fakes.every_tool import FolderGate
 from tests.fakes.sandboxes import none_works, works, works_with_domains
 from tests.permissions.folder import Project
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.permissions.opening import FolderGate
 from panpan.types.permission import Allow, PermissionMode
+from tests.fakes.every_tool import FolderGate
 from tests.permissions.folder import Project, bash
 
 RULES = '[permission]\nallow = ["Bash(*)"]\ndeny = ["Read(./secret/**)"]\n'

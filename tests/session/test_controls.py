@@ -124,7 +124,7 @@ async def test_an_added_folder_counts_as_inside_and_is_not_in_the_log(tmp_path: 
     other.mkdir()
 
     async with session_in(workspace, ScriptedLLM(say("hello"))) as session:
-        paths = session.parts.tool_context.paths
+        paths = session.agent.context.paths
         assert not paths.locate(str(other / "a.txt")).is_inside
         assert session.folders.add("../other") == other
         assert paths.locate(str(other / "a.txt")).is_inside
@@ -170,7 +170,7 @@ async def test_the_first_message_is_kept_also_where_the_log_has_no_space_yet(tmp
     import os
 
     async with session_in(tmp_path, ScriptedLLM()) as session:
-        log = session.parts.log
+        log = session.agent.transcript.log
         fd, log._fd = log._fd, os.open(log.path, os.O_RDONLY)  # every write fails
         with pytest.raises(SessionLogError):
             session.add_message(UserMessage.of("I ran ls"))
@@ -395,7 +395,7 @@ async def test_a_decision_holds_where_the_disk_is_full_and_is_recorded_when_ther
     warnings: list[str] = []
     async with session_in(tmp_path, ScriptedLLM(say("hello")), warn=warnings.append) as session:
         await collect(session)
-        log = session.parts.log
+        log = session.agent.transcript.log
         fd, log._fd = log._fd, os.open(log_path(tmp_path), 0)  # read-only: every write fails
         session.set_permission_mode(mode)
         assert session.permission_mode == mode

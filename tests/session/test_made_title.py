@@ -8,13 +8,15 @@ import anyio
 import pytest
 
 import panpan
-from panpan.config.settings import Settings
 from panpan.core.conversation import Conversation
 from panpan.core.seen_files import SeenFiles
 from panpan.core.tool import ToolContext
 from panpan.permissions.askers import NobodyToAsk
+from panpan.permissions.gate import PermissionGate
+from panpan.session.agent import Agent, Identity, Rights, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.recorded import spending_of
+from panpan.session.capability import Capabilities
 from panpan.session.fold import folded
 from panpan.session.log import SessionLog, read_records
 from panpan.session.made_title import (
@@ -25,11 +27,12 @@ from panpan.session.made_title import (
     title_in,
     title_maker,
 )
-from panpan.session.parts import ModelParts, SessionParts
+from panpan.session.parts import ModelParts
 from panpan.session.recorder import Recorder
-from panpan.session.session import Session
+from panpan.session.session import Session, Titles
 from panpan.session.session_costs import session_costs
 from panpan.session.setup import Setup, set_up
+from panpan.session.unfinished import UnfinishedCalls
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.types.agent import SpendingLimits
@@ -161,22 +164,15 @@ class Maker:
 def session_of(root: Path, maker: Maker, *, title: str | None = None) -> Session:
     llm = ScriptedLLM(say("one"), say("two"))
     conversation, log = Conversation(), SessionLog(root / "s1.jsonl", session_id="s1", cwd=root)
-    return Session(
-        SessionParts(
-            id="s1",
-            cwd=root,
-            conversation=conversation,
-            log=log,
-            recorder=Recorder(conversation, log),
-            model=ModelParts("scripted", llm),
-            tool_context=ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root)),
-            ask=NobodyToAsk(),
-            max_rounds=5,
-            title=title,
-            make_title=maker,
-            settings=Settings(),
-        )
+    agent = Agent(
+        Identity("s1"),
+        Transcript(conversation, log, Recorder(conversation, log)),
+        Rights(PermissionGate(), NobodyToAsk(), Budget(), 5),
+        ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root)),
+        UnfinishedCalls(),
     )
+    agent.use(ModelParts("scripted", llm))
+    return Session(agent, Capabilities(), titles=Titles(title, maker))
 
 
 async def turn(session: Session, prompt: str) -> None:
@@ -280,7 +276,7 @@ async def test_what_a_reply_without_a_title_cost_is_in_the_log_all_the_same(tmp_
         await turn(session, "first")
         await maker.has_answered.wait()
         await turn(session, "second")
-        spent = spending_of(read_records(session.parts.log.path))
+        spent = spending_of(read_records(session.agent.transcript.log.path))
 
     assert spent.known_usd == REPLY.cost_usd
 
@@ -348,8 +344,8 @@ async def test_an_attended_session_that_is_opened_as_usual_asks_the_small_model(
     with serving([server_say("Mend the parser")]) as server:
         setup = setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*")
         async with panpan.open_session(setup.cwd, env=setup.env, is_attended=True) as session:
-            assert session.parts.make_title is not None
-            made = await session.parts.make_title("the parser fails")
+            assert session.titles.make is not None
+            made = await session.titles.make("the parser fails")
 
         assert made is not None
         assert made.title == "Mend the parser"

@@ -91,7 +91,7 @@ async def test_what_the_model_knows_of_files_is_forgotten_and_the_hooks_hear_of_
     hook = Hears()
     async with session_in(tmp_path, ScriptedLLM(say("1")), hooks=[hook]) as session:
         await send(session, "one")
-        seen_files = session.parts.tool_context.seen_files
+        seen_files = session.agent.context.seen_files
         seen_files.saw(tmp_path / "a", b"a")
         await session.rewind(prompts_of(session)[0].uuid)
 

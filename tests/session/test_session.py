@@ -277,7 +277,7 @@ async def test_hooks_hear_of_an_interrupt_and_of_every_end(tmp_path: Path) -> No
 async def test_a_log_that_cannot_be_written_fails_the_turn_and_loses_nothing(tmp_path: Path) -> None:
     llm = ScriptedLLM(call(("1", "Look", {})), say("unreachable"))
     async with session_in(tmp_path, llm, looking()) as session:
-        log = session.parts.log
+        log = session.agent.transcript.log
         fd, log._fd = log._fd, os.open(log_path(tmp_path), 0)  # read-only: every write fails
         with pytest.raises(SessionLogError, match="cannot be written"):
             await collect(session, "one")
@@ -340,7 +340,7 @@ async def test_a_turn_that_was_interrupted_before_any_call_began_is_followed_by_
 async def test_calls_that_an_error_left_open_are_not_said_to_be_interrupted_by_the_user(tmp_path: Path) -> None:
     llm = ScriptedLLM(call(("1", "Look", {}), ("2", "Look", {"seconds": 60.0}), ("3", "Change", {})))
     async with session_in(tmp_path, llm, looking(), changing()) as session:
-        log = session.parts.log
+        log = session.agent.transcript.log
         fd, read_only = log._fd, os.open(log_path(tmp_path), 0)
         with pytest.raises(SessionLogError, match="cannot be written"):
             async with aclosing(session.submit("go")) as events:

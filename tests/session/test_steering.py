@@ -46,7 +46,7 @@ class Sends(Hook):
 
 
 async def run_turn(session: Session) -> list[Event]:
-    for hook in session.parts.model.hooks:
+    for hook in session.agent.model.hooks:
         if isinstance(hook, Sends):
             hook.session = session
     async with aclosing(session.submit("go")) as stream:

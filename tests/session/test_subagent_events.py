@@ -44,9 +44,9 @@ async def test_a_session_names_the_kinds_of_subagents_that_there_are(tmp_path: P
         AgentDefinition("plan", "Plans.", "Plan."), AgentDefinition("explore", "Looks.", "Look.")
     )
 
-    async with session_in(tmp_path, ScriptedLLM(), agents=kinds, running_agents=lambda: {"a1b2c3d4"}) as session:
+    async with session_in(tmp_path, ScriptedLLM(), offers=(kinds,)) as session:
         assert [one.name for one in session.agents] == list(session.info.agents) == ["explore", "plan"]
-        assert session.running_agents == {"a1b2c3d4"}
+        assert session.running_agents == ()
         assert session.past_subagents.records() == []
 
 

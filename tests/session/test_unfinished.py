@@ -190,7 +190,7 @@ async def test_where_nobody_is_there_nothing_is_asked_of_the_model_and_nothing_i
     async with session_in(tmp_path, llm, *change()) as session:
         with pytest.raises(UnfinishedCallError, match=r"Change \(0.0\) ran.*panpan -r s1.*--unfinished") as error:
             await send(session, "and?")
-        assert session.background.keeps  # what goes on beside it stays as it is, too
+        assert session.agent.unfinished.have_stopped_a_turn  # what goes on beside it stays as it is, too
 
     assert error.value.exit_code == 6
     assert llm.requests == []

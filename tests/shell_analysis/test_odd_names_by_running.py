@@ -15,11 +15,11 @@ import anyio
 import pytest
 
 from panpan.capabilities.shell.read_only_environment import fixed_names, read_only_environment
-from panpan.permissions.opening import FolderGate
 from panpan.shell_analysis.analyse import analyse
 from panpan.shell_analysis.working_directory import find_shell, shell_arguments
 from panpan.system.files.paths import PathResolver
 from panpan.types.permission import Allow
+from tests.fakes.every_tool import FolderGate
 from tests.needed_programs import need
 from tests.shell_analysis.table_rows import all_rows
 from tests.shell_analysis.test_programs_by_running import flags_of

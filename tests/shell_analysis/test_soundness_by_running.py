@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from panpan.capabilities.shell.read_only_environment import read_only_environment
 from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
-from panpan.permissions.opening import FolderGate
 from panpan.permissions.reach.live_patterns import matches
 from panpan.shell_analysis.analyse import analyse
 from panpan.shell_analysis.facts import LineFacts
 from panpan.shell_analysis.working_directory import find_shell, shell_arguments
 from panpan.system.files.paths import PathResolver
 from panpan.types.permission import Allow
+from tests.fakes.every_tool import FolderGate
 from tests.needed_programs import need
 from tests.shell_analysis.table_rows import all_rows
 from tests.shell_analysis.test_programs_by_running import OPERANDS, flags_of

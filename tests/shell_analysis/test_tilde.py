@@ -9,12 +9,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from panpan.capabilities.shell.read_only_environment import read_only_environment
-from panpan.permissions.opening import FolderGate
 from panpan.shell_analysis.analyse import analyse
 from panpan.shell_analysis.facts import LineFacts
 from panpan.shell_analysis.words import NotPlainError, word_at
 from panpan.system.files.paths import PathResolver
 from panpan.types.permission import Allow, Ask
+from tests.fakes.every_tool import FolderGate
 from tests.needed_programs import need
 from tests.permissions.folder import Project, bash
 

@@ -27,7 +27,7 @@ from panpan.capabilities.background.registry import Registry
 from panpan.capabilities.background.task import Task
 from panpan.capabilities.background.task_outputs import TaskOutputs
 from panpan.capabilities.background.task_set import TaskSet
-from panpan.capabilities.background.tasks_background import BackgroundCommand, Job, MovedCommand, TaskOutput
+from panpan.capabilities.background.tasks_background import Background, BackgroundCommand, Job, MovedCommand, TaskOutput
 from panpan.config.settings import BackgroundSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
@@ -45,7 +45,7 @@ _STOP_LIMIT_S = 10.0
 """How long the end of a task is waited for that was told to end."""
 
 
-class BackgroundTasks(Hook):
+class BackgroundTasks(Hook, Background):
     """The background tasks of a session; implements `Background`.
 
     The tasks of an earlier run are found again, and the user is told what became of those that ran.

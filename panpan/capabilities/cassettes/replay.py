@@ -23,9 +23,8 @@ from panpan.capabilities.cassettes.replayed_hooks import LiveHook, TapedHook
 from panpan.capabilities.cassettes.tape_askers import tape_askers
 from panpan.capabilities.cassettes.taped_context import with_rules_of_now
 from panpan.capabilities.cassettes.taped_model import TapedModel
-from panpan.capabilities.cassettes.taped_pins import taped_pins
+from panpan.capabilities.cassettes.taped_pins import told_pins
 from panpan.capabilities.cassettes.taped_tool import taped
-from panpan.capabilities.compaction.compactor import Pin
 from panpan.capabilities.subagents.task import TaskTool
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
@@ -85,6 +84,7 @@ class Replay(Tap):
         self._asked = asked
         self._model: ModelChanged | None = None
         self._results = dict(recorded.results)
+        self._pins = iter(told_pins(recorded.made_shorter))
         self._wait = wait
         self._turn: RecordedTurn | RecordedCompaction | None = None
         self._next = 0  # of the requests of the turn
@@ -122,9 +122,6 @@ class Replay(Tap):
             return (*hooks, LiveHook(self))
         live: list[SystemReminder] = []
         return [TapedHook(hook, self, live, is_last=hook is hooks[-1]) for hook in hooks]
-
-    def pins(self, pins: Sequence[Pin]) -> Sequence[Pin]:
-        return pins if self.mode == "live-tools" else taped_pins(self.recorded.made_shorter)
 
     def opened(self, opening: Opening) -> None:
         workspace, here = self.recorded.header.workspace, str(opening.setup.cwd)
@@ -177,6 +174,10 @@ class Replay(Tap):
         if not self._has_rules_of_now:
             return request.additions
         return with_rules_of_now(request.additions, live, self.recorded.header.workspace, self._as_recorded)
+
+    def pinned(self) -> Sequence[SystemReminder]:
+        """Return what stayed in the next compaction."""
+        return next(self._pins, ())
 
     # the model
 

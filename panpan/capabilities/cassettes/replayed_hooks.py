@@ -8,6 +8,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ContextOverflowError
 from panpan.types.events import Compacted, Waiting
+from panpan.types.file_change import FileChange
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
 from panpan.types.permission import Decision
@@ -33,6 +34,10 @@ class Additions(Protocol):
 
     def additions(self, live: Sequence[SystemReminder] = ()) -> Sequence[UserMessage | SystemReminder]:
         """Return what was put into the conversation before the next request, once."""
+        ...
+
+    def pinned(self) -> Sequence[SystemReminder]:
+        """Return what stayed in the next compaction."""
         ...
 
 
@@ -80,6 +85,13 @@ class TapedHook(Hook):
 
     def ends_turn(self, round_: Round) -> bool:
         return self._inner.ends_turn(round_) or (self._is_last and self._tape.is_turn_over)
+
+    @property
+    def turn_files(self) -> Sequence[FileChange]:
+        return self._inner.turn_files
+
+    async def pinned(self) -> Sequence[SystemReminder]:
+        return self._tape.pinned() if self._is_last else ()
 
     async def interrupted(self, conversation: Conversation) -> None:
         await self._inner.interrupted(conversation)

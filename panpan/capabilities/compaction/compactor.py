@@ -4,23 +4,18 @@ Old output of tools leaves first. Then a computed record and the user's own word
 conversation; and with them a summary by the model, which may fail without harm. What is pinned stays as it is.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from panpan.capabilities.compaction.limits import Limits
-from panpan.capabilities.plan_mode.plan_mode import PlanMode
-from panpan.capabilities.todos.todos import Todos
 from panpan.core.conversation import Conversation
+from panpan.core.hooks import Hook
 from panpan.types.compaction import Compaction, CompactionTrigger
 from panpan.types.llm import ModelClient
-from panpan.types.messages import SystemReminder
 
 if TYPE_CHECKING:
     from panpan.capabilities.compaction.situation import Situation
-
-Pin: TypeAlias = Callable[[], Awaitable[SystemReminder | None]]
-"""Returns what a service wants to stay before the model's eyes, as it is now; None where there is nothing."""
 
 LEAST_LEAVING_TOKENS = 300
 """Of a part of the conversation that is worth being summarised."""
@@ -30,37 +25,15 @@ _MATERIAL_SHARE = 0.6
 """Of the room, for what the model is given to summarise."""
 
 
-def plan_pin(plan_mode: PlanMode) -> Pin:
-    """Return what keeps the session's plan before the model's eyes."""
-
-    async def pinned() -> SystemReminder | None:
-        from panpan.capabilities.compaction.pinned import plan_reminder
-
-        return await plan_reminder(plan_mode)
-
-    return pinned
-
-
-def todos_pin(todos: Todos) -> Pin:
-    """Return what keeps the session's todo list before the model's eyes."""
-
-    async def pinned() -> SystemReminder | None:
-        from panpan.capabilities.compaction.pinned import todos_reminder
-
-        return await todos_reminder(todos)
-
-    return pinned
-
-
 class Compactor:
-    """Makes conversations shorter; one for each session.
+    """Makes conversations shorter.
 
     Args:
-        pins: What the services keep in it, in the order in which the model is told.
+        hooks: Returns the hooks that are asked what has to stay.
     """
 
-    def __init__(self, pins: Sequence[Pin] = ()) -> None:
-        self._pins = tuple(pins)
+    def __init__(self, hooks: Callable[[], Iterable[Hook]] = tuple) -> None:
+        self._hooks = hooks
 
     async def compaction(
         self,
@@ -113,5 +86,5 @@ class Compactor:
             hint=hint,
             most_chars=situation.chars(_MATERIAL_SHARE),
         )
-        pinned = [reminder for pin in self._pins if (reminder := await pin()) is not None]
+        pinned = [reminder for hook in self._hooks() for reminder in await hook.pinned()]
         return with_record(situation, summary, pinned)

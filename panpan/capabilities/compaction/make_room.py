@@ -26,21 +26,23 @@ _UNSURE = 0.1
 
 
 class MakeRoom(Hook):
-    """Watches the context window of one model.
+    """Watches the context window of one agent's model.
 
     Args:
         compactor: Makes conversations shorter.
         settings: The user's.
-        window_tokens: Of the model's window, as far as it may be filled; None where its size is not known.
+        window_tokens: Returns the tokens of the model's window, as far as it may be filled; None: nobody knows.
         warn: Told what the user should know, one sentence each.
         subagent: Whose window it is, for people; empty: the session's own, which the user can make room in himself.
     """
+
+    is_for_small_windows = False
 
     def __init__(
         self,
         compactor: Compactor,
         settings: CompactionSettings,
-        window_tokens: int | None,
+        window_tokens: Callable[[], int | None],
         warn: Callable[[str], None],
         *,
         subagent: str = "",
@@ -92,7 +94,7 @@ class MakeRoom(Hook):
         """
         from panpan.capabilities.compaction.too_large import too_large
 
-        used, window = used_tokens(conversation), self._window_tokens
+        used, window = used_tokens(conversation), self._window_tokens()
         if refusal is not None and (not is_shorter or (window is not None and used > window)):
             raise _as_refused(too_large(conversation, window, is_refused=True), refusal) from refusal
         if refusal is None and used > limits.request_tokens and not self._has_said_too_large:
@@ -102,7 +104,7 @@ class MakeRoom(Hook):
 
     def _limits(self, conversation: Conversation, refusal: ContextOverflowError | None) -> Limits | None:
         """Return what the request may have; None where nobody knows, or the user wants nothing done about it."""
-        settings, window, used = self._settings, self._window_tokens, used_tokens(conversation)
+        settings, window, used = self._settings, self._window_tokens(), used_tokens(conversation)
         if refusal is not None:
             return limits_after_refusal(settings, window, used) if settings.enabled else None
         if window is None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from panpan.capabilities.compaction.blocks import newest_prompt
-from panpan.capabilities.compaction.pinned import PLAN
 from panpan.capabilities.compaction.size import Size
 from panpan.capabilities.compaction.stand_ins import WORDS
+from panpan.capabilities.plan_mode.plan_mode import PINNED as PLAN
 from panpan.capabilities.project_context.collect import SESSION_START
 from panpan.capabilities.project_context.nested_memory import CAUSE as MEMORY
 from panpan.core.conversation import Conversation

@@ -3,6 +3,7 @@
 This is the last line: tools bound themselves where they can cut in a better place.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import anyio.to_thread
@@ -21,16 +22,16 @@ class ResultSize(Hook):
     """Cuts results that are too large to send.
 
     Args:
-        max_text_chars: Characters of text in one result.
+        max_text_chars: Returns the characters of text that the model's results may have; None: `MAX_TEXT_CHARS`.
     """
 
-    def __init__(self, max_text_chars: int = MAX_TEXT_CHARS) -> None:
+    def __init__(self, max_text_chars: Callable[[], int | None] = lambda: None) -> None:
         self._max_text_chars = max_text_chars
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
-        blocks = output.blocks
-        if _text_chars(blocks) > self._max_text_chars:
-            blocks = await _with_short_text(blocks, call, self._max_text_chars)
+        blocks, most = output.blocks, self._max_text_chars() or MAX_TEXT_CHARS
+        if _text_chars(blocks) > most:
+            blocks = await _with_short_text(blocks, call, most)
         if _encoded_bytes(blocks) > MAX_ENCODED_BYTES:
             blocks = _without_large(blocks)
         if blocks == output.blocks:

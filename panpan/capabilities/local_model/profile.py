@@ -50,7 +50,6 @@ def embedded_profile() -> EmbeddedProfile:
         system_prompt=table["system"],
         tools=tools,
         max_result_chars=_MAX_RESULT_CHARS,
-        has_project_context=False,
         fits_window=True,
         temperature=0.0,
         banner=BANNER,

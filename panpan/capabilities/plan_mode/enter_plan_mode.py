@@ -38,6 +38,10 @@ class EnterPlanModeTool(Tool[EnterPlanModeInput]):
         self._planning = planning
         self._has_user = has_user
 
+    @property
+    def is_advertised(self) -> bool:
+        return self._has_user
+
     def title(self, args: EnterPlanModeInput) -> str:
         return ""
 

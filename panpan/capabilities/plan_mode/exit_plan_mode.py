@@ -58,6 +58,10 @@ class ExitPlanModeTool(Tool[ExitPlanModeInput]):
         self._planning = planning
         self._ask = ask
 
+    @property
+    def is_advertised(self) -> bool:
+        return self._ask is not None or (self._planning is not None and self._planning.is_on)
+
     def title(self, args: ExitPlanModeInput) -> str:
         return ""
 

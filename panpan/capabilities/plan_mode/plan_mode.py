@@ -12,6 +12,7 @@ from anyio import Event, to_thread
 
 from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
 from panpan.capabilities.plan_mode.plan_file import known_plan_file, new_plan_file, read_plan, write_plan
+from panpan.capabilities.project_context.our_tags import untagged
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round
 from panpan.core.seen_files import SeenFiles
@@ -26,6 +27,10 @@ from panpan.types.permission import PermissionMode
 
 TURNS_BETWEEN_NOTICES = 8
 """After so many turns in plan mode the model is reminded of it."""
+
+PINNED = "compact:plan"
+"""Cause of the reminder that holds the plan where the conversation became shorter."""
+_MOST_PINNED_CHARS = 20_000
 
 ON, OFF = "plan_mode:on", "plan_mode:off"
 """Causes of the reminders."""
@@ -171,6 +176,20 @@ class PlanMode(Hook):
 
     def ends_turn(self, round_: Round) -> bool:
         return self._is_delivered
+
+    async def pinned(self) -> Sequence[SystemReminder]:
+        """Return the session's plan as it is now; nothing where there is none, or none that can be read."""
+        if self.file is None:
+            return ()
+        try:
+            plan = (await to_thread.run_sync(read_plan, self.file, SeenFiles())).strip()
+        except ToolError:
+            return ()
+        if not plan:
+            return ()
+        shown = plan if len(plan) <= _MOST_PINNED_CHARS else f"{plan[:_MOST_PINNED_CHARS]}\n[… the rest is in the file]"
+        text = f"The plan of this session, from {self.file}:\n\n{untagged(shown)}"
+        return (SystemReminder(text=text, cause=PINNED),)
 
     async def _present_file(self) -> Path:
         """Return the file of the plan that is being made, which is made itself where there is none.

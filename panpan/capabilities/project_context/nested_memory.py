@@ -38,6 +38,8 @@ class NestedMemory(Hook):
         withholds: As for `MemoryLoader`.
     """
 
+    is_for_small_windows = False
+
     def __init__(
         self,
         root: Path,

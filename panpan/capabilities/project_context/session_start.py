@@ -18,6 +18,8 @@ class SessionStart(Hook):
         warn: Told what was left out, one sentence each.
     """
 
+    is_for_small_windows = False
+
     def __init__(self, places: ContextPlaces, memory: NestedMemory, warn: Callable[[str], None]) -> None:
         self._places = places
         self._memory = memory

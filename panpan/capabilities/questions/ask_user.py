@@ -81,6 +81,10 @@ class AskUserQuestionTool(Tool[AskUserInput]):
     def __init__(self, ask: UserAsker | None) -> None:
         self._ask = ask
 
+    @property
+    def is_advertised(self) -> bool:
+        return self._ask is not None
+
     def title(self, args: AskUserInput) -> str:
         first, more = args.questions[0].question, len(args.questions) - 1
         return printable(f"{first} (and {more} more)" if more else first)

@@ -50,7 +50,7 @@ class RoundSnapshots(Hook):
     """
 
     def __init__(self, workspace: WorkspaceSnapshots, journal: SnapshotJournal) -> None:
-        self.turn_files: Sequence[FileChange] = ()
+        self._turn_files: Sequence[FileChange] = ()
         """What the newest turn changed, as far as it is kept."""
         self._workspace = workspace
         self._journal = journal
@@ -85,6 +85,10 @@ class RoundSnapshots(Hook):
     def is_settled(self) -> bool:
         """Whether all that was changed is kept, and nothing runs that may change something."""
         return self._before is None and not self._beside and not self._workspace.lock.locked()
+
+    @property
+    def turn_files(self) -> Sequence[FileChange]:
+        return self._turn_files
 
     async def serve(self) -> None:
         """Take the first snapshot while the model thinks, and what else has time; to be run beside the session."""
@@ -123,7 +127,7 @@ class RoundSnapshots(Hook):
         if self._tidying is not None:
             self._tidying.cancel("a turn begins")
         self._turn = begin.uuid if begin is not None else ""
-        self._before, self._steps, self.turn_files = None, [], ()
+        self._before, self._steps, self._turn_files = None, [], ()
         if self._is_first_turn:
             self._is_first_turn = False
             self._journal.came_back |= (await self._history()).came_back
@@ -187,7 +191,7 @@ class RoundSnapshots(Hook):
         self._running = ""
         await self._end_step()
         try:
-            self.turn_files = await self._files_of_turn()
+            self._turn_files = await self._files_of_turn()
         except PanpanError as error:
             self._workspace.tell(f"what this turn changed cannot be listed: {error}")
         self._idle.set()

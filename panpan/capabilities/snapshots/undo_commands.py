@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from panpan.capabilities.snapshots.plan import RestorePlan
+from panpan.capabilities.snapshots.session_snapshots import Snapshots
 from panpan.capabilities.snapshots.undo import Undo
 from panpan.capabilities.snapshots.undo_lines import diff_lines, done_line, nothing_to_do, plan_lines
 from panpan.core.command import Command, Option, Terminal, numbered
@@ -29,7 +30,7 @@ def undo_of(terminal: Terminal) -> Undo:
     Raises:
         ConfigError: The settings switch it off.
     """
-    if (snapshots := terminal.session.parts.snapshots) is None:
+    if (snapshots := terminal.session.capabilities.find(Snapshots)) is None:
         raise ConfigError("nothing is kept of the files, so nothing can be brought back: [snapshots] enabled is false")
     return snapshots.undo
 

@@ -1,68 +1,45 @@
-"""A subagent that is open: a conversation, a log, tools and rights, as a session has them, of which it is a part."""
+"""A subagent that is open, and the agent that it belongs to."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import field
-from pathlib import Path
 
 from panpan.capabilities.subagents.agent_log import AgentRecord
-from panpan.capabilities.subagents.rights import ChildGate, Gate
-from panpan.core.hooks import Hook
+from panpan.capabilities.subagents.rights import ChildGate
 from panpan.core.tool import ToolContext
-from panpan.permissions.gate import PermissionGate
-from panpan.session.budget.budget import Budget
-from panpan.session.parts import SessionParts, SubagentModel
+from panpan.permissions.gate import Gate, PermissionGate
+from panpan.session.agent import Agent
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
-from panpan.types.permission import Asker
 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """An agent that may start subagents, as far as they depend on it."""
+    """An agent that may start subagents, in one call."""
 
+    agent: Agent
     context: ToolContext
-    gate: Gate
-    ask: Asker
-    budget: Budget
-    """Its limits bind what it starts."""
-    depth: int = 0
-    """0: the session's own model."""
-    agent_id: str = ""
-    """Of a subagent; empty: the session's own model."""
+    """Context of the call."""
 
-
-@dataclass(frozen=True, slots=True)
-class ChildFacts:
-    """What the hooks of a subagent are made from."""
-
-    record: AgentRecord
-    definition: AgentDefinition
-    model: SubagentModel
-    gate: ChildGate
-    context: ToolContext
-    budget: Budget
-    in_background: bool
-    worktree: Path | None = None
-    has_new_worktree: bool = False
-
-
-HooksOf = Callable[[ChildFacts], Sequence[Hook]]
-"""Returns the services that hook in around a subagent's loop, in the order in which they are asked."""
+    @property
+    def agent_id(self) -> str:
+        """Id of a subagent; empty for the main agent."""
+        return "" if self.agent.is_main else self.agent.id
 
 
 @dataclass(slots=True)
 class Child:
     """A subagent that is open."""
 
-    facts: ChildFacts
-    parts: SessionParts
+    agent: Agent
+    record: AgentRecord
+    definition: AgentDefinition
+    in_background: bool
     notes: list[str] = field(default_factory=list)
     """What its parent should know of how it was begun, one sentence each."""
 
     @property
     def label(self) -> str:
-        """Who it is, for people."""
-        return self.facts.record.label
+        """Name for people."""
+        return self.record.label
 
     def close(self) -> None:
         """Give its log back.
@@ -70,7 +47,7 @@ class Child:
         Raises:
             SessionLogError: What waits to be written is lost.
         """
-        self.parts.log.close()
+        self.agent.transcript.log.close()
 
 
 def gate_of_child(

@@ -13,19 +13,19 @@ _NAME = re.compile(r"[^(]*")
 
 
 def child_tools(
-    definition: AgentDefinition, tools: Sequence[Tool[Any]], *, on: Collection[str], task: TaskTool | None = None
+    definition: AgentDefinition, tools: Sequence[Tool[Any]], *, on: Collection[str], may_start_others: bool = False
 ) -> Mapping[str, Tool[Any]]:
     """Return the tools of a subagent by name.
 
     Args:
         definition: Its own.
-        tools: All that there are.
+        tools: All that the capabilities give it.
         on: Names of those that the session's model may call; no subagent gets more.
-        task: With which it starts subagents; None: it may not.
+        may_start_others: True if it gets the tool that starts subagents, behind all others.
     """
     every = [tool for tool in tools if tool.is_for_subagents]
-    if task is not None:
-        every.append(task)
+    if may_start_others:
+        every += [tool for tool in tools if isinstance(tool, TaskTool)]
     return {tool.name: tool for tool in every if tool.name in on and gets(definition, tool.name)}
 
 

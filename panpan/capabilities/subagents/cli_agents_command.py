@@ -174,9 +174,9 @@ def _files_at(paths: Sequence[Path]) -> Iterator[tuple[ReadFile, Place]]:
 
 
 def _known_tools() -> Sequence[str]:
-    from panpan.tool_registry import all_tools
+    from panpan.app import known_tools
 
-    return sorted(tool.name for tool in all_tools())
+    return sorted(known_tools())
 
 
 def _locations(ctx: click.Context, cwd: Path | None) -> Locations:

@@ -1,29 +1,23 @@
 """What all subagents of a session share: their tasks, their models, where their logs lie."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.subagents.agent_log import agents_folder
-from panpan.capabilities.subagents.child import HooksOf
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
+from panpan.capabilities.subagents.place import Place
 from panpan.capabilities.subagents.subagents import SubagentTask
+from panpan.capabilities.subagents.worktrees.session_worktrees import SessionWorktrees
 from panpan.core.tool import Tool
 from panpan.errors import ConfigError, PanpanError
-from panpan.permissions.gate import PermissionGate
+from panpan.session.context import SessionContext
 from panpan.session.models import SessionModels
 from panpan.session.parts import SubagentModel
-from panpan.tool_registry import all_tools
 from panpan.types.agent import AgentDefinition
-from panpan.types.dataclass import dataclass
-
-if TYPE_CHECKING:
-    from panpan.capabilities.subagents.worktrees.worktrees import Worktrees
+from panpan.version import __version__
 
 MAX_DEPTH = 3
 """How deep subagents may be nested at most, whatever the settings say."""
@@ -32,75 +26,43 @@ DEFAULT_ROUNDS = 100
 """Rounds of a subagent's turn, where its definition does not say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the session is."""
-
-    session_id: str
-    sessions_folder: Path
-    """That of the project."""
-    root: Path
-    """The workspace, canonical."""
-    git_branch: str
-    panpan_version: str
-
-    @property
-    def logs(self) -> Path:
-        """Where the logs of its subagents lie."""
-        return agents_folder(self.sessions_folder, self.session_id)
-
-
 class SubagentHost:
     """Runs what subagents of one session do; `serve` has to run beside it.
 
     Args:
+        session: The session.
         definitions: The kinds of subagents that there are.
-        models: Where their models come from.
-        rules: The session's gate.
-        hooks_of: Makes their hooks.
-        background: Runs those that nobody waits for.
-        place: Where the session is.
-        offered: Returns the names of the tools that the session's model may call.
-        worktrees: Returns what makes copies of the project.
-        tools: Makes the tools of which each agent gets some.
-        max_depth: How deep they may be nested.
-        warn: Told what the user should know, one sentence each.
     """
 
-    def __init__(
-        self,
-        definitions: AgentDefinitions,
-        models: Callable[[], SessionModels],
-        rules: PermissionGate,
-        hooks_of: HooksOf,
-        background: BackgroundTasks,
-        *,
-        place: Place,
-        offered: Callable[[], Collection[str]],
-        worktrees: "Callable[[], Worktrees]",
-        tools: Callable[[], Sequence[Tool[Any]]] = all_tools,
-        max_depth: int = 1,
-        warn: Callable[[str], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, session: SessionContext, definitions: AgentDefinitions) -> None:
+        self.session = session
         self.definitions = definitions
-        self.rules = rules
-        self.hooks_of = hooks_of
-        self.background = background
-        self._worktrees = worktrees
-        self._make_tools = tools
-        self.max_depth = min(max_depth, MAX_DEPTH)
+        opened = session.opened
+        self.place = Place(session.id, opened.log.path.parent, session.setup.cwd, opened.git_branch, __version__)
+        self.worktrees = SessionWorktrees(session, self.place)
+        self.max_depth = min(session.settings.agents.max_depth, MAX_DEPTH)
         self.running: set[str] = set()
         """Ids of those that run."""
-        self.place = place
-        self.offered = offered
-        self._models = models
-        self._warn = warn
         self._tasks: TaskGroup | None = None
 
-    @cached_property
-    def worktrees(self) -> "Worktrees":
-        """Makes copies of the project."""
-        return self._worktrees()
+    @property
+    def background(self) -> BackgroundTasks:
+        """Runs those that nobody waits for."""
+        return self.session.capabilities[BackgroundTasks]
+
+    @property
+    def _models(self) -> SessionModels:
+        return self.session.capabilities[SessionModels]
+
+    @property
+    def tools(self) -> Sequence[Tool[Any]]:
+        """All tools that there are."""
+        return self._models.every_tool
+
+    @property
+    def advertised(self) -> Collection[str]:
+        """Names of the tools that are on and can work here."""
+        return self._models.advertised
 
     async def serve(self) -> None:
         """Be where subagents run; to be run beside the session."""
@@ -109,12 +71,7 @@ class SubagentHost:
 
     async def aclose(self) -> None:
         """Close their models."""
-        await self._models().close_subagents()
-
-    @cached_property
-    def shared_tools(self) -> Sequence[Tool[Any]]:
-        """Tools that all subagents can share, since each call brings what is its agent's own."""
-        return self._make_tools()
+        await self._models.close_subagents()
 
     def claim(self, agent_id: str) -> None:
         """Count a subagent as one that runs, before it is opened, so that nobody else goes on with it.
@@ -155,7 +112,7 @@ class SubagentHost:
             ConfigError: The call itself names one that is not to be had.
             BudgetError: There is a budget and the price of the model is not known.
         """
-        models, is_bound, sampling = self._models(), self.definitions.is_bound(definition.name), definition.sampling
+        models, is_bound, sampling = self._models, self.definitions.is_bound(definition.name), definition.sampling
         if task.model not in (None, "inherit"):
             return models.for_subagents(task.model, sampling=sampling), ""
         if definition.model == "inherit":
@@ -166,7 +123,7 @@ class SubagentHost:
             model = models.for_subagents(sampling=sampling)
             named = f"the model {definition.model} of the subagent {definition.name}"
             note = f"{named} is not used but {model.name}: {error}"
-            self._warn(note)
+            self.session.warn(note)
             return model, note
 
 

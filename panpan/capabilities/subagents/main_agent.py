@@ -4,17 +4,17 @@ The rule: it only takes away. Tools are fewer, the permission mode is stricter o
 only where the user named none; what the session begins with is kept in its log like that of any session.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from panpan.capabilities.subagents.child_tools import gets
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions, load_definitions
 from panpan.config.project_limits import STRICTNESS
 from panpan.core.enabled_tools import enabled_tools
+from panpan.core.tool import Tool
 from panpan.errors import ConfigError, PanpanError
 from panpan.session.setup import Setup
 from panpan.system.files.home import user_home
-from panpan.tool_registry import all_tools
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
 
@@ -29,13 +29,21 @@ class MainAgent:
     """Settings by dotted key, for those of the command line."""
 
 
-def main_agent(name: str, setup: Setup, given: Mapping[str, Any] | None, *, warn: Callable[[str], None]) -> MainAgent:
+def main_agent(
+    name: str,
+    setup: Setup,
+    given: Mapping[str, Any] | None,
+    *,
+    tools: Callable[[], Sequence[Tool[Any]]],
+    warn: Callable[[str], None],
+) -> MainAgent:
     """Return what a definition makes of a session.
 
     Args:
         name: Of the definition.
         setup: The session's without it.
         given: Definitions of the command line, by name.
+        tools: Returns the tools that the session would have.
         warn: Told where the model that it names is not asked.
 
     Raises:
@@ -50,7 +58,7 @@ def main_agent(name: str, setup: Setup, given: Mapping[str, Any] | None, *, warn
         names = ", ".join(definitions.names)
         raise ConfigError(f"there is no agent {name!r}; there are {names} (`panpan agents list` tells where from)")
     overrides: dict[str, object] = {}
-    if off := _tools_off(definition, setup):
+    if off := _tools_off(definition, setup, tools()):
         overrides["tools.enabled"] = {**setup.settings.tools.enabled, **dict.fromkeys(off, False)}
     mode, present = definition.permission_mode, setup.settings.permission.mode
     if mode is not None and STRICTNESS[mode] > STRICTNESS[present]:
@@ -62,13 +70,13 @@ def main_agent(name: str, setup: Setup, given: Mapping[str, Any] | None, *, warn
     return MainAgent(definition.prompt, overrides)
 
 
-def _tools_off(definition: AgentDefinition, setup: Setup) -> list[str]:
+def _tools_off(definition: AgentDefinition, setup: Setup, tools: Sequence[Tool[Any]]) -> list[str]:
     """Return the names of the tools that it takes away, of those that are on.
 
     Raises:
         ConfigError: It leaves none.
     """
-    enabled = [tool.name for tool in enabled_tools(all_tools(), setup.settings.tools.enabled)]
+    enabled = [tool.name for tool in enabled_tools(tools, setup.settings.tools.enabled)]
     off = [tool for tool in enabled if not gets(definition, tool)]
     if len(off) == len(enabled):
         raise ConfigError(f"the agent {definition.name} has no tool that there is; see `panpan agents check`")

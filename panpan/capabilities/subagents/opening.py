@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from panpan.capabilities.subagents.agent_log import AgentRecord, agent_log_path, agent_record, new_agent_id
-from panpan.capabilities.subagents.child import Child, ChildFacts, Parent, gate_of_child
-from panpan.capabilities.subagents.host import DEFAULT_ROUNDS, Place, SubagentHost
+from panpan.capabilities.subagents.child import Child, Parent, gate_of_child
+from panpan.capabilities.subagents.child_tools import child_tools
+from panpan.capabilities.subagents.host import DEFAULT_ROUNDS, SubagentHost
 from panpan.capabilities.subagents.left_open import results_of_subagents
+from panpan.capabilities.subagents.place import Place
 from panpan.capabilities.subagents.rights import LabelledAsker
 from panpan.capabilities.subagents.subagents import SubagentTask
 from panpan.core.conversation import Conversation
@@ -18,9 +20,10 @@ from panpan.core.system_prompt import system_prompt
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ConfigError
 from panpan.models.model_profile import FULL
+from panpan.session.agent import Agent, Identity, Rights, Transcript
 from panpan.session.fold import FoldedSession
 from panpan.session.log import SessionLog
-from panpan.session.parts import ModelParts, SessionParts, SubagentModel
+from panpan.session.parts import ModelParts, SubagentModel
 from panpan.session.prefix import SessionPrefix, kept_prefix
 from panpan.session.recorder import Recorder
 from panpan.session.resuming import resumed
@@ -104,9 +107,7 @@ def _agent_around(place: Place, record: AgentRecord) -> str:
     return above.id if above.worktree and above is not record else ""
 
 
-def open_child(
-    host: SubagentHost, parent: Parent, task: SubagentTask, opened: Opened, tools: Mapping[str, Tool[Any]]
-) -> Child:
+def open_child(host: SubagentHost, parent: Parent, task: SubagentTask, opened: Opened) -> Child:
     """Return the subagent, ready to be asked; its log is open.
 
     Raises:
@@ -114,53 +115,60 @@ def open_child(
         BudgetError: There is a budget and the price of its model is not known.
         SessionError: Its log cannot be opened.
     """
-    place, record, definition = host.place, opened.record, opened.definition
+    session, record, definition, above = host.session, opened.record, opened.definition, parent.agent
     model, note = host.model_for(task, definition)
     worktree = Path(record.worktree) if record.worktree else None
     context = child_context(parent.context, worktree)
-    of_copy = None if worktree is None else host.rules.for_copy(place.root, context.paths.root)
-    gate = gate_of_child(parent.gate, host.rules, definition, of_copy)
-    budget = parent.budget.child(record.label, definition.limits, agent_id=record.id)
-    facts = ChildFacts(
-        record, definition, model, gate, context, budget, bool(task.in_background), worktree, opened.has_new_worktree
+    of_copy = None if worktree is None else session.gate.for_copy(host.place.root, context.paths.root)
+    rights = Rights(
+        gate_of_child(above.gate, session.gate, definition, of_copy),
+        LabelledAsker(above.rights.ask, record.label),
+        above.budget.child(record.label, definition.limits, agent_id=record.id),
+        definition.max_turns or DEFAULT_ROUNDS,
     )
-    prefix = _prefix(opened, tools)
+    with ExitStack() as stack:
+        transcript = _transcript(opened, context, host.place)
+        stack.callback(transcript.log.close)
+        agent = Agent(
+            Identity(record.id, record.label, above.identity.depth + 1, worktree, opened.has_new_worktree),
+            transcript,
+            rights,
+            context,
+            UnfinishedCalls(
+                opened.before.unfinished,
+                outcome="unclear",
+                session_id=host.place.session_id,
+                known=results_of_subagents(host.place.logs, parent=record.id),
+            ),
+        )
+        tools = child_tools(
+            definition,
+            session.capabilities.tools(agent),
+            on=host.advertised,
+            may_start_others=agent.identity.depth < host.max_depth,
+        )
+        prefix = _prefix(opened, tools)
+        transcript.recorder.take_prefix(prefix)
+        transcript.recorder.note(record.as_record())
+        hooks = session.capabilities.hooks(agent)
+        agent.use(replace(_asked(model), tools=tools, hooks=hooks, prefix=prefix))
+        stack.pop_all()
+    return Child(agent, record, definition, bool(task.in_background), [note] if note else [])
+
+
+def _transcript(opened: Opened, context: ToolContext, place: Place) -> Transcript:
     conversation = Conversation(messages=opened.before.messages, compactions=opened.before.compactions)
     log = SessionLog(
         opened.path,
         session_id=place.session_id,
         cwd=context.paths.root,
         git_branch=place.git_branch,
-        agent_id=record.id,
+        agent_id=opened.record.id,
         must_exist=not opened.is_new,
     )
-    with ExitStack() as stack:
-        stack.callback(log.close)
-        log.parent_uuid = opened.before.last_uuid
-        recorder = Recorder(conversation, log, opened.before.prefixes, panpan_version=place.panpan_version)
-        recorder.take_prefix(prefix)
-        recorder.note(record.as_record())
-        hooks = host.hooks_of(facts)
-        parts = SessionParts(
-            id=record.id,
-            cwd=context.paths.root,
-            conversation=conversation,
-            log=log,
-            recorder=recorder,
-            model=replace(_asked(model), tools=tools, hooks=hooks, prefix=prefix),
-            tool_context=context,
-            ask=LabelledAsker(parent.ask, record.label),
-            max_rounds=definition.max_turns or DEFAULT_ROUNDS,
-            budget=budget,
-            unfinished=UnfinishedCalls(
-                opened.before.unfinished,
-                outcome="unclear",
-                session_id=place.session_id,
-                known=results_of_subagents(place.logs, parent=record.id),
-            ),
-        )
-        stack.pop_all()
-    return Child(facts, parts, [note] if note else [])
+    log.parent_uuid = opened.before.last_uuid
+    recorder = Recorder(conversation, log, opened.before.prefixes, panpan_version=place.panpan_version)
+    return Transcript(conversation, log, recorder)
 
 
 def child_context(parent: ToolContext, worktree: Path | None) -> ToolContext:

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Protocol
 
-from panpan.core.hooks import Hook, ToolCall
-from panpan.permissions.gate import PermissionGate
+from panpan.core.hooks import ToolCall
+from panpan.permissions.gate import Gate, PermissionGate
 from panpan.types.permission import (
     Allow,
     Ask,
@@ -19,24 +18,7 @@ from panpan.types.permission import (
 )
 
 
-class Gate(Protocol):
-    """Decides about the calls of one agent."""
-
-    @property
-    def mode(self) -> PermissionMode:
-        """How what no rule decides is treated, at the moment."""
-        ...
-
-    async def before_tool(self, call: ToolCall) -> Decision | None:
-        """Decide whether the call may run."""
-        ...
-
-    async def denies_now(self, call: ToolCall) -> Deny | None:
-        """Return why it must not run, whatever was answered."""
-        ...
-
-
-class ChildGate(Hook):
+class ChildGate(Gate):
     """Gates one behind the other; the strictest word counts. The parent's is asked as it is at the moment.
 
     Args:

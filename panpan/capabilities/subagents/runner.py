@@ -4,7 +4,7 @@ A subagent runs where the session owns its task, and the call that started it on
 in the background at any moment, and ends with the call that waits for it otherwise.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -12,15 +12,15 @@ import anyio
 from anyio import CancelScope
 
 from panpan.capabilities.subagents.child import Child, Parent
-from panpan.capabilities.subagents.child_tools import child_tools, only_looks
+from panpan.capabilities.subagents.child_tools import only_looks
 from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.opening import Opened, find, open_child
 from panpan.capabilities.subagents.running import RunningSubagent
 from panpan.capabilities.subagents.subagents import SubagentTask
-from panpan.capabilities.subagents.task import TaskTool
 from panpan.capabilities.subagents.worktrees.worktree_use import end_worktree, worktree_for
 from panpan.core.tool import ToolContext
 from panpan.errors import PanpanError, ToolError
+from panpan.session.agent import Agent
 from panpan.types.agent import AgentDefinition
 from panpan.types.tool import ToolYield
 
@@ -30,12 +30,12 @@ class SubagentRunner:
 
     Args:
         host: What all subagents of the session share.
-        parent: The agent; called when one is started.
+        agent: The agent.
     """
 
-    def __init__(self, host: SubagentHost, parent: Callable[[], Parent]) -> None:
+    def __init__(self, host: SubagentHost, agent: Agent) -> None:
         self._host = host
-        self._parent = parent
+        self._agent = agent
 
     @property
     def definitions(self) -> Sequence[AgentDefinition]:
@@ -47,7 +47,7 @@ class SubagentRunner:
             return True  # nothing will run
         if self._is_for_background(task, definition) or definition.isolation or (task.isolation and not task.resume):
             return True
-        return only_looks(definition, self._host.shared_tools) or self._parent().gate.mode == "plan"
+        return only_looks(definition, self._host.tools) or self._agent.gate.mode == "plan"
 
     async def run(self, task: SubagentTask, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         try:
@@ -56,7 +56,7 @@ class SubagentRunner:
             raise
         except PanpanError as error:
             raise ToolError(str(error)) from error
-        if running.child.facts.in_background:
+        if running.child.in_background:
             yield await running.begun_in_background(ctx.tool_use_id)
             return
         async with aclosing(running.events(ctx.tool_use_id)) as yields:
@@ -65,8 +65,8 @@ class SubagentRunner:
 
     async def _started(self, task: SubagentTask, ctx: ToolContext) -> RunningSubagent:
         """Open the subagent and let it begin."""
-        host, parent = self._host, replace(self._parent(), context=ctx)
-        if parent.depth >= host.max_depth:
+        host, parent = self._host, Parent(self._agent, ctx)
+        if self._agent.identity.depth >= host.max_depth:
             raise ToolError("this subagent may not start others; do the task yourself")
         if not ctx.runs_alone and not self.runs_beside_others(task):  # it was to wait for the others, in plan mode
             raise ToolError("plan mode ended before this began, and now it has to run alone; make the call again")
@@ -82,7 +82,7 @@ class SubagentRunner:
         except BaseException:
             host.running.discard(task.resume)
             raise
-        return RunningSubagent(host, child, task.prompt, can_be_moved=parent.depth == 0)
+        return RunningSubagent(host, child, task.prompt, can_be_moved=self._agent.is_main)
 
     async def _in_worktree(self, parent: Parent, task: SubagentTask, opened: Opened) -> Child:
         """Open the subagent in its worktree, which is removed again where that fails.
@@ -95,7 +95,7 @@ class SubagentRunner:
                 "you work in a worktree yourself, and what you start works in the same one, not in a further copy: "
                 "leave isolation out, or take a kind of subagent without it"
             )
-        worktrees = self._host.worktrees
+        worktrees = self._host.worktrees.worktrees
         worktree, is_made = await worktree_for(worktrees, opened.record)
         opened = replace(opened, record=replace(opened.record, worktree=str(worktree)), has_new_worktree=is_made)
         try:
@@ -106,28 +106,9 @@ class SubagentRunner:
             raise
 
     async def _child(self, parent: Parent, task: SubagentTask, opened: Opened) -> Child:
-        """Open the subagent, with a Task tool of its own where it may start others."""
-        host = self._host
-        child: Child | None = None
-
-        def as_parent() -> Parent:
-            assert child is not None, "it is asked when the subagent runs"
-            return Parent(
-                child.parts.tool_context,
-                child.facts.gate,
-                child.parts.ask,
-                child.parts.budget,
-                parent.depth + 1,
-                child.parts.id,
-            )
-
-        may_nest = parent.depth + 1 < host.max_depth
-        nested = TaskTool(SubagentRunner(host, as_parent)) if may_nest else None
-        tools = child_tools(opened.definition, host.shared_tools, on=host.offered(), task=nested)
-        child = await anyio.to_thread.run_sync(open_child, host, parent, task, opened, tools)
-        return child
+        return await anyio.to_thread.run_sync(open_child, self._host, parent, task, opened)
 
     def _is_for_background(self, task: SubagentTask, definition: AgentDefinition) -> bool:
         """Return whether nobody waits for it: a subagent always waits, since the session alone hears of ends."""
         is_wanted = definition.background if task.in_background is None else task.in_background
-        return is_wanted and self._parent().depth == 0
+        return is_wanted and self._agent.is_main

@@ -39,12 +39,12 @@ class RunningSubagent:
         self.child = child
         self._can_be_moved = can_be_moved
         self._host = host
-        self._report = Report(child.facts.record.id, child.facts.record.name)
+        self._report = Report(child.record.id, child.record.name)
         self._hop = EventHop[Event](_EVENTS_AHEAD)
         self._scope = CancelScope()
-        self._run = TurnRun(child.parts, self._hop, self._scope)
+        self._run = TurnRun(child.agent, self._hop, self._scope)
         self._prompt = UserMessage.of(prompt)
-        host.running.add(child.facts.record.id)
+        host.running.add(child.record.id)
         self._is_over = host.start(self._to_its_end)
 
     async def events(self, tool_use_id: str) -> AsyncGenerator[ToolYield, None]:
@@ -62,7 +62,7 @@ class RunningSubagent:
                     events = await self._next(asked)
                     for event in events:
                         self._report.follow(event)
-                        yield SubagentEvent(tool_use_id, self.child.facts.record.id, event)
+                        yield SubagentEvent(tool_use_id, self.child.record.id, event)
                     if not events and (self._is_over.is_set() or not asked.is_set()):
                         break
             yield await self._result() if left is None else left
@@ -92,7 +92,7 @@ class RunningSubagent:
             return None
 
     def _left_in_background(self, tool_use_id: str) -> Output:
-        record = self.child.facts.record
+        record = self.child.record
         info = self._host.background.start_job(
             kind="subagent",
             title=self.child.label,
@@ -144,8 +144,8 @@ class RunningSubagent:
 
     async def _end_worktree(self) -> WorktreeEnd:
         """Remove its worktree if it has one and changed nothing there, and return what became of it."""
-        record = self.child.facts.record
-        return await end_worktree(self._host.worktrees, record) if record.worktree else WorktreeEnd()
+        record = self.child.record
+        return await end_worktree(self._host.worktrees.worktrees, record) if record.worktree else WorktreeEnd()
 
     async def _end(self) -> None:
         self._scope.cancel("nobody waits for it any more")
@@ -157,11 +157,11 @@ class RunningSubagent:
         """Run its turn, and give back what it holds."""
         try:
             await self._run.run(self._prompt)
-            self.child.parts.recorder.note(end_record(self._end_of_turn()))
+            self.child.agent.transcript.recorder.note(end_record(self._end_of_turn()))
         except PanpanError as error:
             self._run.failure.append(error)
         finally:
-            self._host.running.discard(self.child.facts.record.id)
+            self._host.running.discard(self.child.record.id)
             try:
                 self.child.close()
             except PanpanError as error:

@@ -21,7 +21,7 @@ from panpan.capabilities.todos.told_todos import ToldTodos, digest_of
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.errors import ToolError
-from panpan.types.messages import Message
+from panpan.types.messages import Message, SystemReminder
 
 CACHE_S = 5.0
 """How long what was read of the file counts before it is read again."""
@@ -33,6 +33,11 @@ CHANGED_MEANWHILE = (
     "the list was changed since you last saw it, by the user or another process, and is left as it is; what it is now "
     "comes with a reminder: call TodoWrite again with what it shall be"
 )
+
+
+PINNED = "compact:todos"
+"""Cause of the reminder that holds the list where the conversation became shorter."""
+_MOST_PINNED_CHARS = 10_000
 
 
 class Todos(Hook):
@@ -97,6 +102,14 @@ class Todos(Hook):
             ToolError: It could not be kept; the list is as it was.
         """
         await self._write(lambda _: ())
+
+    async def pinned(self) -> Sequence[SystemReminder]:
+        """Return the list as it is now; nothing where nothing of it is open."""
+        now = await self.current()
+        if all(todo.status == "completed" for todo in now):
+            return ()
+        text = f"The todo list of this session:\n\n{listed(now, _MOST_PINNED_CHARS)}"
+        return (SystemReminder(text=text, cause=PINNED),)
 
     async def history_replaced(self, conversation: Conversation) -> None:
         """Let the list be what it was, where the user went back to before the model changed it."""

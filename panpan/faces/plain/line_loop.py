@@ -212,7 +212,7 @@ class _LineLoop:
         self._command_scope = anyio.CancelScope()
         try:
             result = await run_user_command(
-                command, self._session.parts.tool_context, lambda _: None, scope=self._command_scope
+                command, self._session.agent.context, lambda _: None, scope=self._command_scope
             )
             await self._out.write("".join(f"{line}\n" for line in result.lines))
             self._session.add_message(result.message)

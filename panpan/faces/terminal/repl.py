@@ -94,7 +94,7 @@ class Repl:
             status=self._status,
             hint=self._hint,
         )
-        paths = session.parts.tool_context.paths
+        paths = session.agent.context.paths
         self._files = FileIndex(paths)
         agents = {one.name: " ".join(one.description.split()) for one in kinds}
         self._completer = InputCompleter(commands, self._files, paths, lambda command: command.offers(session), agents)

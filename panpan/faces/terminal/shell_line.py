@@ -81,7 +81,7 @@ class ShellLine:
         """Run a command, show what it printed, and let the model have it."""
         try:
             result = await run_user_command(
-                running.command, self._terminal.session.parts.tool_context, running.output.feed, scope=running.scope
+                running.command, self._terminal.session.agent.context, running.output.feed, scope=running.scope
             )
             terminal = self._terminal
             printed = "\n".join(result.lines)

@@ -35,6 +35,8 @@ class Reminders(Hook):
         max_per_session: How many reminders a session gets that are not a must.
     """
 
+    is_for_small_windows = False
+
     def __init__(self, sources: Iterable[ReminderSource], max_per_session: int) -> None:
         self._sources = list(sources)
         self._max_per_session = max_per_session

@@ -130,7 +130,7 @@ class CommandSandbox:
         """Folder for the temporary files of the session's commands; made for the first of them."""
         self.writable = writable
         """Folders that commands may change beside the workspace."""
-        self.left_behind: Collection[Path] = ()
+        self._left_behind: Collection[Path] = ()
         """What of the leavings is needed by commands that go on after the session."""
         self._protected = protected
         self._access = _access(domains, own_hosts) if is_on and self.domains else None
@@ -259,16 +259,20 @@ class CommandSandbox:
                             self._claims.let_go(claimed)
                         await self._tidy(sandbox, +self._in_use)
 
+    def leave_behind(self, paths: Collection[Path]) -> None:
+        """Keep what commands that outlive the session need, instead of what was kept until now."""
+        self._left_behind = paths
+
     async def aclose(self) -> None:
         """Remove what the session's commands left behind in folders of panpan's, once they have ended."""
         if self._old_stand_ins:
             await self.choice()
         if self._choice is not None and self._choice.sandbox is not None:
             self._choice.sandbox.stand_ins |= self._old_stand_ins
-            await self._tidy(self._choice.sandbox, self.left_behind)
+            await self._tidy(self._choice.sandbox, self._left_behind)
         self._claims.close()
         for folder in (self.temporary, *self._old_folders):
-            if folder not in self.left_behind:
+            if folder not in self._left_behind:
                 with suppress(OSError):
                     await to_thread.run_sync(remove_tree, folder)
 

@@ -112,7 +112,7 @@ async def test_what_is_kept_runs_on_in_its_sandbox_and_is_found_again(place: Pla
     async with place.open(BEAT, DONE, ask=allow) as session:
         await turn(session)
         await until(beats.exists)
-        temporary = session.parts.tool_context.sandbox.temporary
+        temporary = session.agent.context.sandbox.temporary
     task = the_task(session)
     size = beats.stat().st_size
     await until(lambda: beats.stat().st_size > size)
@@ -125,7 +125,7 @@ async def test_what_is_kept_runs_on_in_its_sandbox_and_is_found_again(place: Pla
             f"`panpan -r {session.info.id}` shows them, and /tasks there stops them"
         ]
     async with place.open(DONE, DONE, DONE, ask=allow, resume=session.info.id) as again:
-        assert temporary.exists() or not again.parts.tool_context.sandbox.is_on
+        assert temporary.exists() or not again.agent.context.sandbox.is_on
         assert place.warnings == [f"still running in the background, as before: {task.id} (beat)"]
         await turn(again)
         assert causes(again) == [f"task:{task.id}:running"]

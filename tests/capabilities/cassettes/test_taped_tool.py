@@ -6,14 +6,14 @@ import pytest
 
 from panpan.capabilities.cassettes.taped_tool import taped
 from panpan.core.tool import Tool
-from panpan.tool_registry import all_tools
+from tests.fakes.every_tool import every_tool
 
 
 async def at_once() -> None:
     pass
 
 
-@pytest.mark.parametrize("tool", all_tools(), ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", every_tool(), ids=lambda tool: tool.name)
 def test_taped_tool_says_of_itself_what_the_real_one_says(tool: Tool[Any]) -> None:
     stand_in = taped(tool, {}, at_once)
 

@@ -19,10 +19,18 @@ WORDS = "w" * 4_000
 SETTINGS = CompactionSettings(window_tokens=10_000)
 
 
-def session(root: Path, *replies: Reply, window: int | None = 10_000, warnings: list[str] | None = None) -> Session:
+def session(
+    root: Path,
+    *replies: Reply,
+    window: int | None = 10_000,
+    warnings: list[str] | None = None,
+    max_rounds: int = 50,
+) -> Session:
     warn = warnings.append if warnings is not None else lambda _: None
-    hook = MakeRoom(Compactor(), SETTINGS, window, warn)
-    return session_in(root, ScriptedLLM(*replies), looking(), hooks=[hook], settings=Settings(compaction=SETTINGS))
+    hook = MakeRoom(Compactor(), SETTINGS, lambda: window, warn)
+    settings = Settings(compaction=SETTINGS)
+    llm = ScriptedLLM(*replies)
+    return session_in(root, llm, looking(), hooks=[hook], settings=settings, max_rounds=max_rounds)
 
 
 async def turns(session: Session, *prompts: str) -> list[Event]:

@@ -1,7 +1,6 @@
 """Room is made within turns: interrupted, many times, with a budget, with open calls, on both event loops."""
 
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ class InterruptedLLM(ScriptedLLM):
 async def test_an_interrupt_while_room_is_made_leaves_the_conversation_as_it_was(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(8)]
     llm = InterruptedLLM(*replies, say(SUMMARY), say("short"))
-    hook = MakeRoom(Compactor(), SETTINGS, 10_000, lambda _: None)
+    hook = MakeRoom(Compactor(), SETTINGS, lambda: 10_000, lambda _: None)
     async with session_in(tmp_path, llm, looking(), hooks=[hook]) as one:
         llm.interrupt = one.interrupt
         await turns(one, *(f"question {number} " for number in range(9)))
@@ -73,10 +72,9 @@ async def test_one_turn_may_be_made_shorter_many_times(tmp_path: Path) -> None:
         number = next(rounds)
         return say("all looked at") if number == 59 else call((f"c{number}", "Look", {}), text=f"{number} {WORDS}")
 
-    async with session(tmp_path, *[answer] * 100) as one:
-        one.parts = replace(one.parts, max_rounds=100)
+    async with session(tmp_path, *[answer] * 100, max_rounds=100) as one:
         events = await turns(one, "look at all of it, and remember: teal")
-        llm: Any = one.parts.model.llm
+        llm: Any = one.agent.model.llm
 
     compactions = [event for event in events if isinstance(event, Compacted)]
     assert len(compactions) > 3
@@ -92,14 +90,14 @@ async def test_a_spent_budget_lets_no_summary_be_asked_for(tmp_path: Path) -> No
         await turns(one, *(f"question {number}" for number in range(4)))
         with pytest.raises(BudgetError, match="is spent"):
             await one.compact()
-        llm: Any = one.parts.model.llm
+        llm: Any = one.agent.model.llm
 
     assert len(llm.requests) == 4
 
 
 async def test_where_a_summary_spends_the_budget_the_request_behind_it_is_not_sent(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}", cost_usd=0.01) for number in range(8)]
-    room = MakeRoom(Compactor(), SETTINGS, 10_000, lambda _: None)
+    room = MakeRoom(Compactor(), SETTINGS, lambda: 10_000, lambda _: None)
     llm = PricedLLM(*replies, say(SUMMARY, cost_usd=1.0), say("short"))
     budget = Budget(limits=SpendingLimits(usd=0.5))
     async with session_in(tmp_path, llm, looking(), hooks=[room], budget=budget) as one:
@@ -114,7 +112,7 @@ async def test_a_session_whose_newest_calls_are_open_can_be_made_shorter(tmp_pat
     replies = [say(f"part {number} {WORDS}") for number in range(4)]
     async with session(tmp_path, *replies, call(("1", "Look", {})), say("looked")) as one:
         await turns(one, *(f"question {number}" for number in range(5)))
-        log = one.parts.log.path
+        log = one.agent.transcript.log.path
     lines = log.read_text().splitlines(keepends=True)
     open_at = next(number for number, line in enumerate(lines) if '"tool_use"' in line)
     log.write_text("".join(lines[: open_at + 1]))

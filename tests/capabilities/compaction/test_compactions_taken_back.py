@@ -38,7 +38,7 @@ async def test_compact_and_undo(tmp_path: Path) -> None:
         await turns(one, "now?")
         undo = one.undo_compaction()
         await turns(one, "and now?")
-        llm: Any = one.parts.model.llm
+        llm: Any = one.agent.model.llm
         with pytest.raises(ConfigError, match="no compaction"):
             one.undo_compaction()
 
@@ -96,7 +96,7 @@ async def test_undo_after_a_rewind_and_after_going_on_with_the_session(tmp_path:
         with pytest.raises(ConfigError, match="no compaction"):
             resumed.undo_compaction()
         await turns(resumed, "go on")
-        llm: Any = resumed.parts.model.llm
+        llm: Any = resumed.agent.model.llm
 
     assert len(llm.histories[0]) == 11
 
@@ -107,7 +107,7 @@ async def test_a_fork_sends_what_the_session_sends(tmp_path: Path) -> None:
         await turns(one, *(f"question {number}" for number in range(4)))
         await one.compact()
         await turns(one, "now?")
-        log = one.parts.log.path
+        log = one.agent.transcript.log.path
     copy = folded(read_records(fork(log, tmp_path.parent / "forks")))
     forked = Conversation(messages=copy.messages, compactions=copy.compactions)
 

@@ -64,7 +64,7 @@ async def test_a_refused_request_is_made_shorter_once_and_a_second_refusal_ends_
         await turns(one, *(f"question {number}" for number in range(4)))
         with pytest.raises(ContextOverflowError):
             await turns(one, "and now?")
-        llm: Any = one.parts.model.llm
+        llm: Any = one.agent.model.llm
 
     assert len(llm.requests) == 7
     assert llm.histories[6] != llm.histories[4]
@@ -74,7 +74,7 @@ async def test_where_nothing_can_leave_a_refused_request_is_not_sent_again(tmp_p
     async with session(tmp_path, ContextOverflowError("too long"), window=None) as one:
         with pytest.raises(ContextOverflowError):
             await turns(one, "x" * 50_000)
-        llm: Any = one.parts.model.llm
+        llm: Any = one.agent.model.llm
 
     assert len(llm.requests) == 1
 
@@ -82,7 +82,7 @@ async def test_where_nothing_can_leave_a_refused_request_is_not_sent_again(tmp_p
 async def test_an_exact_count_of_the_provider_decides_where_the_estimate_is_not_sure(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(9)]
     async with session(tmp_path, *replies) as one:
-        llm: Any = one.parts.model.llm
+        llm: Any = one.agent.model.llm
         llm.exact_tokens = 5_000
         events = await turns(one, *(f"question {number}" for number in range(9)))
 

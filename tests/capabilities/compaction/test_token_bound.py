@@ -10,7 +10,7 @@ from panpan.capabilities.compaction.limits import limits_of
 from panpan.capabilities.compaction.make_room import MakeRoom
 from panpan.config.settings import CompactionSettings
 from panpan.core.conversation import Conversation
-from panpan.core.hooks import Round
+from panpan.core.hooks import Hook, Round
 from panpan.errors import ContextOverflowError
 from panpan.session.context_usage import used_tokens
 from panpan.types.content import Base64Source, ImageBlock, TextBlock, ThinkingBlock
@@ -22,8 +22,9 @@ from tests.fakes.scripted_llm import ScriptedLLM, say
 REFUSAL = ContextOverflowError("too long")
 
 
-async def todos() -> SystemReminder | None:
-    return SystemReminder(text="still to do: the tests", cause="todos")
+class Todos(Hook):
+    async def pinned(self) -> Sequence[SystemReminder]:
+        return [SystemReminder(text="still to do: the tests", cause="todos")]
 
 
 def to_be_answered(messages: Sequence[Message]) -> list[Message]:
@@ -36,7 +37,7 @@ async def made_room(
 ) -> list[str]:
     """Let room be made as before a request, and return what the user is told."""
     told: list[str] = []
-    room = MakeRoom(Compactor((todos,)), CompactionSettings(), window, told.append)
+    room = MakeRoom(Compactor(lambda: [Todos()]), CompactionSettings(), lambda: window, told.append)
     llm = ScriptedLLM(say(SUMMARY))
     async for change in room.make_room(Round(1, 50, conversation), llm, refusal):
         if isinstance(change, Compacted):

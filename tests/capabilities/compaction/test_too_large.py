@@ -27,7 +27,7 @@ def session(
     root: Path, *replies: Reply, warn: Callable[[str], None] = lambda _: None, window: int | None = 10_000, **own: Any
 ) -> Session:
     settings = CompactionSettings(window_tokens=window, **own)
-    hook = MakeRoom(Compactor(), settings, window, warn)
+    hook = MakeRoom(Compactor(), settings, lambda: window, warn)
     return session_in(root, ScriptedLLM(*replies), looking(), hooks=[hook], settings=Settings(compaction=settings))
 
 
@@ -44,7 +44,7 @@ async def test_a_prompt_that_is_too_large_is_named_and_sent_once_and_the_next_on
         with pytest.raises(ContextOverflowError) as refused:
             await say_to(one, GIANT)
         await say_to(one, "and now in short")
-        llm: Any = one.parts.model.llm
+        llm: Any = one.agent.model.llm
 
     text = str(refused.value)
     assert "\n" not in text
@@ -77,7 +77,7 @@ async def test_what_has_to_be_remembered_may_be_too_much_and_no_request_is_sent_
     async with session(tmp_path, say(SUMMARY), REFUSAL) as smaller:
         with pytest.raises(ContextOverflowError, match="to be remembered; begin a new session"):
             await say_to(smaller, "go on")
-        llm: Any = smaller.parts.model.llm
+        llm: Any = smaller.agent.model.llm
 
     assert len(llm.requests) == 2
     assert all(to_remember(number) in str(llm.histories[1]) for number in range(20))
@@ -93,7 +93,7 @@ async def test_what_was_taken_back_and_is_refused_is_not_sent_again_where_it_sta
     async with session(tmp_path, REFUSAL, say(SUMMARY)) as smaller:
         with pytest.raises(ContextOverflowError, match="nothing more can leave it"):
             await say_to(smaller, "go on")
-        llm: Any = smaller.parts.model.llm
+        llm: Any = smaller.agent.model.llm
 
     assert len(llm.requests) == 2
     assert len(smaller.conversation.compactions) == 3
@@ -114,7 +114,7 @@ async def test_a_prompt_that_failed_is_left_behind_also_where_the_output_of_tool
             with pytest.raises(ContextOverflowError):
                 await say_to(one, prompt)
         await say_to(one, "in short")
-        llm: Any = one.parts.model.llm
+        llm: Any = one.agent.model.llm
 
     assert GIANT not in str(llm.histories[-1])
 

@@ -12,13 +12,13 @@ from panpan.capabilities.local_model.after_result import reply_after_result
 from panpan.core.tool import ToolContext
 from panpan.core.tool_call import prepared
 from panpan.errors import ToolError
-from panpan.tool_registry import all_tools
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 from panpan.types.tool import Output
 from tests.fakes.context import context_in
+from tests.fakes.every_tool import every_tool
 
-TOOLS = {tool.name: tool for tool in all_tools()}
+TOOLS = {tool.name: tool for tool in every_tool()}
 RENAME = {"old_name": "fetch", "new_name": "load", "file_paths": ["a.py", "b.py"]}
 
 

@@ -16,15 +16,15 @@ from panpan.core.tool import Tool
 from panpan.core.tool_call import prepared
 from panpan.models.providers.openai_request import OpenAIEncoder
 from panpan.models.providers.vendor_profiles import LLAMA_CPP
-from panpan.tool_registry import all_tools
 from panpan.types.content import ToolUseBlock
 from panpan.types.llm import ModelOptions
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 from panpan.types.tool import Output
 from tests.fakes.context import context_in
+from tests.fakes.every_tool import every_tool
 
 PROFILE = embedded_profile()
-TOOLS = {tool.name: tool for tool in all_tools()}
+TOOLS = {tool.name: tool for tool in every_tool()}
 GIVEN = PROFILE.model.tools or {}
 LINE = re.compile(r" *\d+\t(.*)")
 
@@ -179,7 +179,7 @@ def test_another_beginning_has_another_key() -> None:
 
 def test_a_request_asks_for_what_the_warm_up_read() -> None:
     encoder = OpenAIEncoder(LLAMA_CPP)
-    tools = tuple(GIVEN[tool.name] for tool in all_tools() if tool.name in GIVEN)
+    tools = tuple(GIVEN[tool.name] for tool in every_tool() if tool.name in GIVEN)
     head = encoder.encode_head(
         ModelOptions("local", 1, temperature=0.0), PROFILE.model.system_prompt or "", tools, is_stream=False
     )

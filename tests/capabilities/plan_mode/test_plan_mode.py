@@ -33,7 +33,7 @@ class Place:
         has_exit: bool = True,
         holds: Sequence[ProcessTree] = (),
     ) -> None:
-        self.gate = PermissionGate(mode=mode, when_mode_changes=lambda mode: self.plan_mode.mode_changed(mode))
+        self.gate = PermissionGate(mode=mode)
         self.folder = root / "plans"
         self.seen_files = SeenFiles()
         self.warnings: list[str] = []
@@ -46,6 +46,7 @@ class Place:
             note=lambda record: self.notes.append(dict(record)),
             holds=holds,
         )
+        self.gate.subscribe(self.plan_mode.mode_changed)
         tools = [ExitPlanModeTool(None, None).definition] if has_exit else []
         self.conversation = Conversation(tools=tools)
 

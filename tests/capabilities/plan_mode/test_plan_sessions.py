@@ -11,8 +11,10 @@ import pytest
 
 from panpan.app import open_session
 from panpan.capabilities.plan_mode.plan_mode import OFF, ON, PlanMode
+from panpan.capabilities.snapshots.capability import SnapshotsCapability
 from panpan.core.seen_files import SeenFiles
 from panpan.permissions.gate import PermissionGate
+from panpan.session.capability import beside
 from panpan.session.session import Session
 from panpan.types.display import PlanDisplay
 from panpan.types.events import Event
@@ -218,7 +220,7 @@ async def test_two_sessions_do_not_share_a_plan_mode(place: Place) -> None:
         place.open(ENTER, DONE, ask=allow, ask_plan=ScriptedJudge()) as first,
         place.open(ask=allow, ask_plan=ScriptedJudge()) as second,
     ):
-        assert first.parts.plan_mode is not second.parts.plan_mode
+        assert first.capabilities[PlanMode] is not second.capabilities[PlanMode]
         first.set_permission_mode("plan")
         assert (first.permission_mode, second.permission_mode) == ("plan", "default")
 
@@ -254,9 +256,10 @@ async def test_a_job_from_before_changes_nothing_while_plan_mode_is_on(place: Pl
 async def test_what_cannot_be_stopped_is_said_while_the_session_goes_on(tmp_path: Path) -> None:
     tree = UnreachableTree()
     warnings: list[str] = []
-    gate = PermissionGate(when_mode_changes=lambda mode: plan_mode.mode_changed(mode))
+    gate = PermissionGate()
     plan_mode = PlanMode(gate, tmp_path / "plans", SeenFiles(), warnings.append, holds=(tree,))
-    async with session_in(tmp_path, ScriptedLLM(), gate=gate, plan_mode=plan_mode) as session:
+    gate.subscribe(plan_mode.mode_changed)
+    async with session_in(tmp_path, ScriptedLLM(), gate=gate) as session, beside(plan_mode.keep_held):
         process = sleeping(tree)
         try:
             await until(lambda: [one.name for one in tree.members()] == ["sleep"])
@@ -284,5 +287,4 @@ async def test_files_are_only_kept_early_where_some_can_be_changed(
     place.home.mkdir()
     (place.home / "settings.toml").write_text(f"[tools.enabled]\n{tools}\n")
     async with place.open(**wishes) as session:
-        assert session.parts.snapshots is not None
-        assert (session.parts.snapshots.rounds.serve in session.parts.alongside) is is_early
+        assert session.capabilities[SnapshotsCapability].can_change is is_early

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from panpan.errors import ConfigError, SnapshotError
+from panpan.session.capability import Capabilities
 from tests.capabilities.snapshots.kept_workspace import KeptWorkspace
 from tests.faces.terminal.commands.command_fixtures import FakeTerminal, type_in
 
@@ -15,8 +16,14 @@ def place(tmp_path: Path) -> KeptWorkspace:
     return KeptWorkspace(tmp_path)
 
 
+def offering(*objects: object) -> Capabilities:
+    capabilities = Capabilities()
+    capabilities.offer(*objects)
+    return capabilities
+
+
 def terminal_of(place: KeptWorkspace, picks: int | None) -> FakeTerminal:
-    session = SimpleNamespace(parts=SimpleNamespace(snapshots=place.snapshots))
+    session = SimpleNamespace(capabilities=offering(place.snapshots))
     return FakeTerminal(session, {}, picks=picks)
 
 
@@ -90,7 +97,7 @@ async def test_where_there_is_nothing_that_is_the_answer(place: KeptWorkspace, l
 
 
 async def test_where_it_is_switched_off_that_is_the_answer() -> None:
-    session = SimpleNamespace(parts=SimpleNamespace(snapshots=None))
+    session = SimpleNamespace(capabilities=Capabilities())
 
     with pytest.raises(ConfigError, match=r"\[snapshots\] enabled is false"):
         await type_in(FakeTerminal(session, {}), "/undo")

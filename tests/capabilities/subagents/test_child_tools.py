@@ -3,11 +3,10 @@
 import pytest
 
 from panpan.capabilities.subagents.child_tools import child_tools, gets, only_looks
-from panpan.capabilities.subagents.task import TaskTool
-from panpan.tool_registry import all_tools
 from panpan.types.agent import AgentDefinition
+from tests.fakes.every_tool import every_tool
 
-EVERY = all_tools()
+EVERY = every_tool()
 NAMES = [tool.name for tool in EVERY]
 
 
@@ -17,8 +16,8 @@ def agent(*tools: str, without: tuple[str, ...] = (), mode: str | None = None) -
     )
 
 
-def names(definition: AgentDefinition, *, on: list[str] = NAMES, task: TaskTool | None = None) -> set[str]:
-    return set(child_tools(definition, EVERY, on=on, task=task))
+def names(definition: AgentDefinition, *, on: list[str] = NAMES, nests: bool = False) -> set[str]:
+    return set(child_tools(definition, EVERY, on=on, may_start_others=nests))
 
 
 def test_without_a_list_it_gets_all_that_need_neither_user_nor_session() -> None:
@@ -46,8 +45,8 @@ def test_what_the_session_has_not_got_no_subagent_has() -> None:
 
 def test_it_starts_others_only_where_it_may_and_wants_to() -> None:
     assert "Task" not in names(agent())
-    assert "Task" in names(agent(), task=TaskTool())
-    assert "Task" not in names(agent("Read"), task=TaskTool())
+    assert "Task" in names(agent(), nests=True)
+    assert "Task" not in names(agent("Read"), nests=True)
 
 
 @pytest.mark.parametrize(

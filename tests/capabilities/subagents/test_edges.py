@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from panpan.capabilities.snapshots.session_snapshots import Snapshots
 from panpan.capabilities.subagents.left_open import results_of_subagents
 from panpan.errors import ToolError
 from panpan.session import models
@@ -89,7 +90,7 @@ async def test_one_that_finds_no_room_in_the_background_stays_where_it_is(place:
 async def test_one_that_is_done_when_it_is_moved_reports_all_the_same(place: Place) -> None:
     with place.answering(child=lambda _: say("it was the seed")):
         async with place.open() as session:
-            tool, context = session.parts.model.tools["Task"], replace(session.parts.tool_context, tool_use_id="t1")
+            tool, context = session.agent.model.tools["Task"], replace(session.agent.context, tool_use_id="t1")
             args = tool.input_model.model_validate(task("look").input)
             async with aclosing(tool.run(args, context)) as yields:
                 await anext(yields)
@@ -128,7 +129,7 @@ async def test_those_that_end_with_the_session_are_named(place: Place) -> None:
     with place.answering(calls(task("look", run_in_background=True)), say("done"), child=lambda _: bash("sleep 90")):
         async with place.open() as session:
             await turn(session)
-            tree = session.parts.tool_context.processes
+            tree = session.agent.context.processes
             await until(lambda: any(name_of(one.pid) == "sleep" for one in tree.members()))
 
     assert not tree.members()
@@ -138,9 +139,9 @@ async def test_those_that_end_with_the_session_are_named(place: Place) -> None:
 async def test_one_that_ran_side_by_side_for_plan_mode_does_not_begin_where_that_is_over(place: Place) -> None:
     with place.answering():
         async with place.open() as session:
-            tool = session.parts.model.tools["Task"]
+            tool = session.agent.model.tools["Task"]
             args = tool.input_model.model_validate(task("work", "general-purpose").input)
-            context = replace(session.parts.tool_context, tool_use_id="t1", runs_alone=False)
+            context = replace(session.agent.context, tool_use_id="t1", runs_alone=False)
             with pytest.raises(ToolError, match="make the call again"):
                 async with aclosing(tool.run(args, context)) as yields:
                     await anext(yields)
@@ -294,7 +295,7 @@ async def test_what_one_changes_while_the_next_turn_begins_can_be_undone(place: 
     parent = calls(task("change", "general-purpose", run_in_background=True)), say("meanwhile"), say("again")
     with place.answering(*parent, child=child):
         async with place.open({"snapshots.enabled": True, "permission.mode": "bypassPermissions"}) as session:
-            tree, snapshots = session.parts.tool_context.processes, session.parts.snapshots
+            tree, snapshots = session.agent.context.processes, session.capabilities[Snapshots]
             assert snapshots is not None
             await turn(session)
             await until(lambda: bool(tree.members()))

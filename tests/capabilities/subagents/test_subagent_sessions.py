@@ -15,6 +15,8 @@ import anyio
 import pytest
 
 from panpan.app import open_session
+from panpan.capabilities.snapshots.session_snapshots import Snapshots
+from panpan.capabilities.todos.todos import Todos
 from panpan.session.session import Session
 from panpan.types.display import SummaryDisplay
 from panpan.types.events import Event, PermissionDecided, SubagentEvent, TurnEnded
@@ -307,7 +309,7 @@ async def test_the_todos_of_the_session_are_none_of_its_business(place: Place) -
     with place.answering(*parent, child=child):
         async with place.open(agents=kinds) as session:
             events = await turn(session)
-            listed = [todo.content for todo in await session.parts.todos.current()]
+            listed = [todo.content for todo in await session.capabilities[Todos].current()]
     (refused,) = [one for one in inner(events, ToolResultMessage) if one.is_error]
 
     assert listed == ["mine"]
@@ -432,7 +434,7 @@ async def test_an_interrupt_ends_all_of_them_and_what_they_started(place: Place)
     parent = [calls(*(task(f"part {number}") for number in range(3)))]
     with place.answering(*parent, child=lambda _: bash("sleep 90")):
         async with place.open() as session, anyio.create_task_group() as tasks:
-            tree = session.parts.tool_context.processes
+            tree = session.agent.context.processes
 
             async def stop() -> None:
                 await until(lambda: len([one for one in tree.members() if name_of(one.pid) == "sleep"]) == 3)
@@ -612,7 +614,7 @@ async def test_what_one_in_the_background_changes_after_the_turn_can_be_undone(p
             go_on.set()
             with anyio.fail_after(20):
                 await session.background.drain()
-            snapshots = session.parts.snapshots
+            snapshots = session.capabilities[Snapshots]
             assert snapshots is not None
             await until(lambda: snapshots.rounds.is_settled)
             changed = (place.workspace / "a.txt").read_text()

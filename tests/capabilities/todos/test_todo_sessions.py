@@ -76,7 +76,7 @@ def told(session: Session, category: str) -> Sequence[SystemReminder]:
 async def test_the_list_is_kept_unasked_in_every_mode_and_nothing_is_noted_as_a_change(mode: str, place: Place) -> None:
     async with place.open(write(("read", "in_progress"), ("write", "pending")), DONE, mode=mode) as session:
         events = await turn(session)
-        records = [json.loads(line) for line in session.parts.log.path.read_text().splitlines()]
+        records = [json.loads(line) for line in session.agent.transcript.log.path.read_text().splitlines()]
 
     assert contents(session) == ["read", "write"]
     assert [event.is_allowed for event in events if isinstance(event, PermissionDecided)] == [True]

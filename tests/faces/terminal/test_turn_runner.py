@@ -166,7 +166,7 @@ async def test_a_note_for_which_the_log_has_no_space_is_said_and_ends_nothing(tm
     async with running(tmp_path) as it:
         await begin(it, "go")
         it.turns.note(UserMessage.of("a command ran"))
-        log = it.screen.session.parts.log
+        log = it.screen.session.agent.transcript.log
         fd, log._fd = log._fd, os.open(log.path, 0)  # read-only: every write fails
         it.llm.let_go()
         await until(lambda: not it.turns.is_busy)

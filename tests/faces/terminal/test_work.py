@@ -35,7 +35,7 @@ class Working:
 
     def write_into_pipe(self, text: str = "written\n") -> None:
         """End the command that reads from the pipe."""
-        (self.screen.session.parts.cwd / "pipe").write_text(text)
+        (self.screen.session.info.cwd / "pipe").write_text(text)
 
 
 def wait_command() -> Command:

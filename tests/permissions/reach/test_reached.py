@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from panpan.permissions.opening import FolderGate
 from panpan.permissions.reach import reached
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
+from tests.fakes.every_tool import FolderGate
 from tests.permissions.folder import Project, bash
 
 LINES = ("cat aw*/x", "head */x", "cat links/*", "find links -exec cat {} +", "rm aw*/x", "echo a >aw*/x", "cp aw*/x a")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.permissions.opening import FolderGate
 from panpan.types.permission import Allow, Ask
+from tests.fakes.every_tool import FolderGate
 from tests.needed_programs import need
 from tests.permissions.folder import Project, bash
 

@@ -22,7 +22,7 @@ from panpan.permissions.rules.rules import (
 )
 from panpan.permissions.subject import Subject
 from panpan.system.files.paths import PathResolver
-from panpan.tool_registry import all_tools
+from tests.fakes.every_tool import every_tool
 
 LINE = Effects(commands=(Command("npm run test"),))
 READING, SEARCHING = Effects(reads=("a",)), Effects(searches=("a",))
@@ -122,7 +122,7 @@ def test_parse_rule_reads_a_tool_in_any_case(written: str) -> None:
     rule = parse_rule(written, "--allowedTools")
 
     name = written.partition("(")[0]
-    (meant,) = [tool.name for tool in all_tools() if tool.name.lower() == name.lower()]
+    (meant,) = [tool.name for tool in every_tool() if tool.name.lower() == name.lower()]
     assert (rule.tool, rule.text) == (meant, written)
     assert list(rules_of_no_tool(sources(allow=[written]), [meant])) == []
 
@@ -149,7 +149,7 @@ def refusal_of(rule: str) -> str:
 
 
 def test_every_tool_that_there_is_can_be_named_by_a_rule_and_none_is_said_not_to_be_there() -> None:
-    for tool in all_tools():
+    for tool in every_tool():
         assert refusal_of(tool.name) == ""
         assert "there is no tool" not in refusal_of(f"{tool.name}(x y)"), tool.name
 

@@ -314,7 +314,7 @@ async def test_what_a_command_needs_that_outlives_the_session_is_left_to_the_nex
             session.cancel()
             await anyio.lowlevel.checkpoint()
     at_its_end = names(empty.workspace)
-    sandbox.left_behind = sandbox.leavings if goes_on else ()
+    sandbox.leave_behind(sandbox.leavings if goes_on else ())
     await sandbox.aclose()
 
     assert ".panpan" in at_its_end

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from panpan.capabilities.subagents.agent_log import agent_log_path, agent_record, agents_folder
-from panpan.capabilities.subagents.host import Place
+from panpan.capabilities.subagents.place import Place
 from panpan.errors import SessionError
 from panpan.system.text.terminal_text import clean_line
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from anyio import to_thread
 
+from panpan.capabilities.snapshots.session_snapshots import Snapshots
 from panpan.capabilities.snapshots.undo_commands import carry_out, undo_of
 from panpan.config.locations import Locations
 from panpan.core.command import Command, OpenSession, Option, Terminal, numbered
@@ -37,7 +38,7 @@ async def _rewind(terminal: Terminal, rest: str) -> None:
 
 async def _what(terminal: Terminal) -> str | None:
     """Return what the user wants to have back; None where he wants nothing."""
-    if terminal.session.parts.snapshots is None:
+    if terminal.session.capabilities.find(Snapshots) is None:
         return CONVERSATION
     choices = (BOTH, CONVERSATION, FILES)
     picked = await terminal.choose("What goes back?", numbered([Option(choice) for choice in choices]))

@@ -47,7 +47,7 @@ def _of_session(session: Session, env: Mapping[str, str]) -> Sequence[tuple[str,
         **_texts(session.settings),
         "model": session.info.choice,
         "permission.mode": session.permission_mode,
-        "permission.allow": ", ".join(dict.fromkeys(rule.text for rule in session.parts.gate.rules.allow)) or "none",
+        "permission.allow": ", ".join(dict.fromkeys(rule.text for rule in session.gate.rules.allow)) or "none",
         "effort": session.effort or "not set",
         "thinking": str(session.thinks).lower(),
     }

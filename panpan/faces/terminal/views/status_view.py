@@ -63,11 +63,11 @@ class StatusView:
         return [status_line(state, width, theme)]
 
     def _look(self) -> None:
-        self._branch = git_branch(self._session.parts.tool_context.paths.root)
+        self._branch = git_branch(self._session.agent.context.paths.root)
 
     def _folder(self) -> str:
         """Return where commands start, as people write it; empty where that is the workspace."""
-        paths = self._session.parts.tool_context.paths
+        paths = self._session.agent.context.paths
         if paths.cwd == paths.root:
             return ""
         if paths.cwd.is_relative_to(paths.root):
@@ -105,7 +105,7 @@ class StatusView:
         return SessionFacts(
             session_id=self._session.info.id,
             transcript_path=str(self._session.log_path),
-            cwd=str(self._session.parts.tool_context.paths.cwd),
+            cwd=str(self._session.agent.context.paths.cwd),
             project_dir=cwd,
             version=__version__,
             context_window=self._session.context_window,

@@ -9,13 +9,13 @@ import pytest
 
 import panpan
 from panpan.capabilities.subagents.definitions.shipped import shipped_definitions
-from panpan.tool_registry import all_tools
+from tests.fakes.every_tool import every_tool
 
 FOLDER = Path(__file__).parents[4] / "agents"
 DEFINITIONS = sorted(FOLDER.glob("*.md"))
 KEYS = {"name", "description", "tools", "disallowedTools", "model", "permissionMode", "maxTurns", "color"}
 MODES = {"default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"}
-CHANGING_TOOLS = {tool.name for tool in all_tools() if tool.notes_changes or tool.name == "MergeWorktree"}
+CHANGING_TOOLS = {tool.name for tool in every_tool() if tool.notes_changes or tool.name == "MergeWorktree"}
 LOOKING_IN_PLAN_MODE = {"LSP"}
 """Of which most calls only look, and the others are denied in plan mode, as with Bash."""
 
@@ -68,7 +68,7 @@ def test_a_definition_has_a_head_that_other_agents_read_and_a_body(path: Path) -
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.stem)
 def test_a_definition_names_only_tools_that_exist(path: Path) -> None:
     head, _ = taken_apart(path)
-    known = {tool.name for tool in all_tools()}
+    known = {tool.name for tool in every_tool()}
 
     assert tools_of(head) | tools_of(head, "disallowedTools") <= known
 

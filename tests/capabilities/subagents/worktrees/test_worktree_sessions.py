@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, aclosing
 
 import pytest
 
+from panpan.capabilities.snapshots.session_snapshots import Snapshots
 from panpan.session.session import Session
 from panpan.types.events import SubagentEvent
 from panpan.types.messages import ToolResultMessage
@@ -77,7 +78,7 @@ async def test_changes_are_merged_with_the_difference_in_the_question_and_can_be
         async with allowed(repository, asked, **{"snapshots.enabled": True}) as session:
             task_result, merge_result = results(await turn(session))
             merged = (repository.workspace / "a.txt").read_text(), (repository.workspace / "new.txt").read_text()
-            undo = session.parts.snapshots.undo
+            undo = session.capabilities[Snapshots].undo
             await undo.restore(await undo.plan_undo())
 
     assert "MergeWorktree" in task_result.text

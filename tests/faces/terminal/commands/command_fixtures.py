@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from prompt_toolkit.utils import get_cwidth
@@ -52,7 +51,6 @@ class FakeSession:
         self.past_subagents = PastSubagents(cwd / "s1" / "subagents")
         self.log_path = cwd / "s1.jsonl"
         self.git_branch = ""
-        self.parts = SimpleNamespace(gate=self.gate)
         self.thinks = False
         self._cwd = cwd
 

@@ -64,7 +64,7 @@ async def test_config_says_what_is_otherwise_in_this_session(tmp_path: Path) -> 
 async def test_config_shows_the_rules_that_were_answered_in_this_session(tmp_path: Path) -> None:
     settings = Settings.model_validate({"permission": {"allow": ["Edit(/a.txt)"]}})
     terminal = terminal_in(tmp_path / "p", width=200, settings=settings)
-    gate = terminal.session.parts.gate
+    gate = terminal.session.gate
     gate.rules.allow = [parse_rule("Bash(make *)", "your answer"), parse_rule("Edit(/b.txt)", "your answer")]
 
     await type_in(terminal, "/config")

@@ -49,7 +49,7 @@ async def test_a_folder_that_is_added_is_one_that_tools_may_work_in(tmp_path: Pa
 
     await in_session(session, "/add-dir ../data")
 
-    assert session.parts.tool_context.paths.locate(str(tmp_path / "data")).is_inside
+    assert session.agent.context.paths.locate(str(tmp_path / "data")).is_inside
 
 
 async def test_a_model_that_cannot_be_changed_is_an_error(tmp_path: Path) -> None:

@@ -1,14 +1,12 @@
-"""What a subagent is told beside its task: where it is, and whether anything may be changed."""
+"""What a subagent is told of the place that it works in: the project context of its parent, and its own copy."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from panpan.capabilities.plan_mode.plan_mode import OFF, ON
 from panpan.capabilities.project_context.collect import SESSION_START
 from panpan.core.conversation import Conversation
-from panpan.core.hooks import Addition, Hook, Round
+from panpan.core.hooks import Addition, Hook
 from panpan.types.messages import SystemReminder
-from panpan.types.permission import PermissionMode
 
 WORKTREE = "worktree"
 """Cause of the reminder where a subagent works in a copy."""
@@ -18,11 +16,6 @@ _MADE_ANEW = (
     "changed there was merged into the project, was thrown away, or was nothing. Read files again before you rely on "
     "them."
 )
-_PLAN_ON = (
-    "Plan mode is on: nothing may be changed, by whatever tool or way; calls that change something are refused. Look "
-    "around, and say in your report what is to be done."
-)
-_PLAN_OFF = "Plan mode is off: things may be changed again, as far as your task asks for it."
 
 
 class GivenContext(Hook):
@@ -56,28 +49,6 @@ class GivenContext(Hook):
         elif self._worktree is not None and self._is_made_anew:
             added.append(SystemReminder(text=_MADE_ANEW, cause=WORKTREE))
         return added
-
-
-class PlanNotice(Hook):
-    """Tells a subagent where plan mode holds for it, and where it ends.
-
-    Args:
-        mode: Returns the mode that holds for it at the moment.
-    """
-
-    def __init__(self, mode: Callable[[], PermissionMode]) -> None:
-        self._mode = mode
-        self._was_told: bool | None = None
-
-    async def before_request(self, round_: Round) -> Sequence[Addition]:
-        if self._was_told is None:
-            causes = [one.cause for one in round_.conversation.messages if isinstance(one, SystemReminder)]
-            self._was_told = next((cause for cause in reversed(causes) if cause in (ON, OFF)), OFF) == ON
-        is_on = self._mode() == "plan"
-        if is_on == self._was_told:
-            return ()
-        self._was_told = is_on
-        return (SystemReminder(text=_PLAN_ON if is_on else _PLAN_OFF, cause=ON if is_on else OFF),)
 
 
 def project_context(conversation: Conversation | None) -> SystemReminder | None:

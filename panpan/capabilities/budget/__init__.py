@@ -1,0 +1,1 @@
+"""The budget as a feature: what the model is told when it is nearly spent."""

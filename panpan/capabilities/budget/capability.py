@@ -1,0 +1,17 @@
+"""The budget: what the model is told when it is nearly spent."""
+
+from collections.abc import Iterable
+
+from panpan.session.agent import Agent
+from panpan.session.budget.budget_nearly_spent import BudgetNearlySpent
+from panpan.session.capability import Capability
+from panpan.session.reminders.source import ReminderSource
+
+
+class BudgetCapability(Capability):
+    """Tells each agent of its own budget."""
+
+    name = "budget"
+
+    def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
+        return (BudgetNearlySpent(agent.budget.nearly_spent, lambda: agent.budget.limits),)

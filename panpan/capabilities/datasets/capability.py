@@ -1,0 +1,35 @@
+"""Data sets: downloads in two steps."""
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from panpan.capabilities.background.tasks_background import Background
+from panpan.capabilities.datasets.data_setup import data_setup_of
+from panpan.capabilities.datasets.dataset_download import DatasetDownloadTool
+from panpan.capabilities.web.closed_hosts import without_closed_hosts
+from panpan.core.tool import Tool
+from panpan.session.agent import Agent
+from panpan.session.capability import Capability, beside
+from panpan.session.context import SessionContext
+
+
+class Datasets(Capability):
+    """Downloads data sets."""
+
+    name = "datasets"
+
+    def __init__(self, session: SessionContext) -> None:
+        super().__init__(session)
+        outside = without_closed_hosts(session.network, session.gate.closing_rule)
+        self._data = data_setup_of(
+            session.settings, session.setup.env, outside, session.user_agent, session.gate.new_restriction
+        )
+
+    def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
+        return (DatasetDownloadTool(self._data, self.session.find(Background) if agent.is_main else None),)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        async with beside(then=self._data.client.aclose):
+            yield

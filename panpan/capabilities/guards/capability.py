@@ -1,0 +1,30 @@
+"""Guards of the loop: limits of rounds, replies and results, repeated calls, and keys that must not reach the model."""
+
+from collections.abc import Iterable
+
+from panpan.capabilities.guards.interrupt_notice import InterruptNotice
+from panpan.capabilities.guards.keys_in_results import KeysInResults, provider_keys
+from panpan.capabilities.guards.repeated_calls import RepeatedCalls
+from panpan.capabilities.guards.reply_limits import ReplyLimits
+from panpan.capabilities.guards.result_size import ResultSize
+from panpan.capabilities.guards.round_limit import RoundLimit
+from panpan.core.hooks import Hook
+from panpan.session.agent import Agent
+from panpan.session.capability import Capability
+
+
+class Guards(Capability):
+    """Keeps a loop from going astray. The last one, so that it bounds what other hooks add to a result, too."""
+
+    name = "guards"
+
+    def hooks(self, agent: Agent) -> Iterable[Hook]:
+        keys = provider_keys(self.session.setup.env, self.session.settings)
+        return (
+            RepeatedCalls(self.session.settings.permission.doom_loop),
+            InterruptNotice(),
+            RoundLimit(),
+            ReplyLimits(),
+            KeysInResults(keys),
+            ResultSize(lambda: agent.model.profile.max_result_chars),
+        )

@@ -1,0 +1,51 @@
+"""Language servers: the LSP tool, and the errors that an edit brings."""
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from panpan.capabilities.language_servers.code_queries import CodeQueries
+from panpan.capabilities.language_servers.edit_errors import EditErrors
+from panpan.capabilities.language_servers.language_servers import LanguageServers
+from panpan.capabilities.language_servers.lsp import LspTool
+from panpan.core.hooks import Hook
+from panpan.core.tool import Tool
+from panpan.session.agent import Agent
+from panpan.session.capability import Capability, beside
+from panpan.session.context import SessionContext
+from panpan.system.files.canonical import canonical_path
+
+
+class CodeIntelligenceCapability(Capability):
+    """Asks language servers."""
+
+    name = "language_servers"
+
+    def __init__(self, session: SessionContext) -> None:
+        super().__init__(session)
+        locations = session.setup.locations
+        self.servers = LanguageServers(
+            session.settings.language_servers,
+            locations.project_root,
+            session.tool_context.environment,
+            session.tool_context.sandbox,
+            copies=canonical_path(locations.worktrees_folder),
+            is_trusted=session.setup.loaded.trust.is_trusted,
+        )
+
+    def offers(self) -> Iterable[object]:
+        return (self.servers,)
+
+    def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
+        return (LspTool(CodeQueries(self.servers), self.session.gate.withholds),)
+
+    def unavailable(self) -> Iterable[str]:
+        return () if self.servers.can_be_used else (LspTool.name,)
+
+    def hooks(self, agent: Agent) -> Iterable[Hook]:
+        return (EditErrors(self.servers),)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        async with beside(self.servers.serve):
+            yield

@@ -1,0 +1,52 @@
+"""Plan mode: its tools, the plan, and what agents are told of it."""
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from panpan.capabilities.plan_mode.enter_plan_mode import EnterPlanModeTool
+from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
+from panpan.capabilities.plan_mode.plan_mode import PlanMode
+from panpan.capabilities.plan_mode.plan_notice import PlanNotice
+from panpan.core.hooks import Hook
+from panpan.core.tool import Tool
+from panpan.session.agent import Agent
+from panpan.session.capability import Capability, beside
+from panpan.session.context import SessionContext
+
+
+class PlanModeCapability(Capability):
+    """Lets the model plan before anything is changed."""
+
+    name = "plan_mode"
+
+    def __init__(self, session: SessionContext) -> None:
+        super().__init__(session)
+        before, gate = session.opened.before, session.gate
+        self.mode = PlanMode(
+            gate,
+            session.setup.locations.plans_folder,
+            session.tool_context.seen_files,
+            session.warn,
+            note=session.recorder.decided,
+            holds=session.processes,
+        )
+        if before.plan_file is not None:
+            self.mode.restore(before.plan_file, is_approved=before.is_plan_approved)
+        gate.subscribe(self.mode.mode_changed)
+        self.mode.mode_changed(gate.mode)  # what a session that crashed in plan mode left running
+
+    def offers(self) -> Iterable[object]:
+        return (self.mode,)
+
+    def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
+        ask = self.session.caller.askers.plan
+        return EnterPlanModeTool(self.mode, has_user=ask is not None), ExitPlanModeTool(self.mode, ask)
+
+    def hooks(self, agent: Agent) -> Iterable[Hook]:
+        return (self.mode,) if agent.is_main else (PlanNotice(lambda: agent.gate.mode),)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        async with beside(self.mode.keep_held):
+            yield

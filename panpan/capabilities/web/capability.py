@@ -1,0 +1,84 @@
+"""The web: pages, searches, and the browser for pages that need one."""
+
+import os
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from panpan.capabilities.guards.keys_in_results import without_provider_keys
+from panpan.capabilities.web.browser.browser import Browser
+from panpan.capabilities.web.browser.opening import browser_of
+from panpan.capabilities.web.closed_hosts import without_closed_hosts
+from panpan.capabilities.web.domain_lists import DomainLists
+from panpan.capabilities.web.page_answers import PageAnswers
+from panpan.capabilities.web.search.choice import NoEngine, searcher_of
+from panpan.capabilities.web.web_fetch import WebFetchTool
+from panpan.capabilities.web.web_pages import WebPages
+from panpan.capabilities.web.web_search import WebSearchTool
+from panpan.core.tool import Tool
+from panpan.session.agent import Agent
+from panpan.session.capability import Capability, beside
+from panpan.session.context import SessionContext
+from panpan.shell_analysis.safe_path import without_workspace
+from panpan.system.web.guarded_client import GuardedClient
+
+
+class Web(Capability):
+    """Asks for pages and searches."""
+
+    name = "web"
+
+    def __init__(self, session: SessionContext) -> None:
+        super().__init__(session)
+        web, gate = session.settings.web, session.gate
+        outside = without_closed_hosts(session.network, gate.closing_rule)
+        self._client = GuardedClient(outside, user_agent=session.user_agent)
+        self._searcher = searcher_of(web, session.setup.env, outside, session.user_agent)
+        if isinstance(self._searcher, NoEngine) and self._searcher.is_mistake:
+            session.warn(f"there is no WebSearch: {self._searcher.why}")
+        self._browser = self._make_browser()
+        self._pages = WebPages(
+            self._client,
+            web,
+            session.user_agent,
+            new_restriction=gate.new_restriction,
+            renderer=self._browser,
+            sandbox=session.tool_context.sandbox,
+        )
+        keep = session.conversation.replies_beside.append
+        # what an interceptor sees must not miss a request to a model
+        self._reader = None if session.caller.is_tapped else PageAnswers(session.setup, session.budget, keep)
+
+    def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
+        return WebSearchTool(self._searcher), WebFetchTool(self._pages, self._reader)
+
+    def unavailable(self) -> Iterable[str]:
+        return (WebSearchTool.name,) if isinstance(self._searcher, NoEngine) else ()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        async with beside(then=self._client.aclose), beside(then=self._browser.aclose):
+            if isinstance(self._searcher, NoEngine):
+                yield
+                return
+            async with beside(then=self._searcher.aclose):
+                yield
+
+    def _make_browser(self) -> Browser:
+        """Return the one browser of the session; hosts of which nothing is taken have no address for it."""
+        session, web, gate = self.session, self.session.settings.web, self.session.gate
+        blocked = DomainLists.read((), web.blocked_domains)
+
+        def closing(host: str) -> str | None:
+            return gate.closing_rule(host) or ("blocked_domains" if blocked.refusal(host) else None)
+
+        programs = partial(without_workspace, session.setup.env.get("PATH", os.defpath), session.paths)
+        return browser_of(
+            web,
+            without_closed_hosts(session.network, closing),
+            without_provider_keys(session.setup.env, session.settings),
+            programs,
+            session.setup.locations.logins_folder,
+            session.product,
+        )

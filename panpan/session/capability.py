@@ -1,0 +1,153 @@
+"""A capability: one feature of a session. Ours, those of other packages and those of your own are all of this class."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from anyio import create_task_group, move_on_after
+
+from panpan.core.hooks import Hook
+from panpan.core.tool import Tool
+from panpan.core.tool_executor import CLEANUP_S
+from panpan.session.open_calls import UnfinishedCall
+from panpan.session.reminders.source import ReminderSource
+from panpan.types.messages import ToolResultMessage, UserMessage
+
+if TYPE_CHECKING:
+    from panpan.session.agent import Agent
+    from panpan.session.context import SessionContext
+
+OfferedT = TypeVar("OfferedT")
+
+
+class Capability:
+    """One feature. Override what it has; all else does nothing.
+
+    It is made when a session opens, once, after the capabilities before it. Keep the module light: import what only a
+    call needs in the call.
+
+    Args:
+        session: The session: its id, log, conversation, settings, paths and gate.
+
+    Raises:
+        ConfigError: A setting cannot be used.
+    """
+
+    name: ClassVar[str]
+    """Name in the settings and in `panpan capabilities list`."""
+
+    def __init__(self, session: "SessionContext") -> None:
+        self.session = session
+
+    def tools(self, agent: "Agent") -> Iterable[Tool[Any]]:
+        """Return the tools that it gives to an agent. A tool with `is_for_subagents` False is for the main one alone.
+
+        Args:
+            agent: The main agent, or a subagent.
+        """
+        return ()
+
+    def unavailable(self) -> Iterable[str]:
+        """Return names of its tools that cannot work here. A new session does not tell its model of them."""
+        return ()
+
+    def hooks(self, agent: "Agent") -> Iterable[Hook]:
+        """Return the hooks of an agent's loop; called once for each agent.
+
+        Args:
+            agent: The main agent, or a subagent. Its `model` is known as soon as a turn begins.
+        """
+        return ()
+
+    def reminders(self, agent: "Agent") -> Iterable[ReminderSource]:
+        """Return what watches over things that an agent's model is to be reminded of; called once for each agent."""
+        return ()
+
+    async def prepared(self, message: UserMessage) -> UserMessage:
+        """Return what the user says with what it stands for, such as the files that it mentions."""
+        return message
+
+    def known_result(self, call: UnfinishedCall) -> ToolResultMessage | None:
+        """Return the result of a call that a crash cut short, where it can tell; called in a worker thread."""
+        return None
+
+    def offers(self) -> Iterable[object]:
+        """Return objects that faces and other capabilities get by their type, as in `session[Todos]`."""
+        return ()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        """Do what goes on as long as the session is open, and clean up at its end."""
+        yield
+
+
+class Capabilities:
+    """The capabilities of one session, in their order."""
+
+    def __init__(self) -> None:
+        self._all: list[Capability] = []
+        self._offered: list[object] = []
+
+    def add(self, capability: Capability) -> None:
+        """Add one behind the others."""
+        self._all.append(capability)
+        self.offer(capability, *capability.offers())
+
+    def offer(self, *objects: object) -> None:
+        """Let objects be found by their type."""
+        self._offered += objects
+
+    def __iter__(self) -> Iterator[Capability]:
+        return iter(self._all)
+
+    def find(self, kind: type[OfferedT]) -> OfferedT | None:
+        """Return the object of a class, or of a class that names it as its base; None: the session has none."""
+        return next((found for found in self._offered if kind in type(found).__mro__), None)  # type: ignore[return-value]
+
+    def __getitem__(self, kind: type[OfferedT]) -> OfferedT:
+        """Return the same.
+
+        Raises:
+            KeyError: The session has none.
+        """
+        if (found := self.find(kind)) is None:
+            raise KeyError(f"this session has no {kind.__name__}")
+        return found
+
+    def tools(self, agent: "Agent") -> Sequence[Tool[Any]]:
+        """Return the tools of an agent, in the order in which its model is told of them."""
+        return [tool for capability in self._all for tool in capability.tools(agent)]
+
+    def hooks(self, agent: "Agent") -> Sequence[Hook]:
+        """Return the hooks of an agent, in the order in which they are asked."""
+        return [hook for capability in self._all for hook in capability.hooks(agent)]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        """Let all of them run, and end them in the opposite order, each whatever becomes of the others."""
+        async with AsyncExitStack() as stack:
+            for capability in self._all:
+                await stack.enter_async_context(capability.running())
+            yield
+
+
+@asynccontextmanager
+async def beside(
+    *tasks: Callable[[], Coroutine[Any, Any, None]], then: Callable[[], Awaitable[object]] | None = None
+) -> AsyncGenerator[None, None]:
+    """Run tasks while the body of the `with` block runs, then cancel them.
+
+    Args:
+        tasks: Each runs until it is cancelled, or ends by itself.
+        then: Awaited after all of them have ended, in any case and for a bounded time.
+    """
+    try:
+        async with create_task_group() as group:
+            for task in tasks:
+                group.start_soon(task)
+            yield
+            group.cancel_scope.cancel("the session is over")
+    finally:
+        if then is not None:
+            with move_on_after(CLEANUP_S, shield=True):
+                await then()

@@ -1,0 +1,26 @@
+"""Every tool of panpan, as a session in an empty folder has them. Only those that need no session can be run."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from panpan.app import tools_of_folder
+from panpan.config.locations import Locations
+from panpan.config.sources import Loaded, load_settings
+from panpan.core.tool import Tool
+from panpan.permissions import opening
+
+
+def every_tool() -> Sequence[Tool[Any]]:
+    """Return every tool, made anew: some keep what they told of a call."""
+    folder = Path(tempfile.gettempdir()).resolve()
+    locations = Locations.find(folder, {"PANPAN_HOME": str(folder / "no-panpan-home")})
+    return tools_of_folder(folder, load_settings(folder, {}, {}, locations), locations)
+
+
+class FolderGate(opening.FolderGate):
+    """The gate of a folder, which judges calls of every tool."""
+
+    def __init__(self, cwd: Path, loaded: Loaded, locations: Locations, **options: Any) -> None:
+        super().__init__(cwd, loaded, locations, every_tool(), **options)

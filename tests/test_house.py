@@ -13,12 +13,12 @@ HELD = {
     "capabilities whose folder can be deleted": 4,
     "imports between features": 119,
     "imports upward": 61,
-    "lines of code a file": 66.9,
-    "files": 1_030,
+    "lines of code a file": 71.5,
+    "files": 961,
     "lines": 105_200,
     "files in one folder, 90th percentile": 28,
     "most parameters": 22,
-    "attributes set on another object": 49,
+    "attributes set on another object": 48,
 }
 """Each figure as it is. `scripts/house_figures.py` prints them, each with its aim."""
 

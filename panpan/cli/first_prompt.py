@@ -1,7 +1,7 @@
 """`panpan "fix the test"` on a terminal: the interactive loop, which finds that prompt typed already."""
 
 from panpan.cli_kit.stdout import StdoutWriter
-from panpan.faces.plain.line_reader import LineReader
+from panpan.faces.plain.line_asker import LineReader
 from panpan.faces.stdin import StdinReader
 from panpan.system.text.terminal_text import clean_for_terminal
 

@@ -36,7 +36,7 @@ async def run_headless_for(options: Options, out: StdoutWriter) -> int:
 
     async def failed_start(error: PanpanError) -> None:
         if options["output_format"] != "text":
-            from panpan.faces.headless.json_faces import show_failed_start
+            from panpan.faces.headless.output_formats import show_failed_start
 
             await show_failed_start(out, error)
 
@@ -54,11 +54,11 @@ async def run_headless_for(options: Options, out: StdoutWriter) -> int:
 
 def _face(options: Options, session: Session, out: StdoutWriter) -> HeadlessFace:
     if options["output_format"] == "json":
-        from panpan.faces.headless.json_faces import JsonFace
+        from panpan.faces.headless.output_formats import JsonFace
 
         return JsonFace(out, session.info.id)
     if options["output_format"] == "stream-json":
-        from panpan.faces.headless.json_faces import StreamJsonFace
+        from panpan.faces.headless.output_formats import StreamJsonFace
 
         return StreamJsonFace(
             out,
@@ -66,7 +66,7 @@ def _face(options: Options, session: Session, out: StdoutWriter) -> HeadlessFace
             has_partial_messages=options["include_partial_messages"],
             commands=session.commands.names,
         )
-    from panpan.faces.headless.text import TextFace
+    from panpan.faces.headless.output_formats import TextFace
 
     shows_progress = options["verbose"] or (sys.stderr.isatty() and not options["quiet"])
     return TextFace(out, _note if shows_progress else None)

@@ -12,9 +12,8 @@ from panpan.cli.session_opening import session_of
 from panpan.cli_kit.failures import say
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.locations import Locations
-from panpan.faces.plain.line_asker import LineAsker, YesOrNo
+from panpan.faces.plain.line_asker import LineAsker, LineReader, YesOrNo
 from panpan.faces.plain.line_loop import run_line_loop
-from panpan.faces.plain.line_reader import LineReader
 from panpan.faces.session_change import SessionChange
 from panpan.faces.stdin import StdinReader
 from panpan.session.session import Session

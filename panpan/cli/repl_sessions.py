@@ -11,13 +11,12 @@ from panpan.cli.session_opening import session_of
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.known_secrets import secrets_of_run
 from panpan.config.locations import Locations
-from panpan.faces.plain.line_asker import YesOrNo
-from panpan.faces.plain.line_reader import LineReader
+from panpan.faces.plain.line_asker import LineReader, YesOrNo
 from panpan.faces.stdin import StdinReader
 from panpan.faces.terminal.commands.registry import all_commands
 from panpan.faces.terminal.desk import Desk
 from panpan.faces.terminal.dialogs.asking import Asking
-from panpan.faces.terminal.sessions import Sessions
+from panpan.faces.terminal.repl import Sessions
 from panpan.session.session import Session
 from panpan.system.text.redact import Redactor
 

@@ -62,6 +62,6 @@ def _show_result(line: str) -> None:
     import anyio
 
     from panpan.cli_kit.stdout import StdoutWriter
-    from panpan.faces.headless.json_faces import show_failed_start
+    from panpan.faces.headless.output_formats import show_failed_start
 
     anyio.run(show_failed_start, StdoutWriter(sys.stdout), ConfigError(line))

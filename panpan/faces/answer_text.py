@@ -5,10 +5,58 @@ is not written twice. A reply that was cut at its end goes on in the next one, o
 """
 
 from panpan.cli_kit.stdout import StdoutWriter
-from panpan.faces.fresh_text import FreshText
 from panpan.system.text.terminal_text import clean_for_terminal, without_controls
+from panpan.types.dataclass import dataclass
 from panpan.types.events import BlockStarted, Event, ReplyStarted, RetryScheduled, TextDelta
 from panpan.types.messages import AssistantMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """What a delta adds."""
+
+    text: str
+    is_other: bool = False
+    """Whether the text does not go on where the shown one stopped, and stands for itself."""
+
+
+class FreshText:
+    """Follows the text of one reply over all its tries."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+        """What the try that is arriving has said."""
+        self._known = ""
+        """What a try that failed has said and the new one had not when it began."""
+        self._reached = 0
+        """How many characters of that the new one has said by now."""
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether a try that failed was shown and the new one has not passed it."""
+        return self._reached < len(self._known)
+
+    def add(self, text: str) -> Fresh:
+        """Return what of a delta is new."""
+        self._said.append(text)
+        if not self.may_go_on:
+            return Fresh(text)
+        known = self._known[self._reached : self._reached + len(text)]
+        if text[: len(known)] != known:
+            self._known, self._reached = "", 0
+            return Fresh("".join(self._said), is_other=True)
+        self._reached += len(known)
+        return Fresh(text[len(known) :])
+
+    def failed(self) -> None:
+        """The try is void, and another one comes."""
+        self._known, self._reached = "".join(self._said) + self._known[self._reached :], 0
+        self._said.clear()
+
+    def is_whole(self) -> None:
+        """The reply has come, or comes no more."""
+        self._said.clear()
+        self._known, self._reached = "", 0
 
 
 class AnswerText:

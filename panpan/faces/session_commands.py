@@ -10,8 +10,7 @@ from panpan.config.project_limits import STRICTNESS
 from panpan.core.command import Command, Terminal
 from panpan.errors import ConfigError
 from panpan.faces.plain.line_commands import run_line
-from panpan.faces.terminal.commands.help_command import help_command
-from panpan.faces.terminal.commands.registry import all_commands, command_in, find, unknown
+from panpan.faces.terminal.commands.registry import all_commands, command_in, find, help_command, unknown
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.session import Session
 from panpan.session.slash_commands import CommandResult

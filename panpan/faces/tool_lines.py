@@ -5,21 +5,34 @@ from collections.abc import Sequence
 from panpan.capabilities.compaction.report import compaction_lines
 from panpan.capabilities.subagents.task import TaskTool
 from panpan.capabilities.todos.todo import todo_counts
-from panpan.faces.call_title import title_of
-from panpan.faces.diff_text import counts_text
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import ToolUseBlock
-from panpan.types.display import DiffDisplay, PlanDisplay, SummaryDisplay, TodoDisplay
-from panpan.types.events import (
-    Compacted,
-    Event,
-    PermissionDecided,
-    RetryScheduled,
-    SubagentEvent,
-    ToolStarted,
-    Waiting,
-)
+from panpan.types.display import DiffDisplay, FileDiff, PlanDisplay, SummaryDisplay, TodoDisplay
+from panpan.types.events import Compacted, Event, PermissionDecided, RetryScheduled, SubagentEvent, ToolStarted, Waiting
 from panpan.types.messages import AssistantMessage, ToolResultMessage
+
+
+def title_of(use: ToolUseBlock) -> str:
+    """Return the argument that matters, as the model wrote it: of a subagent who it is, else the first text."""
+    if use.name == TaskTool.name:
+        kind, description = use.input.get("subagent_type"), use.input.get("description")
+        return ": ".join(part for part in (kind, description) if isinstance(part, str) and part)
+    return next((value for value in use.input.values() if isinstance(value, str)), "")
+
+
+def counts_text(file: FileDiff) -> str:
+    """Return how many lines were added and removed, such as "+3 -1", or why there are none to count."""
+    if file.added or file.removed:
+        return f"+{file.added} -{file.removed}"
+    return "empty" if file.is_new or file.is_deleted else "no line changed"
+
+
+def diff_text(diff: str) -> Sequence[str]:
+    """Return the lines of a unified diff from its first hunk on; the names of the files stand in a heading."""
+    lines = diff.split("\n")
+    begin = next((index for index, line in enumerate(lines) if line.startswith("@@")), len(lines))
+    return lines[begin:-1] if lines[-1] == "" else lines[begin:]
+
 
 MAX_CHARS = 160
 """What a line shows of an argument or an error."""

@@ -36,7 +36,7 @@ def test_elsewhere_a_sentence_is_a_line() -> None:
         "capabilities/search/ls.md",
         "core/system_prompt.md",
         "config/models.json",
-        "faces/headless/text.py",
+        "faces/headless/output_formats.py",
         "_shipped/agents",
     ],
 )
@@ -64,7 +64,7 @@ def test_a_part_that_is_missing_is_named_with_what_to_do(tmp_path: Path, part: s
         check=False,
     )
 
-    name = "panpan.faces.headless.text" if part.endswith(".py") else str(package / part)
+    name = "panpan.faces.headless.output_formats" if part.endswith(".py") else str(package / part)
     said = f"panpan: the installation of panpan is damaged: {name} is missing; install panpan again\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
     assert not (tmp_path / "home" / "crashes").exists()

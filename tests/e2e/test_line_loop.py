@@ -10,8 +10,7 @@ from threading import Event
 import pexpect
 import pytest
 
-from panpan.faces.plain.line_loop import HOW_TO_LEAVE, PROMPT
-from panpan.faces.plain.line_tasks import STOP_OR_KEEP
+from panpan.faces.plain.line_loop import HOW_TO_LEAVE, PROMPT, STOP_OR_KEEP
 from tests.e2e.conftest import COMMAND, Panpan, wait_until
 from tests.model_server import Hold, HttpError, Reply, Stall, Text, ToolCall, call, say, serving
 

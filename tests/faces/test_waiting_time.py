@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.waiting_time import WaitingTime, spoken_duration
+from panpan.faces.amounts import WaitingTime, spoken_duration
 from tests.faces.terminal.dialogs.drawn import Clock
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from panpan.capabilities.background.background import TaskInfo, TaskState
-from panpan.faces.terminal.rendering.duration import spoken_s
+from panpan.faces.amounts import spoken_s
 from panpan.system.text.terminal_text import clean_line
 
 _ENDS: dict[TaskState, str] = {

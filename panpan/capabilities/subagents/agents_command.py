@@ -6,7 +6,7 @@ from anyio import to_thread
 
 from panpan.capabilities.subagents.agent_log import AgentRecord
 from panpan.core.command import Command, Terminal
-from panpan.faces.terminal.commands.layout import say_pairs
+from panpan.faces.terminal.rendering.list_rows import say_pairs
 from panpan.faces.terminal.screen.canvas import say
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.agent import AgentDefinition

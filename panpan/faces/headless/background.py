@@ -5,13 +5,43 @@ from contextlib import suppress
 
 import anyio
 
+from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task_text import titles
 from panpan.errors import ToolError
-from panpan.faces.headless.face import HeadlessFace
-from panpan.faces.headless.outcome import Outcome
-from panpan.faces.headless.prompt_queue import PromptQueue
-from panpan.faces.headless.task_lines import TaskLines
+from panpan.faces.headless.face import HeadlessFace, Outcome
+from panpan.faces.headless.prompts import PromptQueue
 from panpan.session.session import Session
+
+
+class TaskLines:
+    """Follows the tasks of a session; each start and each end is told once.
+
+    Args:
+        background: The tasks. Those that have ended already are not told.
+        face: Who is told.
+    """
+
+    def __init__(self, background: BackgroundTasks, face: HeadlessFace) -> None:
+        self._background = background
+        self._face = face
+        self._ended = {task.id for task in background.tasks if not task.is_running}
+        self._started = set(self._ended)
+
+    async def run(self) -> None:
+        """Tell until cancelled."""
+        while True:
+            await self.tell()
+            await self._background.wait_changed()
+
+    async def tell(self) -> None:
+        """Tell what is new."""
+        for task in self._background.tasks:
+            if task.id not in self._started:
+                self._started.add(task.id)
+                await self._face.task_started(task)
+            if not task.is_running and task.id not in self._ended:
+                self._ended.add(task.id)
+                await self._face.task_ended(task)
 
 
 class Background:

@@ -11,11 +11,8 @@ from panpan.capabilities.guards.reply_limits import note_on_end
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.errors import AnswerNeededError, ConfigError, PanpanError
 from panpan.faces.headless.background import Background
-from panpan.faces.headless.denials import denials_told
-from panpan.faces.headless.face import HeadlessFace, TurnSummary
-from panpan.faces.headless.outcome import INTERRUPTED, Outcome, outcome_of_error
-from panpan.faces.headless.prompt_queue import PromptQueue
-from panpan.faces.headless.prompts import Prompt
+from panpan.faces.headless.face import INTERRUPTED, HeadlessFace, Outcome, TurnSummary, denials_told, outcome_of_error
+from panpan.faces.headless.prompts import Prompt, PromptQueue
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.spending import Spending
 from panpan.session.session import Session

@@ -9,9 +9,7 @@ from typing import Any
 
 from panpan.capabilities.background.background import TaskInfo, TaskState
 from panpan.capabilities.background.task_text import ended_line
-from panpan.faces.headless.denials import allowed_with
-from panpan.faces.headless.face import TurnSummary
-from panpan.faces.headless.outcome import Outcome
+from panpan.faces.headless.face import Outcome, TurnSummary, allowed_with
 from panpan.session.session import SessionInfo
 from panpan.types.compaction import Compaction
 from panpan.types.content import RedactedThinkingBlock, ThinkingBlock, ToolUseBlock

@@ -1,24 +1,147 @@
 """Puts a permission question, a plan, or what the model wants to know as lines, and reads the answer."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
 from anyio import Lock
 
 from panpan.cli_kit.stdout import StdoutWriter
-from panpan.faces.diff_text import counts_text, diff_text
-from panpan.faces.plain.line_plan import PLAN_KEYS, plan_text
-from panpan.faces.plain.line_questions import answer_in, is_declined, question_text
-from panpan.faces.plain.line_reader import LineReader
-from panpan.faces.terminal.dialogs.permission_choices import ONLY_YOU
-from panpan.faces.waiting_time import WaitingTime
+from panpan.faces.amounts import WaitingTime
+from panpan.faces.stdin import StdinReader
+from panpan.faces.terminal.dialogs.permission_rows import ONLY_YOU
+from panpan.faces.tool_lines import counts_text, diff_text
 from panpan.permissions.rules.suggestions import holds_for
 from panpan.system.text.terminal_text import spelled_out
 from panpan.types.asking import UserAnswer, UserQuestion
-from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.permission import PermissionAnswer, PermissionMode, PermissionQuestion
 from panpan.types.plan import PlanApproved, PlanProposal, PlanRejected
+
+PLAN_KEYS: Mapping[str, PermissionMode] = {
+    "y": "default",
+    "yes": "default",
+    "a": "acceptEdits",
+    "d": "dontAsk",
+    "b": "bypassPermissions",
+}
+"""What is typed to approve a plan, and the mode in which the work goes on then, where that is offered."""
+
+_ANSWERS: Mapping[PermissionMode, str] = {
+    "default": "y = go on, and ask before changes",
+    "acceptEdits": "a = go on, and change files of the workspace unasked",
+    "dontAsk": "d = go on in the mode dontAsk, as before",
+    "bypassPermissions": "b = go on in the mode bypassPermissions, as before: nearly everything runs unasked",
+}
+
+
+def plan_text(proposal: PlanProposal, file: str) -> str:
+    """Return the plan, with what cannot be seen spelled out, where it is kept, and the answers."""
+    plan = [f"    {spelled_out(line)}" for line in proposal.text.split("\n")]
+    answers = [f"  {_ANSWERS[mode]}" for mode in proposal.modes if mode in _ANSWERS]
+    return "\n".join(
+        [
+            "? The plan:",
+            *plan,
+            f"  (kept in {spelled_out(file)})",
+            *answers,
+            "  n = keep planning, or type what should be otherwise: ",
+        ]
+    )
+
+
+_ESCAPE = "\x1b"
+
+
+def question_text(question: UserQuestion) -> str:
+    """Return a question with its numbered choices and what may be typed; safe for a terminal."""
+    lines = [f"? {_on_one_line(question.header)}: {_shown_part(question.question)}"]
+    for number, choice in enumerate(question.choices, 1):
+        lines.append(f"{number:5}. {_shown_part(choice.label)}")
+        if choice.description.strip():
+            lines.append(f"       {_shown_part(choice.description)}")
+    numbers = "one number or more, such as 1 2" if question.allows_several else "a number"
+    return "\n".join([*lines, f"  {numbers}, or your own words; an empty line declines: "])
+
+
+def answer_in(said: str, question: UserQuestion) -> UserAnswer | None:
+    """Return what a line answers; None where a number in it is none of the choices.
+
+    Args:
+        said: Not `is_declined`.
+        question: What was asked.
+    """
+    words = said.replace(",", " ").split()
+    if not all(word.isdecimal() for word in words) or (len(words) > 1 and not question.allows_several):
+        return UserAnswer(text=said)
+    by_number = {str(number): choice.label for number, choice in enumerate(question.choices, 1)}
+    if not words or not by_number.keys() >= set(words):
+        return None
+    return UserAnswer(tuple(label for number, label in by_number.items() if number in words))
+
+
+def is_declined(said: str) -> bool:
+    """Return whether a line says nothing, as where only ESC was typed before Enter."""
+    return not said.strip(f"{_ESCAPE} \t")
+
+
+def _shown_part(text: str) -> str:
+    return "\n       ".join(spelled_out(line) for line in text.split("\n"))
+
+
+def _on_one_line(text: str) -> str:
+    return spelled_out(" ".join(text.split()))
+
+
+PASTE_GAP_S = 0.03
+"""Lines that follow each other faster are not typed: nobody presses Enter 30 times a second."""
+
+_MOST_FLUSHES = 100
+"""A paste that takes longer than 3 s to arrive is no paste, and a terminal that was closed always has more."""
+
+
+class LineReader:
+    """Reads a terminal; whoever asks first gets what is typed next.
+
+    Args:
+        stdin: Reads the terminal.
+    """
+
+    def __init__(self, stdin: StdinReader) -> None:
+        self._stdin = stdin
+        self._lines: list[bytes] = []
+        """Of the text that is arriving."""
+
+    async def next(self) -> str | None:
+        """Return the next text without its last line end, or None where the input has ended (Ctrl+D)."""
+        self._lines.clear()
+        while (line := await self._stdin.line()) is not None:
+            self._lines.append(line)
+            if not await self._stdin.has_more(within_s=PASTE_GAP_S) and not self._stdin.take_begun_line():
+                break
+        if not self._lines:
+            return None
+        return b"".join(self._lines).decode(errors="replace").removesuffix("\n")
+
+    async def drop_typed_ahead(self) -> bool:
+        """Forget what was typed before now, and what is arriving with it; return whether that was a line or more."""
+        self.forget()
+        flushes = 0
+        while flushes < _MOST_FLUSHES and await self._stdin.has_more(within_s=PASTE_GAP_S):
+            self._stdin.flush_terminal()
+            flushes += 1
+        self._stdin.flush_terminal()  # a line that is half typed cannot be seen
+        return flushes > 0
+
+    def go_on(self) -> None:
+        """Take what is typed behind a Ctrl+D, too."""
+        self._stdin.go_on()
+
+    def forget(self) -> None:
+        """Forget what was read and not returned; what the terminal still holds it drops itself at Ctrl+C."""
+        self._lines.clear()
+        self._stdin.forget()
+
 
 DROPPED = "(what you typed before this question was dropped)\n"
 

@@ -11,8 +11,7 @@ from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.ui_look import ThemeSetting
 from panpan.core.command import Command, Next, Option, OptionSearch, Terminal
 from panpan.errors import ConfigError
-from panpan.faces.terminal.commands.help_command import help_command
-from panpan.faces.terminal.commands.registry import all_commands, command_in, find, unknown
+from panpan.faces.terminal.commands.registry import all_commands, command_in, find, help_command, unknown
 from panpan.faces.terminal.commands.screen_commands import SCREEN_COMMANDS
 from panpan.faces.terminal.screen.canvas import say
 from panpan.faces.terminal.screen.theme import Theme

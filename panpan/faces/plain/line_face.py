@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from time import monotonic
 
 from panpan.cli_kit.stdout import StdoutWriter
+from panpan.faces.amounts import WaitingTime, cost_in_short, spoken_duration
 from panpan.faces.answer_text import AnswerText
-from panpan.faces.cost_text import cost_in_short
-from panpan.faces.diff_text import diff_text
 from panpan.faces.past_turns import beginning_of_last_turns, earlier, past_events, task_end_told, was_interrupted
 from panpan.faces.terminal.rendering.todos import todo_lines
 from panpan.faces.terminal.rendering.user_message import user_message_lines
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.tool_lines import ToolLines
-from panpan.faces.waiting_time import WaitingTime, spoken_duration
+from panpan.faces.tool_lines import ToolLines, diff_text
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.display import DiffDisplay, TodoDisplay
 from panpan.types.events import Event, SubagentEvent, TurnEnded

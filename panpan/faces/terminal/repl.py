@@ -1,6 +1,7 @@
 """The REPL of one session: it holds the parts together; how a part works is in its own file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from time import monotonic
 from typing import Any
 
@@ -9,33 +10,29 @@ import anyio
 from panpan.config.locations import Locations
 from panpan.config.ui_look import ThemeSetting
 from panpan.core.command import Command, Leave, Next, Option, OptionSearch
+from panpan.faces.session_change import SessionChange
+from panpan.faces.terminal.background_watch import BackgroundWatch, Leaving
 from panpan.faces.terminal.desk import Desk
 from panpan.faces.terminal.dialogs.asking import Asking, AskingScreen
 from panpan.faces.terminal.dialogs.dialog import Dialog
 from panpan.faces.terminal.dialogs.dialog_keys import DialogKeys
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.dialogs.permission import PermissionDialog
-from panpan.faces.terminal.dialogs.pick import PickDialog
-from panpan.faces.terminal.dialogs.picking import picked
+from panpan.faces.terminal.dialogs.pick import PickDialog, picked
 from panpan.faces.terminal.inbox import Sent
 from panpan.faces.terminal.input.clipboard_paste import ClipboardPaste
 from panpan.faces.terminal.input.completion import InputCompleter
 from panpan.faces.terminal.input.file_index import FileIndex
 from panpan.faces.terminal.input.key_actions import KeyActions
 from panpan.faces.terminal.input.keys import key_bindings
-from panpan.faces.terminal.input.passing_hint import PassingHint
-from panpan.faces.terminal.leaving import Leaving
-from panpan.faces.terminal.screen.around_input import AroundInput
-from panpan.faces.terminal.screen.caller import Caller
+from panpan.faces.terminal.screen.around_input import AroundInput, PassingHint, TodosView
 from panpan.faces.terminal.screen.canvas import say
-from panpan.faces.terminal.screen.contents import Contents
 from panpan.faces.terminal.screen.hand_over import HandOver
+from panpan.faces.terminal.screen.notify import Caller
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.terminal.views.background_watch import BackgroundWatch
-from panpan.faces.terminal.views.greeting import greeting
+from panpan.faces.terminal.screen.windows import Contents
 from panpan.faces.terminal.views.status_view import StatusView
-from panpan.faces.terminal.views.todos_view import TodosView
-from panpan.faces.terminal.views.turn_view import TurnView
+from panpan.faces.terminal.views.turn_view import TurnView, greeting
 from panpan.faces.terminal.work import Work
 from panpan.session.session import Session
 
@@ -297,3 +294,71 @@ class Repl:
 def _holds_up_turn(dialog: Dialog[Any]) -> bool:
     """Return whether the turn waits until a dialog is answered."""
     return dialog.ends_turn() if isinstance(dialog, PermissionDialog) else not isinstance(dialog, PickDialog)
+
+
+class Sessions:
+    """Shows sessions on a desk.
+
+    Args:
+        desk: The terminal.
+        asking: Puts the questions of sessions to the user.
+        commands: What `/` offers.
+        open_first: Opens the session that the command line asks for.
+        open_other: Opens another one: that of an id, or a new one.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        asking: Asking,
+        commands: Sequence[Command],
+        open_first: Callable[[], AbstractAsyncContextManager[Session]],
+        open_other: Callable[[str | None], AbstractAsyncContextManager[Session]],
+    ) -> None:
+        self._desk = desk
+        self._asking = asking
+        self._commands = commands
+        self._open_first = open_first
+        self._change = SessionChange(open_other, self._not_as_wanted)
+        self._repl: Repl | None = None
+        self.way_back = ""
+        """How to go on with what was shown last; empty where there was nothing."""
+
+    def interrupt(self) -> bool:
+        """End the turn that runs; return whether there was one."""
+        return self._repl is not None and self._repl.interrupt()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn or a command runs."""
+        return self._repl is not None and self._repl.is_busy
+
+    async def run(self, first_prompt: str | None) -> None:
+        """Show sessions until the user leaves.
+
+        Args:
+            first_prompt: Sent at once.
+
+        Raises:
+            PanpanError: The first one could not be opened.
+        """
+        desk, opening, prompt, shown_id = self._desk, self._open_first(), first_prompt, ""
+        while True:
+            async with opening as session:
+                self._repl = Repl(session, desk, self._commands, self._asking)
+                is_shown = session.info.id == shown_id  # where the one that was wanted could not be opened
+                try:
+                    then = await self._repl.run(prompt, shows_past=not is_shown)
+                finally:  # also where a signal ends it
+                    if session.conversation.messages:
+                        self.way_back = f"to go on from here: panpan -c, or panpan -r {session.info.id}"
+                shown_id = session.info.id
+                desk.screen.use(desk.waiting.contents)
+            if isinstance(then, Leave):
+                return
+            prompt, opening = None, self._change.to(then, session)
+
+    def _not_as_wanted(self, text: str) -> None:
+        """Say what did not go as it was wanted; what was sent for it is the user's again."""
+        self._desk.warn(text)
+        self._desk.waiting.give_back()

@@ -23,15 +23,13 @@ from panpan.cli_kit.signals import Received, watch_signals
 from panpan.cli_kit.stdout import drop_terminal
 from panpan.config.ui_look import UiLook
 from panpan.faces.terminal.desk import Desk
-from panpan.faces.terminal.input.draft import Draft
+from panpan.faces.terminal.input.draft import Draft, Pastes
 from panpan.faces.terminal.input.history import PromptHistory
 from panpan.faces.terminal.input.input_box import InputBox
 from panpan.faces.terminal.input.key_parser import use_key_parser
-from panpan.faces.terminal.input.paste import Pastes
 from panpan.faces.terminal.input.waiting_input import WaitingInput
 from panpan.faces.terminal.screen.notify import keep_title, restore_title
-from panpan.faces.terminal.screen.reflow import reflows
-from panpan.faces.terminal.screen.screen import Screen
+from panpan.faces.terminal.screen.screen import Screen, reflows
 from panpan.faces.terminal.screen.steady_output import SteadyOutput
 from panpan.faces.terminal.screen.terminal_colours import choose_theme, query_background
 from panpan.system.single_exception import unwrap_single_exception

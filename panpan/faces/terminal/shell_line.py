@@ -8,9 +8,8 @@ import anyio
 from panpan.capabilities.shell.user_commands import USER_COMMAND_TIMEOUT_S, run_user_command
 from panpan.core.command import Terminal
 from panpan.errors import PanpanError
-from panpan.faces.terminal.rendering.live_output import LiveOutput
-from panpan.faces.terminal.rendering.printed import output_of_users_command
-from panpan.faces.terminal.rendering.tool import running_line
+from panpan.faces.terminal.rendering.text_rows import output_of_users_command
+from panpan.faces.terminal.rendering.tool import LiveOutput, running_line
 from panpan.faces.terminal.screen.canvas import say
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.messages import UserMessage

@@ -11,8 +11,7 @@ import anyio
 
 from panpan.capabilities.guards.reply_limits import note_on_end
 from panpan.errors import PanpanError
-from panpan.faces.terminal.views.paced_shower import PacedShower
-from panpan.faces.terminal.views.turn_view import TurnView
+from panpan.faces.terminal.views.turn_view import PacedShower, TurnView
 from panpan.session.session import Session
 from panpan.system.single_exception import unwrap_single_exception
 from panpan.types.messages import AssistantMessage, UserMessage

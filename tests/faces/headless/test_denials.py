@@ -1,8 +1,6 @@
 import pytest
 
-from panpan.faces.headless.denials import denials_told
-from panpan.faces.headless.face import TurnSummary
-from panpan.faces.headless.outcome import Outcome
+from panpan.faces.headless.face import Outcome, TurnSummary, denials_told
 from panpan.faces.headless.wire import result_line
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import PermissionDecided

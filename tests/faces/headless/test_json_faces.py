@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from panpan.faces.headless.face import TurnSummary
-from panpan.faces.headless.json_faces import JsonFace, StreamJsonFace
-from panpan.faces.headless.outcome import Outcome
+from panpan.faces.headless.face import Outcome, TurnSummary
+from panpan.faces.headless.output_formats import JsonFace, StreamJsonFace
 from panpan.session.session import SessionInfo
 from panpan.types.content import AssistantContent, RedactedThinkingBlock, TextBlock, ThinkingBlock
 from panpan.types.events import BlockFinished, BlockStarted, Event, ThinkingDelta, Waiting

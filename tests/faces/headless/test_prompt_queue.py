@@ -8,9 +8,8 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from panpan.errors import ConfigError
-from panpan.faces.headless import prompt_queue
-from panpan.faces.headless.prompt_queue import PromptQueue
-from panpan.faces.headless.prompts import Prompt, prompts_of_json_lines
+from panpan.faces.headless import prompts
+from panpan.faces.headless.prompts import Prompt, PromptQueue, prompts_of_json_lines
 from panpan.faces.stdin import StdinReader
 from panpan.session.steering import Steering
 from panpan.types.content import TextBlock
@@ -91,7 +90,7 @@ async def test_what_cannot_be_read_is_said_behind_what_can() -> None:
 
 
 async def test_an_input_without_an_end_is_read_as_far_as_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompt_queue, "MOST_WAITING", 3)
+    monkeypatch.setattr(prompts, "MOST_WAITING", 3)
     queue = queue_of(given(*((str(number), bool(number % 2)) for number in range(50))))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(queue.read)

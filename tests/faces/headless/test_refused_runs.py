@@ -7,7 +7,7 @@ import pytest
 
 from panpan.core.hooks import Hook, ToolCall
 from panpan.errors import PanpanError
-from panpan.faces.headless.json_faces import JsonFace
+from panpan.faces.headless.output_formats import JsonFace
 from panpan.faces.headless.prompts import Prompt
 from panpan.faces.headless.run import run_headless
 from panpan.permissions.askers import NobodyToAsk

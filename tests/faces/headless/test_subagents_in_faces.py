@@ -6,10 +6,8 @@ from typing import Any
 
 from panpan.core.conversation import error_result
 from panpan.faces.headless import wire
-from panpan.faces.headless.face import TurnSummary
-from panpan.faces.headless.json_faces import JsonFace, StreamJsonFace
-from panpan.faces.headless.outcome import Outcome
-from panpan.faces.headless.text import TextFace
+from panpan.faces.headless.face import Outcome, TurnSummary
+from panpan.faces.headless.output_formats import JsonFace, StreamJsonFace, TextFace
 from panpan.session.session import SessionInfo
 from panpan.types.events import BlockStarted, Event, PermissionDecided, RetryScheduled, SubagentEvent, TextDelta
 from panpan.types.messages import SystemReminder

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.cli_kit.stdout import StdoutWriter
-from panpan.faces.headless.face import TurnSummary
-from panpan.faces.headless.outcome import Outcome
-from panpan.faces.headless.text import TextFace
+from panpan.faces.headless.face import Outcome, TurnSummary
+from panpan.faces.headless.output_formats import TextFace
 from panpan.types.content import TextBlock, ToolResultBlock
 from panpan.types.display import DiffDisplay, FileDiff
 from panpan.types.events import BlockStarted, Event, ReplyStarted, RetryScheduled, TextDelta, ToolStarted

@@ -1,8 +1,8 @@
 """The face that only prints lines: the checklist stands below its call, and nothing in the answer to a question."""
 
 from panpan.capabilities.todos.todo import Todo
+from panpan.faces.amounts import WaitingTime
 from panpan.faces.plain.line_face import LineFace
-from panpan.faces.waiting_time import WaitingTime
 from panpan.types.content import TextBlock, ToolResultBlock
 from panpan.types.display import TodoDisplay
 from panpan.types.events import ToolStarted

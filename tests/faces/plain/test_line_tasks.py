@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from panpan.config.settings import BackgroundSettings, Settings
-from panpan.faces.plain.line_tasks import STOP_OR_KEEP, STOP_OR_STAY, LineTasks
+from panpan.faces.plain.line_loop import STOP_OR_KEEP, STOP_OR_STAY, LineTasks
 from tests.faces.memory import Memory
 from tests.fakes.background import FakeBackground, task
 

@@ -10,7 +10,7 @@ import pytest
 
 from panpan.config.settings import BackgroundSettings, Settings
 from panpan.core.command import Leave, OpenSession
-from panpan.faces.terminal.leaving import Leaving
+from panpan.faces.terminal.background_watch import Leaving
 from panpan.faces.terminal.screen.theme import Theme
 from tests.fakes.background import FakeBackground, task
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import anyio
 
+from panpan.faces.amounts import WaitingTime
 from panpan.faces.terminal.views.turn_view import TurnView
-from panpan.faces.waiting_time import WaitingTime
 from panpan.types.events import ModelEvent
 from panpan.types.llm import ModelRequest
 from panpan.types.messages import Message, UserMessage

@@ -1,16 +1,19 @@
 """Commands about the model: which one, and how hard it works."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast, get_args
 
+from panpan.capabilities.local_model.weight_store import embedded_store
+from panpan.config.models import facts_about, known_models
+from panpan.config.settings import Settings
+from panpan.config.vendors import ALIASES, VENDORS, Vendor
 from panpan.core.command import Command, Option, Terminal
 from panpan.errors import ConfigError
 from panpan.faces.terminal.screen.canvas import say
+from panpan.models.model_choice import EMBEDDED
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
-
-if TYPE_CHECKING:
-    from panpan.faces.terminal.commands.model_list import OfferedModel
 
 _NO_EFFORT = "default"
 """What the model does by itself."""
@@ -26,8 +29,6 @@ async def _model(terminal: Terminal, name: str) -> None:
 
 async def _chosen_model(terminal: Terminal) -> str | None:
     """Return the name of the model that the user picks."""
-    from panpan.faces.terminal.commands.model_list import models_for
-
     info = terminal.session.info
     models = models_for(terminal.session.settings, terminal.env)
     if not models:
@@ -63,3 +64,59 @@ MODEL_COMMANDS: Sequence[Command] = (
     Command("model", "Choose the model", _model, arguments="[name]", offers_choice=True),
     Command("effort", "Choose how hard the model works", _effort, arguments="[level]", offers_choice=True),
 )
+
+
+MOST_PER_VENDOR = 6
+"""The newest, after those that have an alias; any other is reached by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedModel:
+    """One model that can be chosen."""
+
+    name: str
+    """What to choose it by: `provider/model`."""
+    model: str
+    """Its name as the provider knows it."""
+    detail: str
+
+
+def models_for(settings: Settings, env: Mapping[str, str]) -> Sequence[OfferedModel]:
+    """Return the models to offer; nothing is sent to find out."""
+    return [*_of_settings(settings), *_of_vendors(settings, env), *_embedded(env)]
+
+
+def _of_settings(settings: Settings) -> Iterator[OfferedModel]:
+    for name, provider in settings.providers.items():
+        for model in provider.models:
+            yield OfferedModel(f"{name}/{model}", model, "from your settings")
+
+
+def _of_vendors(settings: Settings, env: Mapping[str, str]) -> Iterator[OfferedModel]:
+    for vendor in VENDORS:
+        if any(env.get(variable, "").strip() for variable in vendor.key_variables):
+            for model in _models_of(vendor):
+                yield OfferedModel(f"{vendor.name}/{model}", model, _detail(vendor, model, settings))
+
+
+def _models_of(vendor: Vendor) -> Sequence[str]:
+    """Return the models of a vendor that are worth a line: its default, those with an alias, the newest."""
+    named = [vendor.default_model, *(model for _, model in vendor.aliases)]
+    first = dict.fromkeys(model for model in named if model)
+    return list(dict.fromkeys([*first, *known_models(vendor.name)]))[: max(MOST_PER_VENDOR, len(first))]
+
+
+def _detail(vendor: Vendor, model: str, settings: Settings) -> str:
+    aliases = [alias for alias, of in (*vendor.aliases, *ALIASES, *settings.aliases.items()) if of == model]
+    facts = facts_about(model, vendor.name)
+    window = f"{facts.context_tokens:,} tokens" if facts.is_known else ""
+    price = ""
+    if facts.price is not None:
+        rates = facts.price.rates[0]
+        price = f"${rates.input:g} in, ${rates.output:g} out"
+    return "; ".join(part for part in (*aliases[:1], window, price) if part)
+
+
+def _embedded(env: Mapping[str, str]) -> Iterator[OfferedModel]:
+    if embedded_store(env).is_ready:
+        yield OfferedModel(EMBEDDED, EMBEDDED, "the small model that runs inside panpan")

@@ -1,6 +1,6 @@
 """All slash commands, and how one is found."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -10,19 +10,114 @@ from panpan.capabilities.language_servers.lsp_command import LSP_COMMANDS
 from panpan.capabilities.snapshots.undo_commands import UNDO_COMMANDS
 from panpan.capabilities.subagents.agents_command import AGENTS_COMMANDS
 from panpan.capabilities.todos.todos_command import TODOS_COMMANDS
-from panpan.core.command import Command
-from panpan.faces.terminal.commands.branch_commands import BRANCH_COMMANDS
-from panpan.faces.terminal.commands.export_command import EXPORT_COMMANDS
-from panpan.faces.terminal.commands.help_command import KEYS, help_command
-from panpan.faces.terminal.commands.missing_commands import MISSING_COMMANDS
+from panpan.core.command import Command, Terminal
 from panpan.faces.terminal.commands.model_commands import MODEL_COMMANDS
-from panpan.faces.terminal.commands.panpan_commands import PANPAN_COMMANDS
-from panpan.faces.terminal.commands.prompt_commands import PROMPT_COMMANDS
 from panpan.faces.terminal.commands.screen_commands import SCREEN_COMMANDS
-from panpan.faces.terminal.commands.session_commands import SESSION_COMMANDS
-from panpan.faces.terminal.commands.show_commands import SHOW_COMMANDS
+from panpan.faces.terminal.commands.session_commands import BRANCH_COMMANDS, EXPORT_COMMANDS, SESSION_COMMANDS
+from panpan.faces.terminal.commands.show_commands import PANPAN_COMMANDS, SHOW_COMMANDS
+from panpan.faces.terminal.rendering.list_rows import say_pairs
+from panpan.faces.terminal.screen.canvas import say
 from panpan.permissions.permission_commands import PERMISSION_COMMANDS
 from panpan.system.text.terminal_text import clean_line
+
+
+def _missing(name: str, help_: str, why: str) -> Command:
+    async def tell(terminal: Terminal, rest: str) -> None:
+        say(terminal, f"/{name} is not there yet: {why}")
+
+    return Command(name, help_, tell, is_immediate=True, is_missing=True)
+
+
+MISSING_COMMANDS: Sequence[Command] = (
+    _missing("mcp", "Show the MCP servers", "panpan cannot talk to MCP servers"),
+    _missing("hooks", "Show the hooks", "panpan runs no hooks of yours"),
+)
+
+
+_FOLDER = Path(__file__).parent
+
+
+async def _init(terminal: Terminal, rest: str) -> None:
+    terminal.submit(_prompt("init", rest))
+
+
+async def _review(terminal: Terminal, rest: str) -> None:
+    terminal.submit(_prompt("review", rest))
+
+
+def _prompt(name: str, wish: str) -> str:
+    """Return one of our prompts, with what the user wants besides."""
+    prompt = (_FOLDER / f"{name}.md").read_text(encoding="utf-8").strip()
+    return f"{prompt}\n\nThe user adds: {wish}" if wish else prompt
+
+
+PROMPT_COMMANDS: Sequence[Command] = (
+    Command(
+        "init", "Let the model look around and write AGENTS.md", _init, arguments="[what matters]", is_immediate=True
+    ),
+    Command(
+        "review", "Let the model review what is not committed", _review, arguments="[what matters]", is_immediate=True
+    ),
+)
+
+
+KEYS: Sequence[tuple[str, str]] = (
+    ("Enter", "send; while a turn runs, the model gets it at the next round"),
+    ("Alt+Enter", "queue it for after the turn"),
+    ("Alt+Up", "take the last queued message back; in an empty input Up does, too"),
+    ("Ctrl+J, Shift+Enter, \\ Enter", "a new line"),
+    ("Esc", "interrupt what runs"),
+    ("Esc Esc", "clear the input; Ctrl+S brings it back. In an empty one: go back to an earlier message"),
+    ("Ctrl+C", "clear the input, then interrupt; twice: leave"),
+    ("Ctrl+S", "put what is typed aside; in an empty input, bring it back"),
+    ("Ctrl+D", "leave, where the input is empty"),
+    ("Ctrl+O", "show output and thoughts whole, and fold them again; later, the whole conversation in a pager"),
+    ("Ctrl+B", "let what runs go on in the background, until panpan ends; where nothing can, show what is there"),
+    ("Ctrl+T", "hide what the model has set out to do, or show it again"),
+    ("Ctrl+R", "search what was typed before"),
+    ("Ctrl+Z", "back to the shell; fg goes on"),
+    ("Ctrl+G", "write in $EDITOR"),
+    ("Ctrl+V", "mention the picture in the clipboard"),
+    ("Ctrl+L", "empty the screen"),
+    ("Shift+Tab", "the next permission mode"),
+    ("Alt+P", "choose the model"),
+    ("Alt+T", "let the model think first, or no more"),
+    ("Tab, Enter", "in the list of commands or files: take what is selected; a command runs with Enter"),
+    ("R", "while a retry waits and the input is empty: try now"),
+    ("!", "at the beginning: run a shell command"),
+    ("/", "at the beginning: a command"),
+    ("@", "a file or folder"),
+    ("?", "on an empty line: this help"),
+)
+
+
+def help_command(others: Iterable[Command], keys: Sequence[tuple[str, str]]) -> Command:
+    """Return the command that lists `others` and itself, and says what the keys do."""
+
+    async def show(terminal: Terminal, rest: str) -> None:
+        say(terminal, "Commands", "strong")
+        say_pairs(terminal, [(_usage(command), _line(command)) for command in commands if not command.is_missing])
+        if missing := [command for command in commands if command.is_missing]:
+            say(terminal, "\nNot there yet", "strong")
+            say_pairs(terminal, [(_usage(command), _line(command)) for command in missing])
+        if keys:
+            say(terminal, "\nKeys", "strong")
+            say_pairs(terminal, keys)
+
+    what = "Show the commands and the keys" if keys else "Show the commands"
+    command = Command("help", what, show, aliases=("h",), is_immediate=True)
+    commands = sorted([*others, command], key=lambda command: command.name)
+    return command
+
+
+def _usage(command: Command) -> str:
+    return f"/{command.name} {command.arguments}".rstrip()
+
+
+def _line(command: Command) -> str:
+    also = ", ".join(f"/{alias}" for alias in command.aliases)
+    return f"{command.help} (also {also})" if also else command.help
+
 
 _NEARLY = 0.75
 """Likeness from 0 to 1 (difflib) below which a word is no mistyped command."""

@@ -1,16 +1,256 @@
-"""Commands about which session this is: another one, a new one, its name, none."""
+"""Commands about which session this is: another one, a new one, its name, a copy, a file, none."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import partial
+from pathlib import Path
+from threading import Event
 
 from anyio import to_thread
 
+from panpan.capabilities.snapshots.session_snapshots import Snapshots
+from panpan.capabilities.snapshots.undo_commands import carry_out, undo_of
 from panpan.config.locations import Locations
-from panpan.core.command import Command, Leave, OpenSession, Terminal
-from panpan.faces.terminal.commands.session_choice import chosen_session
+from panpan.core.command import Command, Leave, OpenSession, Option, Terminal, numbered
+from panpan.errors import PanpanError
 from panpan.faces.terminal.screen.canvas import say
+from panpan.session.forking import fork
 from panpan.session.named_session import named_session
+from panpan.session.store import newest_first
+from panpan.session.summary import SessionSummary, summary_of
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.dataclass import dataclass
+from panpan.types.messages import UserMessage
+from panpan.version import __version__
+
+BOTH, CONVERSATION, FILES = "conversation and files", "conversation alone", "files alone"
+
+
+async def _rewind(terminal: Terminal, rest: str) -> None:
+    session = terminal.session
+    prompts = [message for message in session.conversation.messages if isinstance(message, UserMessage)][::-1]
+    if not prompts:
+        say(terminal, "nothing has been said in this session yet")
+        return
+    picked = await terminal.choose("Go back to before which message?", [_prompt_option(prompt) for prompt in prompts])
+    if picked is None:
+        return
+    prompt = prompts[picked]
+    what = await _what(terminal)
+    if what is None or ("files" in what and not await _files_went_back(terminal, prompt)):
+        return
+    if "conversation" in what:
+        await session.rewind(prompt.uuid)
+        further = f" and {picked} further" if picked else ""
+        say(terminal, f"taken back: “{_line(prompt)}”{further}; the log keeps it", "dim")
+        terminal.hand_back(prompt.typed)
+
+
+async def _what(terminal: Terminal) -> str | None:
+    """Return what the user wants to have back; None where he wants nothing."""
+    if terminal.session.capabilities.find(Snapshots) is None:
+        return CONVERSATION
+    choices = (BOTH, CONVERSATION, FILES)
+    picked = await terminal.choose("What goes back?", numbered([Option(choice) for choice in choices]))
+    return None if picked is None else choices[picked]
+
+
+async def _files_went_back(terminal: Terminal, prompt: UserMessage) -> bool:
+    """Bring the files back to what they were before a message; return whether they are so now."""
+    undo = undo_of(terminal)
+    return await carry_out(terminal, undo, await undo.plan_rewind(prompt.uuid))
+
+
+def _prompt_option(prompt: UserMessage) -> Option:
+    return Option(_line(prompt))
+
+
+def _line(prompt: UserMessage) -> str:
+    """Return the first line of what the user typed."""
+    lines = [line for line in map(clean_line, prompt.typed.splitlines()) if line]
+    return lines[0] if lines else "(no text)"
+
+
+async def _fork(terminal: Terminal, rest: str) -> None:
+    session = terminal.session
+    if not session.conversation.messages:
+        say(terminal, "nothing has been said in this session yet; it is as good as a new one")
+        return
+    folder = Locations.find(session.info.cwd, terminal.env).sessions_folder
+    copy = await to_thread.run_sync(fork, session.log_path, folder)
+    said = f"going on in a copy; the way back: /resume, or panpan -r {session.info.id}"
+    terminal.leave(OpenSession(copy.stem, goes_on=True, said=said))
+
+
+BRANCH_COMMANDS: Sequence[Command] = (
+    Command("rewind", "Go back to before an earlier message", _rewind, offers_choice=True),
+    Command("fork", "Go on in a copy of this session", _fork, needs_terminal=True),
+)
+
+
+async def _export(terminal: Terminal, wanted: str) -> None:
+    from panpan.config.known_secrets import known_secrets
+    from panpan.session.export.of_log import subagent_transcripts
+    from panpan.session.export.transcript import Transcript
+    from panpan.session.export.write import export_session
+    from panpan.system.text.redact import Redactor
+
+    session = terminal.session
+    if not session.conversation.messages:
+        say(terminal, "nothing has been said in this session yet, so there is nothing to export")
+        return
+    info = session.info
+    transcript = Transcript(
+        session_id=info.id,
+        title=session.title or "",
+        model=info.model,
+        cwd=str(info.cwd),
+        panpan_version=__version__,
+        exported_at=datetime.now().astimezone(),
+        messages=tuple(session.conversation.messages),
+        compactions=tuple(session.conversation.compactions),
+        git_branch=session.git_branch,
+        subagents=await to_thread.run_sync(partial(subagent_transcripts, session.log_path, panpan_version=__version__)),
+    )
+    redactor = Redactor(known_secrets(terminal.env, session.settings))
+    path = await export_session(transcript, redactor, folder=info.cwd, wanted=_unquoted(wanted))
+    say(terminal, f"written to {clean_line(str(path))}; only you can read it, and keys were taken out", "good")
+
+
+def _unquoted(path: str) -> str:
+    """Return a path without the quotes that a shell would want around blanks."""
+    return path[1:-1] if len(path) > 1 and path[0] == path[-1] and path[0] in "'\"" else path
+
+
+EXPORT_COMMANDS: Sequence[Command] = (
+    Command(
+        "export",
+        "Write this session to a file: .md, .html, .json or .jsonl",
+        _export,
+        arguments="[file]",
+        is_immediate=True,
+    ),
+)
+
+
+MOST_SESSIONS = 50
+"""Sessions that are listed, without runs with -p. Older ones are found by their words or by their id."""
+
+MOST_FOUND = 20
+"""Sessions of a search by what was said."""
+
+_PATIENCE_S = 2.0
+"""For another panpan that uses the index."""
+
+_UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60))
+
+
+async def chosen_session(terminal: Terminal, places: Locations) -> str | None:
+    """Return the id of the session that the user picks; None where he picks none.
+
+    Args:
+        terminal: Where he picks.
+        places: Those of the project.
+    """
+    choice = _Choice(places, terminal.session.info.id)
+    await to_thread.run_sync(choice.fill)
+    if not choice.sessions:
+        say(terminal, "there is no other session of this project; `panpan sessions --all` lists those of all projects")
+        return None
+    options = [_option(session) for session in choice.sessions]
+    picked = await terminal.choose("Resume which session?", options, search=choice.that_say)
+    return None if picked is None else choice.sessions[picked].id
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    """A session in which something was said."""
+
+    session: SessionSummary
+    excerpt: str
+
+
+class _Choice:
+    """The sessions that can be picked: those that are listed, and behind them those that were found.
+
+    Args:
+        places: Those of the project.
+        this_id: Of the session that is open.
+    """
+
+    def __init__(self, places: Locations, this_id: str) -> None:
+        self.sessions: list[SessionSummary] = []
+        self._places = places
+        self._this_id = this_id
+
+    def fill(self) -> None:
+        """List the newest ones, and runs with -p only where there are no others; blocks."""
+        runs: list[SessionSummary] = []
+        for path in self._paths():
+            if (summary := summary_of(path)) is None:
+                continue
+            (self.sessions if summary.is_interactive else runs).append(summary)
+            if len(self.sessions) == MOST_SESSIONS:
+                break
+        self.sessions = self.sessions or runs[:MOST_SESSIONS]
+
+    async def that_say(self, text: str) -> Mapping[int, Option]:
+        """Return the sessions in which `text` was said, by their place among all; implements `OptionSearch`."""
+        over = Event()
+        try:
+            hits = await to_thread.run_sync(partial(self._hits, text, over), abandon_on_cancel=True)
+        finally:
+            over.set()  # nobody waits for the thread any more
+        return {self._place_of(hit.session): _option(hit.session, hit.excerpt) for hit in hits}
+
+    def _hits(self, text: str, over: Event) -> Sequence[_Hit]:
+        from panpan.session.search.excerpt import excerpt_of
+        from panpan.session.search.search import search_sessions
+
+        try:
+            found = search_sessions(
+                self._places.search_index,
+                self._paths(),
+                text,
+                most=MOST_FOUND,
+                goes_on=lambda: not over.is_set(),
+                patience_s=_PATIENCE_S,
+            )
+        except PanpanError:  # the list is there all the same
+            return ()
+        return [
+            _Hit(summary, excerpt_of(one.record, text))
+            for one in found
+            if (summary := summary_of(one.path)) is not None
+        ]
+
+    def _place_of(self, session: SessionSummary) -> int:
+        known = next((place for place, one in enumerate(self.sessions) if one.path == session.path), None)
+        if known is not None:
+            return known
+        self.sessions.append(session)
+        return len(self.sessions) - 1
+
+    def _paths(self) -> Sequence[Path]:
+        paths = newest_first(self._places.sessions_folder.glob("*.jsonl"))
+        return [path for path in paths if path.stem != self._this_id]
+
+
+def _option(session: SessionSummary, excerpt: str = "") -> Option:
+    more = "" if session.is_counted else "+"
+    rounds = f"{session.rounds}{more} {'round' if session.rounds == 1 and session.is_counted else 'rounds'}"
+    name = clean_line(session.title) or clean_line(session.prompt) or "(no prompt)"
+    said = f": {clean_line(excerpt)}" if excerpt else ""
+    return Option(name, f"{age(time.time() - session.written_at)}, {rounds}{said}")
+
+
+def age(seconds: float) -> str:
+    """Return how long ago something was, in words."""
+    for unit, length in _UNITS:
+        if (number := int(seconds // length)) >= 1:
+            return f"{number} {unit}{'' if number == 1 else 's'} ago"
+    return "just now"
 
 
 async def _clear(terminal: Terminal, rest: str) -> None:

@@ -7,15 +7,15 @@ from time import monotonic
 
 from anyio import get_cancelled_exc_class, to_thread
 
+from panpan.faces.amounts import WaitingTime
 from panpan.faces.terminal.dialogs.dialog import NARROWEST, Dialog
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.dialogs.permission import PermissionDialog
 from panpan.faces.terminal.dialogs.plan import PlanDialog, PlanDialogAnswer, WantsToEdit
 from panpan.faces.terminal.dialogs.questions import Declined, QuestionsDialog
-from panpan.faces.terminal.input.editor import EditorFailed
 from panpan.faces.terminal.rendering.diff import diff_lines
+from panpan.faces.terminal.screen.hand_over import EditorFailed
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.waiting_time import WaitingTime
 from panpan.types.asking import UserAnswer, UserQuestion
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionAnswer, PermissionQuestion

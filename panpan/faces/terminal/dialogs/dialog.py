@@ -1,13 +1,12 @@
-"""What a dialog is: it shows lines below the conversation and takes every key until it is answered.
+"""What dialogs have in common: keys, harmless text, parts of many rows, and time to read."""
 
-A dialog is a state machine without a terminal: keys go in, lines come out. So that it can be tested without one, and so
-that the one place that reads keys stays the one that decides who gets them.
-"""
-
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
+from panpan.faces.terminal.rendering.cells import RESET
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.system.text.terminal_text import clean_for_terminal
 
 NARROWEST = 16
 """Cells; in a narrower row no dialog is shown."""
@@ -55,3 +54,150 @@ class Dialog(Protocol, Generic[Answer_co]):
     def paste(self, text: str) -> bool:
         """Take pasted text where something is typed, and return whether that is so; it never answers."""
         ...
+
+
+_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
+_TAB = " " * 4
+
+
+def prose(text: str) -> str:
+    """Return a text of several lines without anything that drives a terminal."""
+    return clean_for_terminal(text).replace("\t", _TAB)
+
+
+def on_one_line(text: str) -> str:
+    """Return a text without anything that drives a terminal, on one line."""
+    return " ".join(clean_for_terminal(text).split())
+
+
+def coloured_lines(line: str) -> list[str]:
+    """Return a coloured line with nothing but its colours to drive a terminal; as several where it has breaks."""
+    pieces = [piece if _COLOUR.fullmatch(piece) else prose(piece) for piece in _COLOUR.split(line)]
+    lines = "".join(pieces).split("\n")
+    has_colour = len(pieces) > 1
+    return [f"{part}{RESET}" if has_colour and not part.endswith(RESET) else part for part in lines]
+
+
+class Page:
+    """Which rows are shown where not all fit."""
+
+    def __init__(self) -> None:
+        self.was_all_seen = False
+        """Whether every row has been on the screen."""
+        self._seen = 0
+        self._first = 0
+        self._size = 1
+        self._count = 0
+
+    def of(self, rows: Sequence[str], size: int) -> Sequence[str]:
+        """Return the rows that are shown where there is room for `size`."""
+        if len(rows) != self._count:
+            self._seen = 0  # they are other rows now, of another width
+        self._size, self._count = size, len(rows)
+        self._first = max(min(self._first, len(rows) - size), 0)
+        return rows[self._first : self._first + size]
+
+    def was_drawn(self) -> None:
+        """What `of` returned last is on the screen."""
+        if self._first <= self._seen:  # else some were skipped
+            self._seen = max(self._seen, self._first + self._size)
+        self.was_all_seen = self.was_all_seen or self._seen >= self._count
+
+    def reveal(self, rows: range, size: int) -> None:
+        """Let some rows be among those that are shown, the first of them where there is no room for all."""
+        self._first = min(max(self._first, rows.stop - size), rows.start)
+
+    def row_of(self, index: int) -> int | None:
+        """Return where a row stands among those that are shown; None where it is not."""
+        return index - self._first if self._first <= index < self._first + self._size else None
+
+    def turn(self, key: str) -> None:
+        """Show what comes next with `pagedown`, or what came before; one row stays, so that none is missed."""
+        step = max(self._size - 1, 1)
+        self._first = max(self._first + (step if key == "pagedown" else -step), 0)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether some rows are not shown."""
+        return self._count > self._size
+
+    def note(self, *, is_folded: bool) -> str:
+        """Return what is not shown, and the keys for it."""
+        last = self._first + self._size
+        if is_folded and last < self._count:
+            return f"… {self._count - last} more lines: ctrl+o shows them"
+        return f"lines {self._first + 1}-{last} of {self._count}: PgDn, PgUp"
+
+
+QUIET_S = 0.4
+"""How long nothing may be typed before a key counts for what is on the screen; a fast typist strikes every 0.15 s."""
+
+
+class Quiet:
+    """The time since something is on the screen and nothing was typed.
+
+    Args:
+        clock: Returns seconds that only ever grow.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._since: float | None = None
+        """None: it is not on the screen."""
+
+    def begin(self) -> None:
+        """It is on the screen; it may have been before."""
+        if self._since is None:
+            self._since = self._clock()
+
+    def restart(self) -> None:
+        """Something was typed."""
+        if self._since is not None:
+            self._since = self._clock()
+
+    def end(self) -> None:
+        """It is not on the screen, or not any more."""
+        self._since = None
+
+    def is_short_of(self, seconds: float) -> bool:
+        """Return whether it is on the screen, and not that long yet without a key."""
+        return self._since is not None and not self.has_lasted(seconds)
+
+    def has_lasted(self, seconds: float) -> bool:
+        """Return whether it has been on the screen that long without a key."""
+        return self._since is not None and self._clock() - self._since >= seconds
+
+
+def is_letter(key: str) -> bool:
+    """Return whether a key is what it types, and not the name of one that does something."""
+    return len(key) == 1 and key.isprintable()
+
+
+class EarlyLetter:
+    """Holds one letter, as often as it was pressed."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    @property
+    def letter(self) -> str:
+        """The one that is held; empty where none is."""
+        return self._held[:1]
+
+    def hold(self, key: str) -> str:
+        """Hold a letter; return what is text after all, since another one came before."""
+        held = self._held
+        text = self.let_go(key)
+        if not text:
+            self._held = held + key
+        return text
+
+    def let_go(self, key: str) -> str:
+        """Hold nothing any more, since a key comes; return what is text after all, that key included."""
+        held = self.take()
+        return held + key if held and is_letter(key) and key != held[0] else ""
+
+    def take(self) -> str:
+        """Hold nothing any more, and return what was held."""
+        held, self._held = self._held, ""
+        return held

@@ -13,9 +13,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from panpan.faces.terminal.dialogs.dialog import NARROWEST, Dialog
-from panpan.faces.terminal.dialogs.early_letter import EarlyLetter, is_letter
-from panpan.faces.terminal.dialogs.quiet import QUIET_S, Quiet
+from panpan.faces.terminal.dialogs.dialog import NARROWEST, QUIET_S, Dialog, EarlyLetter, Quiet, is_letter
 from panpan.faces.terminal.rendering.cells import cell_width, cut
 from panpan.faces.terminal.screen.theme import Theme
 

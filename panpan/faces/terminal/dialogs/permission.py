@@ -4,24 +4,25 @@ import re
 from collections.abc import Callable, Sequence
 from time import monotonic
 
-from panpan.faces.terminal.dialogs.exact_text import argument_rows, exact_line
-from panpan.faces.terminal.dialogs.harmless import coloured_lines, prose
+from panpan.faces.terminal.dialogs.dialog import QUIET_S, Page, Quiet, coloured_lines, prose
 from panpan.faces.terminal.dialogs.line_editor import LineEditor
-from panpan.faces.terminal.dialogs.paged import Page
-from panpan.faces.terminal.dialogs.permission_choices import (
+from panpan.faces.terminal.dialogs.permission_rows import (
+    FORMS,
     ONLY_YOU,
     SAVES_RULE,
     Choice,
+    Form,
     Meaning,
+    argument_rows,
     choice_rows,
     choices_for,
     choices_side_by_side,
+    editor_rows,
+    exact_line,
+    head_rows,
+    row_of_words,
 )
-from panpan.faces.terminal.dialogs.permission_forms import FORMS, Form, editor_rows, row_of_words
-from panpan.faces.terminal.dialogs.permission_head import head_rows
-from panpan.faces.terminal.dialogs.quiet import QUIET_S, Quiet
-from panpan.faces.terminal.rendering.cells import broken, cut, wrapped
-from panpan.faces.terminal.rendering.fitting import fitted
+from panpan.faces.terminal.rendering.cells import broken, cut, fitted, wrapped
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass

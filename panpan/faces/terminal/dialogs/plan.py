@@ -4,13 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Literal, TypeAlias
 
-from panpan.faces.terminal.dialogs.harmless import prose
+from panpan.faces.terminal.dialogs.dialog import QUIET_S, Page, Quiet, prose
 from panpan.faces.terminal.dialogs.line_editor import LineEditor
-from panpan.faces.terminal.dialogs.paged import Page
-from panpan.faces.terminal.dialogs.quiet import QUIET_S, Quiet
-from panpan.faces.terminal.rendering.cells import broken, cut, wrapped
-from panpan.faces.terminal.rendering.fitting import fitted
-from panpan.faces.terminal.rendering.markdown_rows import markdown_rows
+from panpan.faces.terminal.rendering.cells import broken, cut, fitted, wrapped
+from panpan.faces.terminal.rendering.text_rows import markdown_rows
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionMode

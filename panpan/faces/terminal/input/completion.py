@@ -13,9 +13,8 @@ from rapidfuzz import fuzz
 
 from panpan.capabilities.mentions.mention_syntax import written
 from panpan.core.command import Command
-from panpan.faces.terminal.input.command_completion import CommandCompletion
-from panpan.faces.terminal.input.file_index import FileIndex
-from panpan.faces.terminal.input.path_search import find_paths
+from panpan.faces.terminal.input.file_index import FileIndex, find_paths
+from panpan.faces.terminal.input.input_box import CommandCompletion
 from panpan.system.files.paths import PathResolver
 
 MAX_OFFERED = 50

@@ -1,10 +1,10 @@
 """The input: what is typed, over as many lines as it needs, with history, search and completion."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from prompt_toolkit.application import get_app
-from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import Completer
+from prompt_toolkit.buffer import Buffer, CompletionState
+from prompt_toolkit.completion import Completer, Completion
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText
 from prompt_toolkit.history import History
 from prompt_toolkit.key_binding.vi_state import InputMode
@@ -12,7 +12,94 @@ from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit
 from prompt_toolkit.layout.processors import AfterInput
 from prompt_toolkit.widgets import SearchToolbar
 
-from panpan.faces.terminal.input.completion_menu import CompletionMenu
+from panpan.faces.terminal.rendering.list_rows import ListRow, ListRows
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.system.text.terminal_text import clean_line
+
+
+class CommandCompletion(Completion):
+    """What a command is completed to.
+
+    Args:
+        name: Without the slash.
+        typed: What is there of it, without the slash.
+        arguments: What may stand behind it, such as "[file]".
+        detail: What it does.
+        needs_arguments: Whether it does nothing without them.
+        is_missing: Whether its service is not there yet.
+    """
+
+    def __init__(
+        self, name: str, typed: str, *, arguments: str, detail: str, needs_arguments: bool, is_missing: bool
+    ) -> None:
+        text = f"/{name} " if arguments else f"/{name}"
+        label = f"/{name} {arguments}".rstrip()
+        super().__init__(text, start_position=-len(typed) - 1, display=label, display_meta=detail)
+        self.can_run = not needs_arguments
+        """Whether it does something as it stands."""
+        self.is_missing = is_missing
+
+
+MOST_ROWS = 8
+
+
+class CompletionMenu:
+    """Shows what can be completed; the first is selected until the user selects another one.
+
+    Args:
+        buffer: What is typed.
+    """
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.theme = Theme()
+        """How it looks."""
+        self._buffer = buffer
+        self._drawn: CompletionState | None = None
+        self._seen: CompletionState | None = None
+        self._top = 0
+
+    def rows(self, width: int) -> Sequence[str]:
+        """Return the part of the list around what is selected."""
+        state = self._buffer.complete_state
+        if state is not self._drawn:
+            self._drawn, self._top = state, 0
+        if state is None or not state.completions:
+            return ()
+        listed = [_list_row(completion) for completion in state.completions]
+        selected = state.complete_index or 0
+        self._top = min(max(self._top, selected - MOST_ROWS + 1), selected)
+        drawing = ListRows(listed, width, self.theme)
+        shown = enumerate(listed[self._top : self._top + MOST_ROWS], self._top)
+        return [
+            *(drawing.row(row, is_selected=at == selected) for at, row in shown),
+            *drawing.detail_rows(listed[selected]),
+        ]
+
+    def was_drawn(self, *, is_whole: bool) -> None:
+        """What `rows` returned last is on the screen; or not, or not all of it."""
+        has_rows = self._drawn is not None and bool(self._drawn.completions)
+        self._seen = self._drawn if is_whole and has_rows else None
+
+    @property
+    def offered(self) -> Completion | None:
+        """What Enter takes; None where nothing was offered, or one of those offered is typed already."""
+        state = self._buffer.complete_state
+        if state is None or state is not self._seen or not state.completions:
+            return None
+        if state.complete_index is not None:
+            return state.completions[state.complete_index]
+        typed = state.original_document.text_before_cursor
+        return None if any(_is_whole(typed, each) for each in state.completions) else state.completions[0]
+
+
+def _is_whole(typed: str, completion: Completion) -> bool:
+    return typed[len(typed) + completion.start_position :] == completion.text.rstrip()
+
+
+def _list_row(completion: Completion) -> ListRow:
+    is_missing = isinstance(completion, CommandCompletion) and completion.is_missing
+    return ListRow(clean_line(completion.display_text), clean_line(completion.display_meta_text), is_faint=is_missing)
+
 
 _MAX_ROWS = 12
 _INDENT = "  "

@@ -6,12 +6,10 @@ from time import monotonic
 from panpan.core.command import Leave, Next
 from panpan.errors import PanpanError
 from panpan.faces.terminal.inbox import Sent
-from panpan.faces.terminal.input.draft import Draft
-from panpan.faces.terminal.input.draft_keys import DraftKeys
-from panpan.faces.terminal.input.paste import PasteTooLargeError
-from panpan.faces.terminal.input.second_press import SecondPress
+from panpan.faces.terminal.input.draft import Draft, PasteTooLargeError
+from panpan.faces.terminal.input.keys import DraftKeys, SecondPress
+from panpan.faces.terminal.screen.around_input import TodosView
 from panpan.faces.terminal.screen.hand_over import HandOver
-from panpan.faces.terminal.views.todos_view import TodosView
 from panpan.faces.terminal.views.turn_view import TurnView
 from panpan.faces.terminal.work import Work
 from panpan.session.session import Session

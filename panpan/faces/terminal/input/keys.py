@@ -1,5 +1,6 @@
 """What keys do. Each does one thing; what it is, the REPL decides."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from prompt_toolkit.buffer import Buffer
@@ -17,6 +18,8 @@ from prompt_toolkit.filters import (
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.bindings.search import accept_search
 from prompt_toolkit.keys import Keys
+
+from panpan.faces.terminal.input.draft import Draft
 
 _ALWAYS = Always()
 
@@ -194,3 +197,70 @@ def _select_second(event: KeyPressEvent) -> None:
     buffer = event.current_buffer
     if (state := buffer.complete_state) is not None:
         buffer.go_to_completion(min(1, len(state.completions) - 1))
+
+
+AGAIN_S = 3.0
+"""How soon the second one has to follow; as long as the hint is shown that tells of it."""
+
+
+class SecondPress:
+    """Tells the second of two presses from the first: nothing was pressed in between.
+
+    Args:
+        clock: Returns seconds that only ever grow.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._presses = 0
+        """How many keys were pressed, this one included."""
+        self._first: tuple[str, int, float] | None = None
+        """Which key came first, at which press and when."""
+
+    def key_pressed(self) -> None:
+        """Count a key, whichever it is; called before it is handled."""
+        self._presses += 1
+
+    def is_second(self, key: str) -> bool:
+        """Return whether `key`, which was just pressed, was the last one, too; if not, this is its first time."""
+        before, self._first = self._first, None
+        if before is not None:
+            name, number, when_s = before
+            if name == key and number == self._presses - 1 and self._clock() - when_s < AGAIN_S:
+                return True
+        self._first = key, self._presses, self._clock()
+        return False
+
+
+class DraftKeys:
+    """Does what these keys ask for.
+
+    Args:
+        draft: What is typed.
+        second: Tells Esc Esc from Esc.
+        say: Shows a hint below the input for a moment; an empty one takes away what was said.
+    """
+
+    def __init__(self, draft: Draft, second: SecondPress, say: Callable[[str], None]) -> None:
+        self._draft = draft
+        self._second = second
+        self._say = say
+
+    def escape(self) -> None:
+        """Clear the input the second time."""
+        if self._second.is_second("escape"):
+            self._draft.clear()
+            self._say("")
+        else:
+            self._say("Esc again clears the input; Ctrl+S then brings it back")
+
+    def clear(self) -> None:
+        """Clear the input."""
+        self._say("Ctrl+S brings back what was cleared" if self._draft.clear() else "")
+
+    def stash(self) -> None:
+        """Put aside what is typed; where nothing is, bring back what was put aside or cleared last."""
+        if self._draft.clear():
+            self._say("put aside; Ctrl+S in the empty input brings it back")
+        else:
+            self._say("" if self._draft.bring_back() else "nothing was put aside; Ctrl+S does so with what is typed")

@@ -9,14 +9,11 @@ from time import monotonic
 from prompt_toolkit.buffer import Buffer
 
 from panpan.faces.terminal.inbox import Sent
-from panpan.faces.terminal.input.draft import Draft
-from panpan.faces.terminal.input.draft_keys import DraftKeys
-from panpan.faces.terminal.input.keys import Actions, key_bindings
-from panpan.faces.terminal.input.paste import PasteTooLargeError
-from panpan.faces.terminal.input.second_press import SecondPress
+from panpan.faces.terminal.input.draft import Draft, PasteTooLargeError
+from panpan.faces.terminal.input.keys import Actions, DraftKeys, SecondPress, key_bindings
 from panpan.faces.terminal.rendering.cells import cut
-from panpan.faces.terminal.screen.contents import Contents
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.screen.windows import Contents
 from panpan.system.text.terminal_text import clean_line
 
 _MAX_READ_CHARS = 2_000

@@ -6,12 +6,166 @@ from typing import Literal, TypeAlias
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from panpan.faces.terminal.rendering.cells import broken, wrapped
-from panpan.faces.terminal.rendering.inline import inline_text
-from panpan.faces.terminal.rendering.table import Alignment, Columns, body_rows, columns_of, header_rows
-from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.rendering.cells import broken, cell_width, wrapped
+from panpan.faces.terminal.screen.theme import Role, Theme
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
+
+_STYLES: dict[str, Role] = {"strong": "strong", "em": "emphasis", "s": "struck", "link": "link"}
+
+
+def inline_text(tokens: Sequence[Token], theme: Theme, role: Role | None = None) -> str:
+    """Return the text of `tokens`; a line that the author broke on purpose is broken by a newline.
+
+    Args:
+        tokens: The children of an inline token.
+        theme: How it looks.
+        role: What all of it is, such as a heading.
+    """
+    line = _Line(theme, role)
+    for token in tokens:
+        line.add(token)
+    return "".join(line.pieces)
+
+
+class _Line:
+    def __init__(self, theme: Theme, role: Role | None) -> None:
+        self.pieces: list[str] = []
+        self._theme = theme
+        self._styles: list[Role] = [role] if role else []
+        self._links: list[tuple[str, int]] = []
+        """Addresses of the links that are open, and how many pieces were there before."""
+
+    def add(self, token: Token) -> None:
+        match token.type:
+            case "softbreak":
+                self.pieces.append(" ")
+            case "hardbreak":
+                self.pieces.append("\n")
+            case "code_inline":
+                marks = "" if self._theme.has_colour else "`"
+                self._paint(f"{marks}{token.content}{marks}", "code")
+            case "image":
+                self._paint(f"[image: {token.content}]")
+                self._address(str(token.attrGet("src") or ""))
+            case "link_open":
+                self._links.append((str(token.attrGet("href") or ""), len(self.pieces)))
+                self._styles.append("link")
+            case "link_close":
+                self._styles.pop()
+                address, before = self._links.pop()
+                if not _says(self.pieces[before:], address):
+                    self._address(address)
+            case kind if kind.removesuffix("_open") in _STYLES:
+                self._styles.append(_STYLES[kind.removesuffix("_open")])
+            case kind if kind.removesuffix("_close") in _STYLES:
+                self._styles.pop()
+            case _:
+                self._paint(token.content)
+
+    def _address(self, address: str) -> None:
+        if address:
+            self.pieces.append(" ")
+            self.pieces.append(self._theme.paint("dim", f"({_harmless(address)})"))
+
+    def _paint(self, text: str, role: Role | None = None) -> None:
+        painted = _harmless(text)
+        for style in [*([role] if role else []), *reversed(self._styles)]:
+            painted = self._theme.paint(style, painted)
+        self.pieces.append(painted)
+
+
+def _says(pieces: Sequence[str], address: str) -> bool:
+    """Return whether the text of a link is its address."""
+    return len(pieces) == 1 and address.removeprefix("mailto:") in pieces[0]
+
+
+def _harmless(text: str) -> str:
+    """Return text clean once more: `&#x202e;` was spelled out until it was parsed."""
+    return clean_for_terminal(text).replace("\n", " ").replace("\t", " ")
+
+
+Alignment: TypeAlias = Literal["left", "center", "right"]
+
+_GAP = 2
+"""Cells between columns."""
+_NARROWEST = 4
+"""Cells of a column; where not all have that, the table becomes a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """How wide a table's columns are, and how what is in them stands."""
+
+    header: Sequence[str]
+    widths: Sequence[int]
+    """Empty where the columns have no room beside each other."""
+    alignments: Sequence[Alignment]
+
+
+def columns_of(
+    header: Sequence[str], rows: Sequence[Sequence[str]], alignments: Sequence[Alignment], width: int
+) -> Columns:
+    """Return columns for a table of painted cells in `width` cells; rows that come later have to do with them."""
+    needed = [max(1, *(cell_width(cell) for cell in column)) for column in zip(header, *rows, strict=True)]
+    room = width - _GAP * (len(needed) - 1)
+    if sum(needed) > room:
+        needed = _shrunk(needed, room)
+    return Columns(header, needed, alignments)
+
+
+def header_rows(columns: Columns, theme: Theme) -> list[str]:
+    """Return what stands above the rows."""
+    if not columns.widths:
+        return []
+    rule = (" " * _GAP).join("─" * width for width in columns.widths)
+    return [*_row(columns.header, columns), theme.paint("dim", rule)]
+
+
+def body_rows(cells: Sequence[str], columns: Columns, width: int) -> list[str]:
+    """Return the lines of one row."""
+    if columns.widths:
+        return _row(cells, columns)
+    pairs = [f"{name}: {cell}" if cell_width(name) else cell for name, cell in zip(columns.header, cells, strict=True)]
+    return [row for pair in pairs for row in wrapped(pair, width)]
+
+
+def _row(cells: Sequence[str], columns: Columns) -> list[str]:
+    wrapped_cells = [wrapped(cell, width) for cell, width in zip(cells, columns.widths, strict=True)]
+    lines = []
+    for index in range(max(map(len, wrapped_cells))):
+        texts = [
+            _aligned(rows[index] if index < len(rows) else "", width, alignment)
+            for rows, width, alignment in zip(wrapped_cells, columns.widths, columns.alignments, strict=True)
+        ]
+        lines.append((" " * _GAP).join(texts).rstrip(" "))
+    return lines
+
+
+def _aligned(text: str, width: int, alignment: Alignment) -> str:
+    blanks = width - cell_width(text)
+    before = {"left": 0, "center": blanks // 2, "right": blanks}[alignment]
+    return " " * before + text + " " * (blanks - before)
+
+
+def _shrunk(needed: Sequence[int], room: int) -> list[int]:
+    """Return widths that fit in `room`: the widest columns give first. Nothing where even narrow ones do not fit."""
+    if sum(min(width, _NARROWEST) for width in needed) > room:
+        return []
+    low, high = _NARROWEST, max(needed)
+    while low < high:  # the largest bound on a column that makes them fit
+        middle = (low + high + 1) // 2
+        if sum(min(width, middle) for width in needed) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    widths = [min(width, low) for width in needed]
+    spare = room - sum(widths)
+    for index, width in enumerate(needed):
+        if width > low and spare:
+            widths[index], spare = widths[index] + 1, spare - 1
+    return widths
+
 
 Kind: TypeAlias = Literal["text", "heading", "code", "table"]
 

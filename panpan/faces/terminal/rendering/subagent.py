@@ -1,20 +1,149 @@
-"""Subagents that run: a row each with how much they did, and below it the newest steps, in rows that are bounded.
+"""Subagents that run: what each has done so far, and the rows that show it."""
 
-One that has ended stays among them, without steps, until the results of the calls before it are there.
-"""
-
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from panpan.faces.terminal.rendering.cells import cell_width, cut
-from panpan.faces.terminal.rendering.duration import spoken_s
-from panpan.faces.terminal.rendering.fitting import fitted
-from panpan.faces.terminal.rendering.spinner import spinner
-from panpan.faces.terminal.rendering.tool import call_line, end_mark
+from panpan.faces.amounts import spoken_s
+from panpan.faces.terminal.rendering.cells import cell_width, cut, fitted
+from panpan.faces.terminal.rendering.tool import call_line, end_mark, spinner
 from panpan.faces.terminal.screen.theme import Role, Theme
-from panpan.faces.terminal.views.subagent_progress import Step, StepState, SubagentProgress
+from panpan.faces.tool_lines import title_of
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
+from panpan.types.events import (
+    PermissionDecided,
+    ReplyStarted,
+    RetryScheduled,
+    SubagentEvent,
+    ToolFinished,
+    ToolStarted,
+    Waiting,
+)
+from panpan.types.messages import AssistantMessage, ToolResultMessage, Usage
+
+MAX_STEPS = 20
+"""Kept of one subagent."""
+MAX_TEXT_CHARS = 300
+"""Of what a step says."""
+_MAX_WANTED = 100
+"""Calls that have not begun yet, as far as they are kept."""
+
+StepState: TypeAlias = Literal["asks", "runs", "done", "failed", "refused", "said", "waits"]
+
+_Key: TypeAlias = tuple[str, str]
+"""Id of the agent, and of its call."""
+
+
+@dataclass(slots=True)
+class Step:
+    """One thing that it does or says."""
+
+    name: str
+    """Of the tool; empty where it is none."""
+    text: str
+    """What the tool does, what was said, or what is waited for: of any origin, and not harmless yet."""
+    state: StepState
+    depth: int = 0
+    """How many subagents lie between: 0 is its own step, 1 that of one it has started itself."""
+
+
+class SubagentProgress:
+    """Follows a subagent, and those that it starts."""
+
+    def __init__(self) -> None:
+        self.rounds = 0
+        """Its own."""
+        self.calls = 0
+        """With those of its own subagents, as the tokens."""
+        self._usage = Usage()
+        self._steps: deque[tuple[_Key, Step]] = deque(maxlen=MAX_STEPS)
+        self._wanted: dict[_Key, Step] = {}
+        """Calls about which nothing is decided yet, the oldest first."""
+        self._waits_for = ""
+
+    @property
+    def tokens(self) -> int:
+        """What it has used so far, of all kinds together."""
+        return self._usage.context_tokens
+
+    def follow(self, event: SubagentEvent) -> bool:
+        """Take in what has happened; return whether that changes what is shown."""
+        here, depth = event.innermost, 0
+        while event is not here and isinstance(event.event, SubagentEvent):
+            event, depth = event.event, depth + 1
+        match here.event:
+            case AssistantMessage() as reply:
+                self._take_reply(here.agent_id, reply, depth)
+            case PermissionDecided(tool_use_id=id_, name=name):
+                step = self._wanted.pop((here.agent_id, id_), None)
+                if not here.event.is_allowed:
+                    text = step.text if step is not None else ""
+                    self._add((here.agent_id, id_), Step(name, text, "refused", depth))
+            case ToolStarted(tool_use_id=id_, name=name, title=title):
+                self.calls += 1
+                self._add((here.agent_id, id_), Step(name, title[:MAX_TEXT_CHARS], "runs", depth))
+            case ToolFinished(tool_use_id=id_, is_error=is_error):
+                self._end((here.agent_id, id_), "failed" if is_error else "done")
+            case ToolResultMessage(tool_use_id=id_):  # of a call that could not be tried has nothing else told
+                self._wanted.pop((here.agent_id, id_), None)
+            case RetryScheduled(attempt=attempt, reason=reason):
+                self._waits_for = f"try {attempt} follows: {reason}"[:MAX_TEXT_CHARS]
+            case Waiting(reason=reason):
+                self._waits_for = reason[:MAX_TEXT_CHARS]
+            case ReplyStarted() if self._waits_for:
+                self._waits_for = ""
+            case _:
+                return False
+        return True
+
+    def wants(self, tool_use_id: str) -> bool:
+        """Return whether nothing is decided yet about a call of this id, its own or of its subagents."""
+        return any(id_ == tool_use_id for _, id_ in self._wanted)
+
+    def only_waits(self, asked_about: Collection[str]) -> bool:
+        """Return whether nothing goes on but that the user is asked about calls of it."""
+        is_asked = any(id_ in asked_about for _, id_ in self._wanted)
+        return is_asked and all(step.state != "runs" for _, step in self._steps)
+
+    def steps(self, most: int, asked_about: Collection[str], *, has_words: bool) -> Sequence[Step]:
+        """Return the newest steps, the newest last; what waits for the user or the model stands at the end.
+
+        Args:
+            most: How many.
+            asked_about: Ids of the calls about which the user is asked at the moment.
+            has_words: Whether what it said is wanted, too.
+        """
+        waiting = [Step("", self._waits_for, "waits")] if self._waits_for else []
+        waiting += [step for (_, id_), step in self._wanted.items() if id_ in asked_about]
+        done = [step for _, step in self._steps if has_words or step.state != "said"]
+        return [*done, *waiting][-most:] if most > 0 else []
+
+    def _take_reply(self, agent_id: str, reply: AssistantMessage, depth: int) -> None:
+        self.rounds += depth == 0
+        self._usage += reply.usage
+        self._waits_for = ""
+        if said := reply.text[: MAX_TEXT_CHARS * 4].strip():
+            self._add((agent_id, ""), Step("", said[:MAX_TEXT_CHARS], "said", depth))
+        for use in reply.tool_uses[:_MAX_WANTED]:
+            self._wanted[agent_id, use.id] = _asks(use, depth)
+        while len(self._wanted) > _MAX_WANTED:
+            self._wanted.pop(next(iter(self._wanted)))
+
+    def _add(self, key: _Key, step: Step) -> None:
+        self._steps.append((key, step))
+
+    def _end(self, key: _Key, state: StepState) -> None:
+        for known, step in reversed(self._steps):
+            if known == key and step.state == "runs":
+                step.state = state
+                return
+
+
+def _asks(use: ToolUseBlock, depth: int) -> Step:
+    return Step(use.name[:MAX_TEXT_CHARS], title_of(use)[:MAX_TEXT_CHARS], "asks", depth)
+
 
 MAX_ROWS, MAX_ROWS_EXPANDED = 12, 24
 """For all subagents together."""

@@ -1,16 +1,29 @@
-"""What the user said, as it stands in the scrollback."""
+"""What the user said, as it stands in the scrollback, and marks for pictures and documents."""
 
 from collections.abc import Sequence
 
 from panpan.capabilities.mentions.mentions import attached_names, data_lines
 from panpan.capabilities.shell.user_commands import ToldCommand, command_told_in
-from panpan.faces.terminal.rendering.attachments import attachment_mark
 from panpan.faces.terminal.rendering.cells import cut, wrapped
-from panpan.faces.terminal.rendering.printed import output_of_users_command
+from panpan.faces.terminal.rendering.text_rows import output_of_users_command
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
-from panpan.types.content import TextBlock
+from panpan.types.content import DocumentBlock, ImageBlock, TextBlock
 from panpan.types.messages import UserMessage
+
+_KB = 1_000
+
+
+def attachment_mark(block: ImageBlock | DocumentBlock) -> str:
+    """Return what stands for it, such as `[image 120 KB]`."""
+    data = block.source.data
+    size = len(data) * 3 // 4 - data[-2:].count("=")
+    spoken = f"{size} B" if size < _KB else f"{round(size / _KB)} KB" if size < _KB**2 else f"{size / _KB**2:.1f} MB"
+    if isinstance(block, ImageBlock):
+        return f"[image {spoken}]"
+    title = " ".join(clean_for_terminal(block.title or "").split())
+    return f"[document {title} {spoken}]" if title else f"[document {spoken}]"
+
 
 MAX_ROWS = 20
 _TAIL_ROWS = 3

@@ -3,20 +3,123 @@
 The rule: a question stands whole; what the turn is doing leaves it the room, and so does the queue, but for one row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from panpan.capabilities.todos.todo import Todo, todo_counts
 from panpan.faces.terminal.desk import Desk
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
-from panpan.faces.terminal.input.passing_hint import PassingHint
-from panpan.faces.terminal.rendering.cells import cut
-from panpan.faces.terminal.rendering.fitting import fitted
-from panpan.faces.terminal.views.queue_rows import queue_row, queue_rows
+from panpan.faces.terminal.rendering.cells import cut, fitted
+from panpan.faces.terminal.rendering.todos import short_todo_lines
+from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.status_view import StatusView
-from panpan.faces.terminal.views.todos_view import TodosView
 from panpan.faces.terminal.views.turn_view import TurnView
-from panpan.faces.terminal.work import Work
+from panpan.faces.terminal.work import Waiting, Work
 from panpan.session.session import Session
-from panpan.system.text.terminal_text import clean_for_terminal
+from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+
+_MAX_SHOWN = 5
+_MAX_READ_CHARS = 2_000
+
+
+def queue_rows(waiting: Sequence[Waiting], width: int, theme: Theme) -> Sequence[str]:
+    """Return a row for each thing that waits, and how to take the last one back."""
+    if not waiting:
+        return ()
+    rows = [_row(one, width) for one in waiting[:_MAX_SHOWN]]
+    if (hidden := len(waiting) - _MAX_SHOWN) > 0:
+        rows.append(f"  … and {hidden} more")
+    rows.append(cut("  alt+up takes the last one back", width))
+    return [theme.paint("dim", row) for row in rows]
+
+
+def queue_row(count: int, width: int, theme: Theme) -> str:
+    """Return one row for all that waits, for where there is little room."""
+    return theme.paint(
+        "dim", cut(f"  ↳ {count} {'waits' if count == 1 else 'wait'}, alt+up takes the last one back", width)
+    )
+
+
+def _row(one: Waiting, width: int) -> str:
+    first = clean_line(one.text[:_MAX_READ_CHARS].strip().split("\n")[0])
+    return cut(f"  ↳ {one.until}: {first}", width)
+
+
+SHOWN_S = 3.0
+
+
+class PassingHint:
+    """Holds one hint.
+
+    Args:
+        clock: Returns seconds that only ever grow.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._text = ""
+        self._until_s = float("-inf")
+        self._was_shown = False
+
+    @property
+    def text(self) -> str:
+        """What is shown; empty once its time is over."""
+        return self._text if self._clock() < self._until_s else ""
+
+    def is_moving(self) -> bool:
+        """Return whether it is on the screen, or was when this was last asked and has to be taken away."""
+        was_shown, self._was_shown = self._was_shown, bool(self.text)
+        return was_shown or self._was_shown
+
+    def show(self, text: str) -> None:
+        """Show a hint from now on."""
+        self._text, self._until_s = text, self._clock() + SHOWN_S
+
+
+_MOST_ROWS = 8
+_SHARE = 3
+"""At most one part in so many of the rows that there are is for it."""
+
+
+class TodosView:
+    """Shows the list of a session.
+
+    Args:
+        todos: Returns the list as it is.
+    """
+
+    def __init__(self, todos: Callable[[], Sequence[Todo]]) -> None:
+        self._todos = todos
+        self._is_hidden = False
+
+    @property
+    def doing(self) -> str:
+        """What the model says that it is doing; empty where it says nothing."""
+        return next((clean_line(todo.active_form) for todo in self._todos() if todo.status == "in_progress"), "")
+
+    def lines(self, width: int, room: int, theme: Theme) -> Sequence[str]:
+        """Return the checklist, or nothing where it is hidden or all of it is done.
+
+        Args:
+            width: Cells of a row.
+            room: Rows there are for all that stands above the input.
+            theme: How it looks.
+        """
+        todos, most = self._todos(), min(_MOST_ROWS, room // _SHARE - 1)
+        if self._is_hidden or most < 1 or all(todo.status == "completed" for todo in todos):
+            return ()
+        rows = short_todo_lines(todos, most, max(width - 2, 4), theme)
+        heading = theme.paint("dim", cut(f"  {todo_counts(todos)} · ctrl+t hides", width))
+        return [heading, *(cut(f"  {row}", width) for row in rows)]
+
+    def toggle(self) -> str:
+        """Hide the checklist, or show it again; return what the user should know."""
+        todos = self._todos()
+        if not todos:
+            return "the model has no todos at the moment"
+        if all(todo.status == "completed" for todo in todos):
+            return f"{todo_counts(todos)}; /todos shows them"
+        self._is_hidden = not self._is_hidden
+        return "ctrl+t shows the todos again" if self._is_hidden else ""
 
 
 class AroundInput:

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from panpan.faces.terminal.rendering.plain_text import LEAST_WIDTH, plain_rows
+from panpan.faces.terminal.rendering.text_rows import LEAST_WIDTH, plain_rows
 from panpan.faces.terminal.screen.theme import Role, Theme
 
 

@@ -1,16 +1,245 @@
-"""Gives the terminal away for a while: to the user's editor for what he types, to his pager, to his shell."""
+"""Gives the terminal away for a while: to the user's editor, pager or shell."""
 
+import os
+import re
+import shlex
+import shutil
+import signal
+import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from shutil import which
+from tempfile import NamedTemporaryFile
+from typing import IO
 
 import anyio
+from anyio import to_thread
 
-from panpan.errors import PanpanError
+from panpan.errors import ConfigError, PanpanError, ToolError
 from panpan.faces.terminal.input.draft import Draft
-from panpan.faces.terminal.input.editor import EditorFailed, edit_in_editor, saved_text
-from panpan.faces.terminal.screen.pager import page
 from panpan.faces.terminal.screen.screen import Screen
+from panpan.system.files.folder_tree import remove_tree
+from panpan.system.files.read_file import read_regular_file
+from panpan.system.processes.process_table import RunningProcess, send_signal
+from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.text.terminal_text import clean_for_terminal, without_controls
+from panpan.types.dataclass import dataclass
+
+GRACE_S = 1.0
+"""Between TERM and KILL; an editor writes down what is not saved meanwhile."""
+_POLL_S = 0.02
+_STDOUT = 1
+_USUAL_SCREEN = b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?1l\x1b>\x1b[?1049l\x1b[?25h\x1b[0m"
+"""No mouse, no marked pastes, usual keys, no alternate screen, a cursor, no colours (xterm's ctlseqs)."""
+
+
+async def run_in_foreground(argv: Sequence[str], env: Mapping[str, str]) -> int:
+    """Run a program to its end and return its exit code; cancelled, end it with all it started.
+
+    Args:
+        argv: The program and its arguments.
+        env: Its environment.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    tree = ProcessTree()
+    process = await anyio.open_process(argv, stdin=None, stdout=None, stderr=None, env=tree.marked(env))
+    try:
+        return await process.wait()
+    finally:
+        with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                await _end(tree)
+            if await process.wait() < 0:
+                _bring_screen_back()
+
+
+async def _end(tree: ProcessTree) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        remaining = _in_foreground(tree)
+        for one in remaining:
+            send_signal(one, number)
+        with anyio.move_on_after(GRACE_S):
+            while remaining:
+                await anyio.sleep(_POLL_S)
+                remaining = _in_foreground(tree)
+
+
+def _in_foreground(tree: ProcessTree) -> list[RunningProcess]:
+    return [one for one in tree.members() if one.group == os.getpgrp()]
+
+
+def _bring_screen_back() -> None:
+    with suppress(OSError):  # the terminal is gone
+        os.write(_STDOUT, _USUAL_SCREEN)
+
+
+_COLOURS = re.compile(r"(\x1b\[[0-9;:]{0,40}m)")
+"""What `Theme.paint` writes, and nothing that does more than look different."""
+
+
+def pager_command(env: Mapping[str, str]) -> Sequence[str]:
+    """Return the pager that `PAGER` names, else `less`, else `more`.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    try:
+        chosen = shlex.split(env.get("PAGER", ""))
+    except ValueError as error:
+        raise ConfigError(f"PAGER cannot be read as a command: {error}") from error
+    if chosen and which(chosen[0]):
+        return [*chosen, *(["-R", "+G"] if chosen == ["less"] else [])]
+    if which("less"):
+        return ["less", "-R", "+G"]  # colours, from the end, where the newest output is
+    if which("more"):
+        return ["more"]
+    raise ConfigError("there is no pager; install less, or set PAGER")
+
+
+async def page(lines: Iterable[str], env: Mapping[str, str]) -> None:
+    """Show lines until the user leaves the pager. The terminal must be handed over before.
+
+    Raises:
+        ConfigError: There is no pager, or it could not be started.
+    """
+    command = pager_command(env)
+    with NamedTemporaryFile("w", encoding="utf-8", errors="replace", prefix="panpan-", suffix=".txt") as file:
+        await to_thread.run_sync(_write, file, lines)
+        try:
+            await run_in_foreground([*command, file.name], {**os.environ, **env})
+        except OSError as error:
+            raise ConfigError(f"the pager {command[0]} could not be started: {error.strerror}") from error
+
+
+def cleaned(text: str) -> str:
+    """Return `text` without anything that drives a terminal except colours."""
+    parts = _COLOURS.split(text)  # those at odd places are colours
+    return "".join(part if number % 2 else clean_for_terminal(part) for number, part in enumerate(parts))
+
+
+def _write(file: IO[str], lines: Iterable[str]) -> None:
+    file.writelines(f"{cleaned(line)}\n" for line in lines)
+    file.flush()
+
+
+MAX_BYTES = 5_000_000
+_FALLBACKS = ("nano", "vi", "vim")
+
+
+@dataclass(frozen=True, slots=True)
+class EditorFailed:
+    """The text stays as it was."""
+
+    reason: str
+    """A sentence for the user."""
+
+
+async def edit_in_editor(
+    text: str, env: Mapping[str, str], kept: Callable[[Path], None] = lambda _: None
+) -> str | EditorFailed:
+    """Let the user edit `text` in his editor and return what he saved.
+
+    Args:
+        text: What is typed.
+        env: The user's environment: `VISUAL`, then `EDITOR` names the editor, maybe with arguments.
+        kept: Told which file holds what he saved, where this is cancelled before he has left the editor.
+    """
+    command = editor_command(env)
+    if isinstance(command, EditorFailed):
+        return command
+    try:
+        folder = await to_thread.run_sync(_written_down, text)
+    except OSError as exc:
+        return EditorFailed(f"the text could not be given to an editor: {exc.strerror}")
+    file = folder / "prompt.md"
+    keeps_file = False
+    try:
+        problem = await _run([*command, str(file)], env)
+        answer = EditorFailed(problem) if problem else await to_thread.run_sync(saved_text, file)
+        keeps_file = isinstance(answer, _Unreadable)
+    except anyio.get_cancelled_exc_class():
+        if keeps_file := _has_other(text, file):
+            kept(file)
+        raise
+    finally:
+        if not keeps_file:
+            with suppress(OSError):
+                remove_tree(folder)
+    return answer
+
+
+def editor_command(env: Mapping[str, str]) -> list[str] | EditorFailed:
+    """Return the program and its arguments, or what to do about there being none."""
+    for variable in ("VISUAL", "EDITOR"):
+        if chosen := env.get(variable, "").strip():
+            return _divided(variable, chosen, env)
+    for name in _FALLBACKS:
+        if found := shutil.which(name, path=env.get("PATH")):
+            return [found]
+    return EditorFailed("no editor was found; set EDITOR to one")
+
+
+def _divided(variable: str, chosen: str, env: Mapping[str, str]) -> list[str] | EditorFailed:
+    try:
+        words = shlex.split(chosen)
+    except ValueError as exc:
+        return EditorFailed(f"{variable} cannot be read as a command ({exc}): {chosen}")
+    found = shutil.which(os.path.expanduser(words[0]), path=env.get("PATH")) if words else None  # noqa: PTH111 - a word
+    if found is None:
+        return EditorFailed(f"the editor that {variable} names was not found: {chosen}")
+    return [found, *words[1:]]
+
+
+class _Unreadable(EditorFailed):
+    """What the user wrote is in the file and nowhere else."""
+
+
+def _written_down(text: str) -> Path:
+    """Return a private folder with the text in it; editors put their own files beside it."""
+    folder = Path(tempfile.mkdtemp(prefix="panpan-prompt-"))
+    try:
+        fd = os.open(folder / "prompt.md", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(fd, "w", encoding="utf-8", errors="replace", newline="") as file:
+            file.write(text)
+    except OSError:
+        with suppress(OSError):
+            remove_tree(folder)
+        raise
+    return folder
+
+
+async def _run(argv: list[str], env: Mapping[str, str]) -> str:
+    """Run the editor and return what went wrong."""
+    name = Path(argv[0]).name
+    try:
+        exit_code = await run_in_foreground(argv, env)
+    except OSError as exc:
+        return f"{name} cannot be started: {exc.strerror}; the text is as it was"
+    return f"{name} ended with exit code {exit_code}, so the text is as it was" if exit_code else ""
+
+
+def _has_other(text: str, file: Path) -> bool:
+    """Return whether a file holds something else than `text`."""
+    try:
+        return file.read_bytes() != text.encode(errors="replace")
+    except OSError:
+        return False
+
+
+def saved_text(file: Path) -> str | EditorFailed:
+    """Return what stands in a file that an editor saved, as it can be typed."""
+    try:
+        text = read_regular_file(file, max_bytes=MAX_BYTES, follow_symlinks=True).decode("utf-8-sig")
+    except ToolError as exc:
+        failed = _Unreadable if file.exists() else EditorFailed
+        return failed(f"what the editor saved cannot be taken: {exc}")
+    except UnicodeDecodeError:
+        return _Unreadable(f"what the editor saved is not UTF-8; it is in {file}")
+    return without_controls(text).removesuffix("\n")
 
 
 class HandOver:

@@ -7,13 +7,15 @@ queue, the input) is drawn below and drawn again, at most ten times a second unl
 import os
 import signal
 import termios
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import anyio
 from anyio.lowlevel import checkpoint
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.run_in_terminal import in_terminal
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import DynamicKeyBindings
@@ -21,12 +23,132 @@ from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.output import ColorDepth
 
 from panpan.faces.terminal.input.input_box import InputBox
-from panpan.faces.terminal.screen.contents import Contents
-from panpan.faces.terminal.screen.last_drawing import LastDrawing
-from panpan.faces.terminal.screen.scrollback import Scrollback
 from panpan.faces.terminal.screen.steady_output import SteadyOutput
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.terminal.screen.windows import Windows
+from panpan.faces.terminal.screen.windows import Contents, Windows
+from panpan.types.dataclass import dataclass
+
+
+class Scrollback:
+    """Keeps lines until they are printed.
+
+    Args:
+        output: The terminal.
+        app: Has the windows, while it runs.
+    """
+
+    def __init__(self, output: SteadyOutput, app: Application[Any]) -> None:
+        self._output = output
+        self._app = app
+        self._waiting: list[str] = []
+
+    @property
+    def count(self) -> int:
+        """How many lines wait."""
+        return len(self._waiting)
+
+    def add(self, *lines: str) -> None:
+        """Let lines wait."""
+        self._waiting += lines
+
+    def print(self, most: int | None = None) -> None:
+        """Print the lines that came first, in one write together with the windows below them, which blocks.
+
+        Args:
+            most: So many lines; None: all.
+        """
+        if not self._waiting or most == 0:
+            return
+        lines = self._waiting[:most]
+        del self._waiting[:most]
+        text = "".join(f"{line}\r\n" for line in lines)
+        if not self._app.is_running or self._app.is_done:
+            self._output.write_raw(text)
+            self._output.flush()
+            return
+        with self._output.held():
+            self._app.renderer.erase()
+            self._output.write_raw(text)
+            self._app._redraw()  # `invalidate` would draw later, in a write of its own
+        self._output.flush()
+
+
+_PROGRAMS = frozenset({"iTerm.app", "WezTerm", "ghostty", "vscode", "Apple_Terminal", "tmux"})
+_VARIABLES = ("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION", "ALACRITTY_WINDOW_ID")
+
+
+def reflows(env: Mapping[str, str]) -> bool:
+    """Return whether the terminal is known to break long rows anew when it becomes narrower."""
+    return env.get("TERM_PROGRAM", "") in _PROGRAMS or any(env.get(name) for name in _VARIABLES)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What stands on the screen, down to the caret."""
+
+    columns: int
+    """Width of the terminal when it was drawn."""
+    row_cells: Sequence[int] = ()
+    """Cells of each row above the caret's."""
+    caret_cell: int = 0
+
+    def rows_more(self, columns: int) -> int:
+        """Return how many rows more there are between the first one and the caret, now that a row has `columns`."""
+        if columns >= self.columns or columns < 1:
+            return 0
+        return sum(max(cells - 1, 0) // columns for cells in self.row_cells) + self.caret_cell // columns
+
+
+class LastDrawing:
+    """Follows the drawings of an application.
+
+    Args:
+        app: Draws.
+        output: Where to.
+        windows: What is drawn; they are told what of it was seen.
+    """
+
+    def __init__(self, app: Application[Any], output: SteadyOutput, windows: Windows) -> None:
+        self.has_been = anyio.Event()
+        """Set once anything was drawn."""
+        self._app = app
+        self._output = output
+        self._windows = windows
+        self._drawn = Drawn(0)
+        self._size: Size | None = None
+        """The window's when the last drawing began; it may change meanwhile."""
+        app.before_render += lambda _: self._begin()
+        app.after_render += lambda _: self._note()
+        app.key_processor.before_key_press += lambda _: self._note_key()
+
+    def rows_more(self) -> int:
+        """Return how many rows came between since the last drawing; once for each change of the width."""
+        drawn, self._drawn = self._drawn, Drawn(0)
+        return drawn.rows_more(self._output.size.columns)
+
+    def _begin(self) -> None:
+        self._size = self._output.size
+        self._windows.focus()
+
+    def _note(self) -> None:
+        """Remember how long the rows are that stand on the screen, and tell that they were seen."""
+        self.has_been.set()
+        self._windows.note_drawn()
+        screen = self._app.renderer.last_rendered_screen
+        if screen is None:
+            return
+        caret = screen.get_cursor_position(self._app.layout.current_window)
+        rows = (screen.data_buffer[row].items() for row in range(caret.y))
+        cells = [max((cell for cell, char in row if char.char.strip()), default=-1) + 1 for row in rows]
+        self._drawn = Drawn(self._output.size.columns, cells, caret.x)
+
+    def _note_key(self) -> None:
+        """Tell that a key came; what was seen in a window of another size may not be there any more."""
+        if self._output.size != self._size:
+            self._windows.forget_drawn()
+        self._windows.contents.key_pressed()
+        self._windows.focus()  # the key before may have answered the dialog, and nothing was drawn since
+
 
 FRAME_S = 0.1
 """Between two drawings of what changes by itself."""

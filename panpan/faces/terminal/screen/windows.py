@@ -2,13 +2,121 @@
 
 from collections.abc import Callable, Sequence
 
+from prompt_toolkit.data_structures import Point
 from prompt_toolkit.filters import Condition, has_completions, is_done
-from prompt_toolkit.layout import AnyContainer, ConditionalContainer, HSplit, Layout
+from prompt_toolkit.formatted_text import ANSI, AnyFormattedText
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.layout import (
+    AnyContainer,
+    ConditionalContainer,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    Window,
+)
+from prompt_toolkit.utils import get_cwidth
 
 from panpan.faces.terminal.input.input_box import InputBox
-from panpan.faces.terminal.screen.contents import Contents
+from panpan.faces.terminal.rendering.cells import without_sequences
 from panpan.faces.terminal.screen.steady_output import SteadyOutput
-from panpan.faces.terminal.screen.view_window import ViewWindow
+from panpan.types.dataclass import dataclass
+
+Caret = tuple[int, int]
+
+
+class ViewWindow:
+    """Shows rows with SGR sequences.
+
+    Args:
+        rows: Given the width, returns the rows; asked once for each drawing.
+        size: Returns the cells of a row, and how many rows there is room for.
+        caret: Returns row and cell of the caret; None where it is elsewhere.
+    """
+
+    def __init__(
+        self,
+        rows: Callable[[int], Sequence[str]],
+        size: Callable[[], tuple[int, int]],
+        caret: Callable[[], Caret | None] = lambda: None,
+    ) -> None:
+        self._all_rows = rows
+        self._size = size
+        self._caret = caret
+        self._rows: Sequence[str] = ()
+        self._hidden = 0
+        """Rows at the beginning for which there is no room."""
+        control = FormattedTextControl(self._text, focusable=True, get_cursor_position=self._cursor)
+        # it may shrink: rows that ask for more than there are would leave nothing but "Window too small"
+        self.window = Window(control, dont_extend_height=True, wrap_lines=False, height=self._height)
+        self.container = ConditionalContainer(self.window, filter=Condition(self._take_rows))
+
+    def _take_rows(self) -> bool:  # asked first, once for each drawing
+        width, room = self._size()
+        rows = self._all_rows(width)
+        self._hidden = max(len(rows) - room, 0)
+        self._rows = rows[self._hidden :]
+        return bool(self._rows)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether there was anything to show when it was drawn last."""
+        return bool(self._rows)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows have room."""
+        return not self._hidden
+
+    def _height(self) -> Dimension:
+        return Dimension(min=0, preferred=len(self._rows), max=len(self._rows))
+
+    def _text(self) -> AnyFormattedText:
+        return ANSI("\n".join(f"{row} " for row in self._rows))  # the caret may stand behind the last character
+
+    def _cursor(self) -> Point | None:
+        caret = self._caret()
+        if caret is None or not 0 <= caret[0] - self._hidden < len(self._rows):
+            return None
+        row, cell = caret[0] - self._hidden, caret[1]
+        return Point(x=_characters(without_sequences(self._rows[row]), cell), y=row)
+
+
+def _characters(text: str, cells: int) -> int:
+    """Return how many characters of a row stand in its first `cells` cells."""
+    for number, character in enumerate(text):
+        if cells <= 0:
+            return number
+        cells -= get_cwidth(character)
+    return len(text)
+
+
+def _nothing(width: int) -> Sequence[str]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What the screen shows below the scrollback beside the input, and what keys do; another for each session.
+
+    The views are each given the width and return rows; they stand in this order, the input before the status.
+    """
+
+    keys: KeyBindings
+    live: Callable[[int], Sequence[str]] = _nothing
+    """What the turn is doing."""
+    dialog: Callable[[int], Sequence[str]] = _nothing
+    caret: Callable[[], tuple[int, int] | None] = lambda: None
+    """Row and cell of the caret in the dialog; None where it is in the input."""
+    queue: Callable[[int], Sequence[str]] = _nothing
+    status: Callable[[int], Sequence[str]] = _nothing
+    is_moving: Callable[[], bool] = lambda: False
+    """Whether something changes by itself, as a spinner does."""
+    was_drawn: Callable[[bool], None] = lambda is_whole: None
+    """Called after each drawing, with whether the whole dialog is on the screen."""
+    key_pressed: Callable[[], None] = lambda: None
+    """Called before a key is handled."""
+
 
 _ROWS_FOR_INPUT = 2
 """A row to type in, and the status line."""

@@ -1,16 +1,25 @@
-"""The line below the input: mode, vi keys, model, how full the context window is, folder, cost, branch, tasks, a hint.
+"""The line below the input: our own, or what a command of the user's makes of the same facts."""
 
-The rule: it is never wider than the terminal. Where there is little room, whole parts are left out, the least important
-first. None is cut but the name of the model, which goes before nothing but the mode, and the last one that is left.
-"""
+import json
+import os
+import re
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 
-from collections.abc import Mapping
+import anyio
+from anyio import to_thread
 
-from panpan.faces.cost_text import cost_in_short
-from panpan.faces.terminal.rendering.cells import cell_width, cut
-from panpan.faces.terminal.rendering.fitting import fitting
+from panpan.errors import ToolError
+from panpan.faces.amounts import cost_in_short
+from panpan.faces.terminal.rendering.cells import RESET, cell_width, cut, fitting
 from panpan.faces.terminal.screen.theme import Role, Theme
-from panpan.system.text.terminal_text import clean_line
+from panpan.shell_analysis.working_directory import find_shell
+from panpan.system.environment import user_environment
+from panpan.system.processes.process import Captured, capture
+from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionMode
 
@@ -119,3 +128,196 @@ def _fullness(percent: float) -> Role:
     if percent >= _FULL_PERCENT:
         return "bad"
     return "warn" if percent >= _NEARLY_FULL_PERCENT else "dim"
+
+
+PAUSE_S = 0.3
+TIMEOUT_S = 1.0
+_MAX_OUTPUT_BYTES = 100_000
+_MAX_LINE_CHARS = 2_000
+# A program of ours has empty input (`system/processes/process.py`), so the shell opens the file with the JSON itself.
+_SCRIPT = 'exec <"$1" && eval "$2"'
+_SGR = re.compile(r"(\x1b\[[0-9]{0,3}(?:[;:][0-9]{0,3}){0,15}m)")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """What the command is told beside what the built-in line shows."""
+
+    session_id: str
+    transcript_path: str
+    cwd: str
+    project_dir: str
+    version: str
+    """Of panpan."""
+    model_name: str = ""
+    """For people; the model's id where it is empty."""
+    context_window: int | None = None
+    """Tokens."""
+    context_tokens: int | None = None
+    """Tokens of it that are used."""
+    duration_s: float = 0.0
+    api_duration_s: float = 0.0
+    lines_added: int = 0
+    lines_removed: int = 0
+    vim_mode: str = ""
+    """Such as "NORMAL"; empty where the vi keys are off."""
+
+
+def status_json(state: StatusState, facts: SessionFacts) -> str:
+    """Return what the command reads, in the shape that such commands know from other agents."""
+    told: dict[str, object] = {
+        "hook_event_name": "Status",
+        "session_id": facts.session_id,
+        "transcript_path": facts.transcript_path,
+        "cwd": facts.cwd,
+        "model": {"id": state.model, "display_name": facts.model_name or state.model},
+        "workspace": {"current_dir": facts.cwd, "project_dir": facts.project_dir},
+        "version": facts.version,
+        "output_style": {"name": "default"},
+        "permission_mode": state.mode,
+        "cost": {
+            "total_cost_usd": state.cost_usd,
+            "total_duration_ms": round(facts.duration_s * 1000),
+            "total_api_duration_ms": round(facts.api_duration_s * 1000),
+            "total_lines_added": facts.lines_added,
+            "total_lines_removed": facts.lines_removed,
+        },
+        "context_window": {
+            "context_window_size": facts.context_window,
+            "used_tokens": facts.context_tokens,
+            "used_percentage": state.context_used_percent,
+        },
+    }
+    if facts.vim_mode:
+        told["vim"] = {"mode": facts.vim_mode}
+    return json.dumps(told)
+
+
+class UserStatusLine:
+    """Runs the command when something changed. `run` it in a task.
+
+    Args:
+        command: The user's; a file of the project must never name one.
+        cwd: Where it runs.
+        env: The user's environment; keys are left out of the command's.
+        changed: Called when there is another line.
+        warn: Told once why the command's line is not shown.
+        timeout_s: Seconds after which the command is ended.
+        clock: Seconds that only grow.
+        sleep: Waits for seconds.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        cwd: Path,
+        env: Mapping[str, str],
+        *,
+        changed: Callable[[], None],
+        warn: Callable[[str], None],
+        timeout_s: float = TIMEOUT_S,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        self._command = command
+        self._cwd = cwd
+        self._env = _environment(env)
+        self._changed = changed
+        self._warn = warn
+        self._timeout_s = timeout_s
+        self._clock = clock
+        self._sleep = sleep
+        self._line: str | None = None
+        self._told = ""
+        self._has_news = anyio.Event()
+        self._has_warned = False
+
+    def line(self, width: int) -> str | None:
+        """Return the newest line, at most `width` cells wide; None where there is none, and panpan's own is shown."""
+        return None if self._line is None else cut(self._line, width)
+
+    def tell(self, told: str) -> None:
+        """Take what the command shall read from now on (`status_json`); it runs again if that is news."""
+        if told != self._told:
+            self._told = told
+            self._has_news.set()
+
+    async def run(self) -> None:
+        """Run the command after each change, until cancelled."""
+        try:
+            file = await to_thread.run_sync(_new_file)
+        except OSError as exc:
+            self._note(f"cannot be given anything to read ({exc.strerror})")
+            return
+        try:
+            while True:
+                await self._has_news.wait()
+                self._has_news = anyio.Event()
+                began_s = self._clock()
+                line = await self._next_line(file)
+                if line != self._line:
+                    self._line = line
+                    self._changed()
+                await self._sleep(max(0.0, PAUSE_S - (self._clock() - began_s)))
+        finally:
+            with suppress(OSError):
+                file.unlink()
+
+    async def _next_line(self, file: Path) -> str | None:
+        try:
+            await anyio.Path(file).write_text(self._told, encoding="utf-8")
+            captured = await capture(
+                [find_shell(), "-c", _SCRIPT, "panpan-status-line", str(file), self._command],
+                cwd=self._cwd,
+                env=self._env,
+                timeout_s=self._timeout_s,
+                max_bytes=_MAX_OUTPUT_BYTES,
+            )
+        except (ToolError, OSError) as exc:
+            self._note(f"cannot be run ({exc})")
+            return None
+        if problem := self._problem(captured):
+            self._note(problem)
+            return None
+        return coloured_line(captured.stdout.decode(errors="replace"))
+
+    def _problem(self, captured: Captured) -> str:
+        if captured.timed_out:
+            return f"took more than {self._timeout_s:g} s"
+        if captured.is_truncated:
+            return f"printed more than {_MAX_OUTPUT_BYTES:,} bytes"
+        if captured.exit_code:
+            said = clean_for_terminal(captured.stderr.decode(errors="replace")).strip().split("\n")[-1][:200]
+            return f"ended with exit code {captured.exit_code}{f' ({said})' if said else ''}"
+        return ""
+
+    def _note(self, reason: str) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            self._warn(f"the command of ui.status_line {reason}; panpan's own status line is shown")
+
+
+def _new_file() -> Path:
+    """Return a new file that only its owner may read."""
+    fd, name = tempfile.mkstemp(".json", "panpan-status-")
+    os.close(fd)
+    return Path(name)
+
+
+def coloured_line(output: str) -> str:
+    """Return the first line of what a command printed, with its colours and nothing else that drives a terminal."""
+    first = output.split("\n", 1)[0][:_MAX_LINE_CHARS]
+    pieces = _SGR.split(first)
+    # the pieces at odd places are colours; the others hold no whole sequence, and no control character survives
+    line = "".join(
+        piece if index % 2 else clean_for_terminal(piece).replace("\n", " ").replace("\t", " ")
+        for index, piece in enumerate(pieces)
+    )
+    return f"{line}{RESET}" if len(pieces) > 1 else line
+
+
+def _environment(env: Mapping[str, str]) -> dict[str, str]:
+    """Return what the command gets: no keys, but the terminal as it is, for which it makes colours."""
+    kept = user_environment(env)
+    kept.pop("NO_COLOR", None)
+    return kept | {name: env[name] for name in ("TERM", "NO_COLOR", "COLORTERM") if name in env}

@@ -4,8 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from panpan.config.locations import Locations
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.terminal.views.status_line import StatusState, beside_mode, status_line
-from panpan.faces.terminal.views.user_status_line import SessionFacts, UserStatusLine, status_json
+from panpan.faces.terminal.views.status_line import (
+    SessionFacts,
+    StatusState,
+    UserStatusLine,
+    beside_mode,
+    status_json,
+    status_line,
+)
 from panpan.session.context_usage import used_tokens
 from panpan.session.git_branch import git_branch
 from panpan.session.session import Session

@@ -6,15 +6,20 @@ from dataclasses import field
 from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
 from panpan.capabilities.questions.ask_user import AskUserQuestionTool
 from panpan.capabilities.subagents.task import TaskTool
-from panpan.faces.call_title import title_of
 from panpan.faces.terminal.rendering.cells import cut
-from panpan.faces.terminal.rendering.live_output import LiveOutput
-from panpan.faces.terminal.rendering.subagent import RunningSubagent, SubagentState, step_row, subagent_rows
-from panpan.faces.terminal.rendering.tool import result_lines, running_line, title_line
+from panpan.faces.terminal.rendering.subagent import (
+    RunningSubagent,
+    Step,
+    SubagentProgress,
+    SubagentState,
+    step_row,
+    subagent_rows,
+)
+from panpan.faces.terminal.rendering.tool import LiveOutput, result_lines, running_line, title_line
 from panpan.faces.terminal.screen.canvas import Canvas
 from panpan.faces.terminal.screen.theme import AGENT_ROLES, Role
-from panpan.faces.terminal.views.subagent_progress import Step, SubagentProgress
 from panpan.faces.terminal.views.transcript import Transcript
+from panpan.faces.tool_lines import title_of
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Event, SubagentEvent, ToolFinished, ToolProgress, ToolStarted

@@ -10,9 +10,8 @@ from panpan.capabilities.shell.user_commands import command_told_in
 from panpan.capabilities.subagents.past import PastSubagents, PastTurns
 from panpan.capabilities.subagents.task import TaskTool
 from panpan.core.conversation import Conversation
-from panpan.faces.call_title import title_of
-from panpan.faces.diff_text import diff_text
 from panpan.faces.terminal.screen.theme import Role, Theme
+from panpan.faces.tool_lines import diff_text, title_of
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.content import TextBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.display import DiffDisplay

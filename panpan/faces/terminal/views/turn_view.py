@@ -1,25 +1,26 @@
 """Shows a turn: the prompt, the reply, its tools, what is waited for, and how it ended."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from time import monotonic
+from typing import Protocol
 
 from panpan.capabilities.compaction.report import compaction_lines
 from panpan.capabilities.subagents.past import PastSubagents
 from panpan.core.conversation import Conversation
-from panpan.faces.cost_text import cost_in_short
+from panpan.faces.amounts import WaitingTime, cost_in_short, spoken_duration
 from panpan.faces.past_turns import beginning_of_last_turns, earlier, past_events, task_end_told, was_interrupted
-from panpan.faces.terminal.rendering.cells import cut, wrapped
-from panpan.faces.terminal.rendering.fitting import fitted
-from panpan.faces.terminal.rendering.markdown_rows import markdown_rows
-from panpan.faces.terminal.rendering.spinner import spinner
+from panpan.faces.terminal.rendering.cells import cut, fitted, wrapped
+from panpan.faces.terminal.rendering.text_rows import markdown_rows
+from panpan.faces.terminal.rendering.tool import spinner
 from panpan.faces.terminal.rendering.user_message import user_message_lines
 from panpan.faces.terminal.screen.canvas import Canvas, say
-from panpan.faces.terminal.views.paced_shower import PacedShower
+from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.reply_view import ReplyView
 from panpan.faces.terminal.views.tools_view import ToolsView
 from panpan.faces.terminal.views.transcript import Transcript
-from panpan.faces.waiting_time import WaitingTime, spoken_duration
-from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+from panpan.session.session import Session
+from panpan.system.text.terminal_text import clean_for_terminal, clean_line, printable
 from panpan.types.events import (
     Compacted,
     Event,
@@ -27,12 +28,85 @@ from panpan.types.events import (
     ReplyStarted,
     RetryScheduled,
     SubagentEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+    ToolProgress,
     TurnEnded,
     Waiting,
 )
 from panpan.types.file_change import files_in_short
 from panpan.types.messages import Message, UserMessage
 from panpan.types.permission import PermissionQuestion
+from panpan.version import __version__
+
+PIECE_CHARS = 1_000
+"""Shown in one step."""
+CHARS_AFTER_STOP = 4_000
+"""Shown of what had come already when the turn was stopped; usually that is all."""
+
+
+class Shower(Protocol):
+    """Shows events."""
+
+    def show(self, event: Event) -> None:
+        """Show what `event` adds."""
+
+    async def caught_up(self) -> None:
+        """Let keys be taken, and wait while more is shown than the terminal takes."""
+
+
+class PacedShower:
+    """Shows the events of one turn, and waits in between.
+
+    Args:
+        view: Where they are shown.
+        is_stopped: Whether the user has stopped the turn.
+    """
+
+    def __init__(self, view: Shower, is_stopped: Callable[[], bool]) -> None:
+        self._view = view
+        self._is_stopped = is_stopped
+        self._since_pause = 0
+        """Characters."""
+        self._may_follow = CHARS_AFTER_STOP
+        self.left_out = 0
+        """Characters of the answer that came and were not shown, since the turn was stopped."""
+
+    async def show(self, event: Event) -> None:
+        """Show an event; a long text in pieces, and of that not all once the turn is stopped."""
+        for piece in _pieces(event):
+            size = _size(piece)
+            if size and self._is_stopped():
+                self._may_follow -= size
+                if self._may_follow < 0:
+                    self.left_out += size if isinstance(piece, TextDelta) else 0
+                    continue
+            self._view.show(piece)
+            self._since_pause += size
+            if not size or self._since_pause >= PIECE_CHARS:
+                self._since_pause = 0
+                await self._view.caught_up()
+
+
+def _size(event: Event) -> int:
+    """Return how many characters an event adds; 0 for what does not come by the ten thousand."""
+    match event.innermost.event if isinstance(event, SubagentEvent) else event:
+        case TextDelta(text=text) | ThinkingDelta(text=text) | ToolProgress(text=text):
+            return len(text)
+        case ToolInputDelta(json=text) if isinstance(event, SubagentEvent):
+            return len(text)
+        case _:
+            return 0
+
+
+def _pieces(event: Event) -> Iterator[Event]:
+    if isinstance(event, TextDelta | ThinkingDelta) and len(event.text) > PIECE_CHARS:
+        for at in range(0, len(event.text), PIECE_CHARS):
+            yield replace(event, text=event.text[at : at + PIECE_CHARS])
+    else:
+        yield event
+
 
 _MAX_REASON_CHARS = 200
 """Of why a request is tried again."""
@@ -262,3 +336,21 @@ def _summary(event: TurnEnded, waited_s: float, width: int) -> str:
     if event.files:
         parts.append((files_in_short(event.files), 1))
     return fitted(parts, width, " · ") or cut(spoken, width)
+
+
+def greeting(session: Session, width: int, theme: Theme) -> Sequence[str]:
+    """Return the rows for a session that has just been opened."""
+    info = session.info
+    count = len(session.conversation.messages)
+    resumed = f"goes on after {count} message{'s' * (count != 1)}: " if count else ""
+    title = f"{resumed}{session.title}" if session.title else resumed.removesuffix(": ")
+    rows = [
+        f"{theme.paint('accent', 'panpan')} {theme.paint('dim', f'{__version__} in {printable(str(info.cwd))}')}",
+        theme.paint("dim", printable(info.choice)),
+        theme.paint("dim", printable(title)),
+    ]
+    if session.model_note:
+        rows.append(theme.paint("warn", printable(session.model_note)))
+    if session.permission_mode != "default":  # which nobody may have set today
+        rows.append(theme.paint("warn", f"permission mode: {session.permission_mode}"))
+    return [part for row in rows if row for part in wrapped(row, width)]

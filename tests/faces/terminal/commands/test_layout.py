@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.commands.layout import columns
-from panpan.faces.terminal.rendering.plain_text import LEAST_WIDTH
+from panpan.faces.terminal.rendering.list_rows import columns
+from panpan.faces.terminal.rendering.text_rows import LEAST_WIDTH
 from panpan.faces.terminal.screen.theme import Theme
 from tests.faces.terminal.rendering.looks import NASTY, check, shown
 

@@ -6,7 +6,7 @@ import pytest
 from panpan.config.locations import Locations
 from panpan.core.command import Leave, OpenSession
 from panpan.errors import SessionError
-from panpan.faces.terminal.commands.session_choice import MOST_SESSIONS, age
+from panpan.faces.terminal.commands.session_commands import MOST_SESSIONS, age
 from panpan.session.records import encoded, opened_record, title_record
 from panpan.types.messages import UserMessage
 from tests.faces.terminal.commands.command_fixtures import FakeTerminal, terminal_in, type_in

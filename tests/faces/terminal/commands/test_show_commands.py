@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan import __version__
-from panpan.faces.terminal.commands.context_view import bar_cells, context_note, context_rows
-from panpan.faces.terminal.commands.costs_view import duration
+from panpan.faces.terminal.commands.usage_views import bar_cells, context_note, context_rows, duration
 from panpan.faces.terminal.screen.theme import Theme, ThemeName
 from panpan.session.context_usage import SOURCES, ContextPart, ContextUsage
 from panpan.types.content import TextBlock

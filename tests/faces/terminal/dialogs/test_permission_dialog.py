@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.dialogs.exact_text import exact_line
+from panpan.faces.terminal.dialogs.dialog import QUIET_S
 from panpan.faces.terminal.dialogs.permission import PermissionDialog
-from panpan.faces.terminal.dialogs.quiet import QUIET_S
+from panpan.faces.terminal.dialogs.permission_rows import exact_line
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from tests.faces.terminal.dialogs.drawn import (

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 import anyio
 
 from panpan.core.command import Option
+from panpan.faces.terminal.dialogs.dialog import QUIET_S
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
-from panpan.faces.terminal.dialogs.picking import picked
-from panpan.faces.terminal.dialogs.quiet import QUIET_S
+from panpan.faces.terminal.dialogs.pick import picked
 from tests.faces.terminal.dialogs.drawn import THEMES, Clock, plain
 
 LISTED = [Option("apple"), Option("pear")]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from panpan.faces.terminal.dialogs.dialog import QUIET_S
 from panpan.faces.terminal.dialogs.plan import PlanDialog, PlanDialogAnswer, WantsToEdit
-from panpan.faces.terminal.dialogs.quiet import QUIET_S
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.permission import PermissionMode
 from panpan.types.plan import PlanApproved, PlanProposal, PlanRejected

@@ -11,9 +11,8 @@ from prompt_toolkit.filters import Never
 
 from panpan.faces.terminal.input import clipboard_paste
 from panpan.faces.terminal.input.clipboard_paste import ClipboardPaste, save_picture
-from panpan.faces.terminal.input.draft import Draft
+from panpan.faces.terminal.input.draft import Draft, Pastes
 from panpan.faces.terminal.input.input_box import InputBox
-from panpan.faces.terminal.input.paste import Pastes
 
 PICTURE = b"\x89PNG\r\n\x1a\n and the rest"
 LIMIT_S = 20

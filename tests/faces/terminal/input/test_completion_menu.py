@@ -6,10 +6,8 @@ from prompt_toolkit.completion import Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Never
 
-from panpan.faces.terminal.input.command_completion import CommandCompletion
-from panpan.faces.terminal.input.draft import Draft
-from panpan.faces.terminal.input.input_box import InputBox
-from panpan.faces.terminal.input.paste import Pastes
+from panpan.faces.terminal.input.draft import Draft, Pastes
+from panpan.faces.terminal.input.input_box import CommandCompletion, InputBox
 from panpan.faces.terminal.rendering.cells import without_sequences
 
 

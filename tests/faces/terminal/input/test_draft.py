@@ -3,9 +3,8 @@
 import pytest
 from prompt_toolkit.filters import Never
 
-from panpan.faces.terminal.input.draft import Draft
+from panpan.faces.terminal.input.draft import Draft, Pastes
 from panpan.faces.terminal.input.input_box import InputBox
-from panpan.faces.terminal.input.paste import Pastes
 
 LONG = "\n".join(f"line {number}" for number in range(100))
 

@@ -3,11 +3,9 @@
 import pytest
 from prompt_toolkit.filters import Never
 
-from panpan.faces.terminal.input.draft import Draft
-from panpan.faces.terminal.input.draft_keys import DraftKeys
+from panpan.faces.terminal.input.draft import Draft, Pastes
 from panpan.faces.terminal.input.input_box import InputBox
-from panpan.faces.terminal.input.paste import Pastes
-from panpan.faces.terminal.input.second_press import SecondPress
+from panpan.faces.terminal.input.keys import DraftKeys, SecondPress
 
 
 class Input:

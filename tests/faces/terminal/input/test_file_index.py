@@ -7,8 +7,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from panpan.capabilities.search.engine import find_ripgrep
-from panpan.faces.terminal.input.file_index import MAX_AGE_S, FileIndex, FileList
-from panpan.faces.terminal.input.path_search import find_paths
+from panpan.faces.terminal.input.file_index import MAX_AGE_S, FileIndex, FileList, find_paths
 from panpan.system.files.paths import PathResolver
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.faces.terminal.input.multiline import with_line_break
+from panpan.faces.terminal.input.draft import with_line_break
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.input import paste
-from panpan.faces.terminal.input.paste import Pastes, PasteTooLargeError, image_mention
+from panpan.faces.terminal.input import draft
+from panpan.faces.terminal.input.draft import Pastes, PasteTooLargeError, image_mention
 
 
 def test_a_short_paste_stays_as_it_is() -> None:
@@ -81,7 +81,7 @@ def test_marks_for_the_direction_of_a_script_stay() -> None:
 
 def test_what_is_far_too_large_is_refused_with_what_to_do() -> None:
     with pytest.raises(PasteTooLargeError, match="@"):
-        Pastes().fold("x" * (paste.MAX_PASTE_CHARS + 1))
+        Pastes().fold("x" * (draft.MAX_PASTE_CHARS + 1))
 
 
 @given(st.lists(st.text(max_size=3_000), max_size=5), st.text(max_size=20))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.faces.terminal.input.second_press import AGAIN_S, SecondPress
+from panpan.faces.terminal.input.keys import AGAIN_S, SecondPress
 
 
 class Keyboard:

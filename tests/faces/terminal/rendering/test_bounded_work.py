@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from panpan.faces.terminal.rendering.clean_stream import CleanStream
-from panpan.faces.terminal.rendering.markdown_stream import MarkdownStream
+from panpan.faces.terminal.rendering.markdown_stream import CleanStream, MarkdownStream
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.terminal.views.paced_shower import PIECE_CHARS
+from panpan.faces.terminal.views.turn_view import PIECE_CHARS
 
 PIECES = 12
 CALLS_A_CHAR = 400

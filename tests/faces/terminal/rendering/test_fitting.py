@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.cells import cell_width
-from panpan.faces.terminal.rendering.fitting import fitted
+from panpan.faces.terminal.rendering.cells import cell_width, fitted
 
 KEYS = (("space chooses", 1), ("enter goes on", 2), ("esc declines", 0))
 

@@ -6,9 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.subagent import MAX_ROWS, MAX_ROWS_EXPANDED, RunningSubagent, subagent_rows
+from panpan.faces.terminal.rendering.subagent import (
+    MAX_ROWS,
+    MAX_ROWS_EXPANDED,
+    RunningSubagent,
+    SubagentProgress,
+    subagent_rows,
+)
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.terminal.views.subagent_progress import SubagentProgress
 from panpan.types.events import PermissionDecided, ToolStarted
 from tests.faces.terminal.rendering.looks import NASTY, check, shown
 from tests.fakes.subagents import looks, of_agent, reply

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.thinking import Thinking
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.views.reply_view import Thinking
 from tests.faces.terminal.rendering.looks import NASTY, check
 
 PLAIN = Theme("plain", has_sequences=False)

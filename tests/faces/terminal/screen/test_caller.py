@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.faces.terminal.screen.caller import Caller
-from panpan.faces.terminal.screen.notify import LONG_TURN_S, Notifying
+from panpan.faces.terminal.screen.notify import LONG_TURN_S, Caller, Notifying
 
 XTERM = {"TERM": "xterm-256color"}
 BELL = b"\x07"

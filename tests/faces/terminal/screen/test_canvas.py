@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.plain_text import LEAST_WIDTH
+from panpan.faces.terminal.rendering.text_rows import LEAST_WIDTH
 from panpan.faces.terminal.screen.canvas import say
 from panpan.faces.terminal.screen.theme import Role, Theme
 from tests.faces.terminal.rendering.looks import NASTY, check

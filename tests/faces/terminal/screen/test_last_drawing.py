@@ -13,9 +13,8 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.output import DummyOutput
 
 from panpan.faces.terminal.input.input_box import InputBox
-from panpan.faces.terminal.screen.contents import Contents
-from panpan.faces.terminal.screen.last_drawing import LastDrawing
-from panpan.faces.terminal.screen.windows import Windows
+from panpan.faces.terminal.screen.screen import LastDrawing
+from panpan.faces.terminal.screen.windows import Contents, Windows
 
 
 class Drawn:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.layout import UIContent
 
-from panpan.faces.terminal.screen.view_window import Caret, ViewWindow
+from panpan.faces.terminal.screen.windows import Caret, ViewWindow
 
 
 def drawn(rows: list[str], *, room: int = 10, caret: Caret | None = None) -> tuple[ViewWindow, UIContent | None]:

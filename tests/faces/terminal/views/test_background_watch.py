@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from panpan.faces.terminal.views.background_watch import BackgroundWatch
+from panpan.faces.terminal.background_watch import BackgroundWatch
 from tests.fakes.background import FakeBackground, task
 
 

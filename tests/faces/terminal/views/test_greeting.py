@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.terminal.views.greeting import greeting
+from panpan.faces.terminal.views.turn_view import greeting
 from panpan.session.resuming import EarlierModel
 from panpan.types.messages import UserMessage
 from tests.fakes.scripted_llm import ScriptedLLM

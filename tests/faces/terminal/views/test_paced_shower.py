@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.views.paced_shower import CHARS_AFTER_STOP, PIECE_CHARS, PacedShower
+from panpan.faces.terminal.views.turn_view import CHARS_AFTER_STOP, PIECE_CHARS, PacedShower
 from panpan.types.content import TextBlock
 from panpan.types.events import BlockFinished, Event, TextDelta, ThinkingDelta, ToolInputDelta, ToolProgress
 from tests.fakes.subagents import of_agent

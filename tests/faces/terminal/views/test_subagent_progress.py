@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.core.conversation import error_result
-from panpan.faces.terminal.views.subagent_progress import MAX_STEPS, MAX_TEXT_CHARS, SubagentProgress
+from panpan.faces.terminal.rendering.subagent import MAX_STEPS, MAX_TEXT_CHARS, SubagentProgress
 from panpan.types.events import (
     Event,
     PermissionDecided,

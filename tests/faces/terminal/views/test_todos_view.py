@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from panpan.capabilities.todos.todo import Todo, TodoStatus
+from panpan.faces.terminal.screen.around_input import TodosView
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.terminal.views.todos_view import TodosView
 
 PLAIN = Theme("plain", has_sequences=False)
 

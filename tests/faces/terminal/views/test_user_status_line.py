@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.faces.terminal.rendering.cells import cell_width, cut
-from panpan.faces.terminal.views.status_line import StatusState
-from panpan.faces.terminal.views.user_status_line import (
+from panpan.faces.terminal.views.status_line import (
     PAUSE_S,
     SessionFacts,
+    StatusState,
     UserStatusLine,
     coloured_line,
     status_json,

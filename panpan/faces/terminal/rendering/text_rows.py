@@ -1,13 +1,34 @@
-"""What a program printed, as rows, whoever ran it: the model with a tool, or the user himself.
-
-The rule: every blank is kept, since columns are made of them, and a line that is too long goes on in the next row.
-"""
+"""Text as rows: plain, as Markdown, or as a program printed it."""
 
 from collections.abc import Callable, Sequence
 
-from panpan.faces.terminal.rendering.cells import broken, cut
+from panpan.faces.terminal.rendering.cells import broken, cut, wrapped_under_indent
 from panpan.faces.terminal.screen.theme import Role, Theme
 from panpan.system.text.terminal_text import clean_for_terminal
+
+LEAST_WIDTH = 20
+"""Cells for which a terminal is laid out; one that is narrower breaks the rows itself."""
+_TAB_CELLS = 4
+
+
+def plain_rows(text: str, width: int) -> list[str]:
+    """Return harmless rows of at most `width` cells, 4 or more; words stay whole where they fit, and indents stay."""
+    return wrapped_under_indent(clean_for_terminal(text).expandtabs(_TAB_CELLS), width)
+
+
+def markdown_rows(text: str, width: int, theme: Theme) -> list[str]:
+    """Return the rows of a text of the model.
+
+    Args:
+        text: Markdown; nothing in it drives the terminal.
+        width: Cells of a row.
+        theme: How it looks.
+    """
+    from panpan.faces.terminal.rendering.markdown_stream import MarkdownStream  # not needed to take the first key
+
+    stream = MarkdownStream(width, theme)
+    return [*stream.feed(text), *stream.finish()]
+
 
 INDENT_CELLS = 4
 """Before what hangs below the row of what was run."""

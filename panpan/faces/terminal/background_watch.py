@@ -1,13 +1,57 @@
-"""How a session is left: at once, or once the user has said what becomes of the tasks that run in the background."""
+"""The background tasks of a session: told of when they end, and asked about when the user leaves."""
+
+from collections.abc import Callable, Sequence
 
 import anyio
 
+from panpan.capabilities.background.background import TaskInfo
+from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.leaving_tasks import tasks_to_ask_about
-from panpan.capabilities.background.task_text import cannot_be_kept, counted, titles
+from panpan.capabilities.background.task_text import cannot_be_kept, counted, ended_line, titles
 from panpan.core.command import Leave, Next, OpenSession, Option, Terminal, numbered
 from panpan.faces.terminal.screen.canvas import say
 from panpan.faces.terminal.work import Work
 from panpan.session.session import Session
+
+
+class BackgroundWatch:
+    """Sees tasks end.
+
+    Args:
+        background: The tasks.
+        say: Shows a line.
+        wake: Lets the model know as soon as nothing else is going on.
+        refresh: Draws what tells of tasks that run.
+    """
+
+    def __init__(
+        self,
+        background: BackgroundTasks,
+        say: Callable[[str], None],
+        wake: Callable[[], None],
+        refresh: Callable[[], None],
+    ) -> None:
+        self._background = background
+        self._say = say
+        self._wake = wake
+        self._refresh = refresh
+        self._over = {task.id for task in background.tasks if not task.is_running}
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        while True:
+            ended = self._newly_ended()
+            for task in ended:
+                self._say(ended_line(task))
+            if any(task.state != "stopped" for task in ended):
+                self._wake()
+            self._refresh()
+            await self._background.wait_changed()
+
+    def _newly_ended(self) -> Sequence[TaskInfo]:
+        ended = [task for task in self._background.tasks if not task.is_running and task.id not in self._over]
+        self._over |= {task.id for task in ended}
+        return ended
 
 
 class Leaving:

@@ -1,4 +1,4 @@
-"""How long the user was waited for: a turn's own time is told without it."""
+"""Times and amounts of money as the user reads them, and how long the user was waited for."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -61,3 +61,37 @@ def spoken_duration(duration_s: float, waited_s: float) -> str:
     """
     answers = f" (and {waited_s:.0f} s for your answers)" if waited_s >= SHOWN_FROM_S else ""
     return f"{max(duration_s - waited_s, 0.0):.1f} s{answers}"
+
+
+_MINUTE, _HOUR = 60, 3_600
+
+
+def spoken_s(seconds: float) -> str:
+    """Return a time in seconds as `0.4 s`, `12 s`, `3 min 20 s` or `2 h 5 min`."""
+    if seconds < 9.95:
+        return f"{max(seconds, 0):.1f} s"
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+
+
+def shown_cost(known_usd: float, *, is_whole: bool, is_estimated: bool) -> str:
+    """Return an amount with four decimals, or what is known of one that is not whole.
+
+    Args:
+        known_usd: US dollars of all replies whose price is known.
+        is_whole: True if every price is known.
+        is_estimated: True if a part of it is an estimate.
+    """
+    amount = cost_in_short(known_usd, is_estimated=is_estimated)
+    if is_whole:
+        return amount
+    return f"at least {amount}; a price is not known" if known_usd else "price not known"
+
+
+def cost_in_short(usd: float, *, is_estimated: bool, decimals: int = 4) -> str:
+    """Return an amount such as `$0.0123`, or `~$0.0123` for one of which a part is an estimate."""
+    return f"{'~' if is_estimated else ''}${usd:.{decimals}f}"

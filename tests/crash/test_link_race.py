@@ -22,9 +22,9 @@ from panpan.capabilities.files.read import ReadTool
 from panpan.capabilities.files.rename import RenameTool
 from panpan.capabilities.files.write import WriteTool
 from panpan.capabilities.search.ls import LsTool
-from panpan.capabilities.snapshots.writing import write_changes
 from panpan.core.tool import ToolContext
 from panpan.errors import PanpanError, SnapshotError
+from panpan.file_trees.writing import write_changes
 from panpan.types.tool import Output
 from tests.capabilities.snapshots.kept_workspace import KeptWorkspace
 from tests.crash import swapper

@@ -14,12 +14,12 @@ from hashlib import sha256
 import anyio.to_thread
 
 from panpan.capabilities.files.known_file import Target
-from panpan.capabilities.files.write_lock import locked
 from panpan.core.seen_files import SeenFiles, digest_of
 from panpan.errors import ToolError
 from panpan.system.files.atomic_write import FileChangedError, write_atomic
 from panpan.system.files.beneath import opened_folder, set_mode, status_of
 from panpan.system.files.read_file import read_regular_file
+from panpan.system.files.write_lock import locked
 from panpan.types.dataclass import dataclass
 from panpan.types.tool import IntendedChange
 

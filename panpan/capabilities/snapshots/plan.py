@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import field
 from pathlib import Path
 
-from panpan.capabilities.snapshots.differences import Difference, diff_text, differences, listed
 from panpan.capabilities.snapshots.history import Cause
-from panpan.capabilities.snapshots.snapshot import Snapshot
-from panpan.capabilities.snapshots.store import SnapshotStore
-from panpan.capabilities.snapshots.way_back import WayBack
 from panpan.errors import SnapshotError, ToolError
+from panpan.file_trees.differences import Difference, diff_text, differences, listed
+from panpan.file_trees.snapshot import Snapshot
+from panpan.file_trees.store import SnapshotStore
+from panpan.file_trees.way_back import WayBack
 from panpan.types.dataclass import dataclass
 from panpan.types.file_change import FileChange
 

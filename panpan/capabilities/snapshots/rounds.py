@@ -13,11 +13,11 @@ import anyio
 
 from panpan.capabilities.snapshots.history import UndoHistory
 from panpan.capabilities.snapshots.journal import SnapshotJournal
-from panpan.capabilities.snapshots.snapshot import Snapshot
 from panpan.capabilities.snapshots.workspace import WorkspaceSnapshots, trees_of
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import PanpanError, SessionError
+from panpan.file_trees.snapshot import Snapshot
 from panpan.session.records import timestamp
 from panpan.types.file_change import FileChange
 from panpan.types.messages import AssistantMessage, SystemReminder

@@ -5,10 +5,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from panpan.capabilities.snapshots.journal import SnapshotJournal
-from panpan.capabilities.snapshots.kept_files import KeepLimits
 from panpan.capabilities.snapshots.rounds import RoundSnapshots
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces, WorkspaceSnapshots
 from panpan.config.settings import SnapshotSettings
+from panpan.file_trees.kept_files import KeepLimits
 from panpan.types.file_change import FileChange
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ since two sessions that change files in step see the same.
 
 from collections.abc import Sequence
 
-from panpan.capabilities.snapshots.differences import differences
 from panpan.capabilities.snapshots.history import Step, UndoHistory
-from panpan.capabilities.snapshots.snapshot import Snapshot
-from panpan.capabilities.snapshots.store import SnapshotStore
 from panpan.errors import SnapshotError
+from panpan.file_trees.differences import differences
+from panpan.file_trees.snapshot import Snapshot
+from panpan.file_trees.store import SnapshotStore
 
 
 async def shared_changes(store: SnapshotStore, steps: Sequence[Step], others: Sequence[UndoHistory]) -> frozenset[str]:

@@ -10,8 +10,8 @@ from panpan.capabilities.snapshots.journal import SnapshotJournal
 from panpan.capabilities.snapshots.plan import RestorePlan, plan_back
 from panpan.capabilities.snapshots.sharing import shared_changes
 from panpan.capabilities.snapshots.workspace import WorkspaceSnapshots, trees_of
-from panpan.capabilities.snapshots.writing import write_changes
 from panpan.errors import SnapshotError
+from panpan.file_trees.writing import write_changes
 from panpan.session.records import timestamp
 from panpan.types.file_change import FileChange
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import anyio
 
-from panpan.capabilities.snapshots.differences import differences, listed
 from panpan.capabilities.snapshots.history import Trees
-from panpan.capabilities.snapshots.kept_files import KeepLimits
-from panpan.capabilities.snapshots.own_repository import OwnRepository
-from panpan.capabilities.snapshots.snapshot import Snapshot
-from panpan.capabilities.snapshots.store import SnapshotStore, TooLargeError
 from panpan.config.locations import project_slug, snapshots_folder
 from panpan.config.trust import wide_root
 from panpan.core.hooks import ToolCall
 from panpan.errors import PanpanError, SnapshotError, ToolError
+from panpan.file_trees.differences import differences, listed
+from panpan.file_trees.kept_files import KeepLimits
+from panpan.file_trees.own_repository import OwnRepository
+from panpan.file_trees.snapshot import Snapshot
+from panpan.file_trees.store import SnapshotStore, TooLargeError
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.types.dataclass import dataclass
 from panpan.types.file_change import FileChange

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.snapshots.kept_files import KeepLimits, look_at
 from panpan.errors import SnapshotError
+from panpan.file_trees.kept_files import KeepLimits, look_at
 from panpan.system.files.atomic_write import temporary_name
 from panpan.system.files.folder_tree import make_folders, remove_tree
 from panpan.system.sandbox.protected_places import ALWAYS

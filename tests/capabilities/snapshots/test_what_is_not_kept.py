@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.snapshots.kept_files import MAX_IGNORED_FILES
 from panpan.config.settings import SnapshotSettings
 from panpan.errors import SnapshotError
+from panpan.file_trees.kept_files import MAX_IGNORED_FILES
 from panpan.system.files.folder_tree import remove_tree
 from tests.capabilities.snapshots.kept_workspace import KeptWorkspace, kinds
 

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from panpan.capabilities.snapshots.differences import Difference, differences, names
-from panpan.capabilities.snapshots.kept_files import KeepLimits
-from panpan.capabilities.snapshots.own_repository import OwnRepository
-from panpan.capabilities.snapshots.snapshot import Snapshot
 from panpan.capabilities.subagents.worktrees import copying
 from panpan.capabilities.subagents.worktrees.kept_content import keep_files, kept
 from panpan.capabilities.subagents.worktrees.worktree import Worktree
 from panpan.errors import ToolError
+from panpan.file_trees.differences import Difference, differences, names
+from panpan.file_trees.kept_files import KeepLimits
+from panpan.file_trees.own_repository import OwnRepository
+from panpan.file_trees.snapshot import Snapshot
 from panpan.system.files.atomic_write import is_temporary_name
 from panpan.types.dataclass import dataclass
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from panpan.capabilities.snapshots.kept_files import KeepLimits, look_at
-from panpan.capabilities.snapshots.modes import Modes, modes_of
-from panpan.capabilities.snapshots.own_repository import OwnRepository
-from panpan.capabilities.snapshots.snapshot import Snapshot, commit_of, message_of, snapshot_from
 from panpan.errors import SnapshotError, ToolError
+from panpan.file_trees.kept_files import KeepLimits, look_at
+from panpan.file_trees.modes import Modes, modes_of
+from panpan.file_trees.own_repository import OwnRepository
+from panpan.file_trees.snapshot import Snapshot, commit_of, message_of, snapshot_from
 
 _TIMEOUT_S = 600.0
 _MANY_FILES = 500

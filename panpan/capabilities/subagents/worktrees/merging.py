@@ -14,17 +14,17 @@ from anyio import to_thread
 
 from panpan.capabilities.files.change_report import ChangeReport
 from panpan.capabilities.files.file_text import decode_file
-from panpan.capabilities.snapshots.differences import Difference, differences
-from panpan.capabilities.snapshots.kept_files import KeepLimits
-from panpan.capabilities.snapshots.own_repository import OwnRepository
-from panpan.capabilities.snapshots.paths import all_folders_above
-from panpan.capabilities.snapshots.snapshot import Entry, Snapshot
-from panpan.capabilities.snapshots.way_back import WayBack
-from panpan.capabilities.snapshots.writing import contents_of, write_changes
-from panpan.capabilities.snapshots.writing_folders import opened_above
 from panpan.capabilities.subagents.worktrees.agents_worktrees import WorktreeMerge
 from panpan.capabilities.subagents.worktrees.kept_content import keep_files
 from panpan.capabilities.subagents.worktrees.worktree import Worktree, shown
+from panpan.file_trees.differences import Difference, differences
+from panpan.file_trees.kept_files import KeepLimits
+from panpan.file_trees.own_repository import OwnRepository
+from panpan.file_trees.paths import all_folders_above
+from panpan.file_trees.snapshot import Entry, Snapshot
+from panpan.file_trees.way_back import WayBack
+from panpan.file_trees.writing import contents_of, write_changes
+from panpan.file_trees.writing_folders import opened_above
 from panpan.system.files.beneath import opened_folder
 from panpan.system.files.folder_tree import walk
 from panpan.types.dataclass import dataclass

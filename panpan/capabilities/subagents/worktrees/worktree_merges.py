@@ -5,12 +5,12 @@ from pathlib import Path
 
 import anyio
 
-from panpan.capabilities.snapshots.differences import diff_text
 from panpan.capabilities.subagents.worktrees.agents_worktrees import WorktreeMerge
 from panpan.capabilities.subagents.worktrees.merging import MergePlan, Merging
 from panpan.capabilities.subagents.worktrees.worktree import Worktree
 from panpan.capabilities.subagents.worktrees.worktrees import Worktrees
 from panpan.errors import ToolError
+from panpan.file_trees.differences import diff_text
 
 _TOLD = 5
 

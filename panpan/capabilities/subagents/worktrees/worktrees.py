@@ -14,15 +14,15 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from panpan.capabilities.snapshots.differences import listed
-from panpan.capabilities.snapshots.kept_files import KeepLimits
-from panpan.capabilities.snapshots.own_repository import OwnRepository
 from panpan.capabilities.subagents.worktrees.comparing import Compared, compared
 from panpan.capabilities.subagents.worktrees.copying import copy_files
 from panpan.capabilities.subagents.worktrees.kept_content import keep_files, keep_for_good
 from panpan.capabilities.subagents.worktrees.leavings import left_worktrees, remove_tree
 from panpan.capabilities.subagents.worktrees.worktree import Worktree, WorktreeRecords, shown, with_changed
 from panpan.errors import PanpanError, ToolError
+from panpan.file_trees.differences import listed
+from panpan.file_trees.kept_files import KeepLimits
+from panpan.file_trees.own_repository import OwnRepository
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.file_lock import is_held
 from panpan.system.files.private import make_private_folder

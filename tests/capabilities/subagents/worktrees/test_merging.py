@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.snapshots.writing import write_changes
 from panpan.capabilities.subagents.worktrees.worktree_merges import WorktreeMerges
 from panpan.errors import SnapshotError, ToolError
+from panpan.file_trees.writing import write_changes
 from panpan.system.files.atomic_write import DiskOperations
 from tests.capabilities.subagents.worktrees.copied_project import AGENT, CopiedProject, state_of
 from tests.system.git.hostile_repository import git

@@ -6,10 +6,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from panpan.capabilities.snapshots.kept_files import KeepLimits
 from panpan.capabilities.subagents.worktrees.leavings import left_worktrees
 from panpan.capabilities.subagents.worktrees.worktrees import Worktrees
 from panpan.errors import PanpanError, ToolError
+from panpan.file_trees.kept_files import KeepLimits
 from panpan.system.git.git import run_git
 from tests.capabilities.subagents.worktrees.copied_project import AGENT, CopiedProject, state_of
 from tests.system.git.hostile_repository import HostileRepository, git

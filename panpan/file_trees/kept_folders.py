@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from panpan.capabilities.snapshots.paths import all_folders_above, folder_of
+from panpan.file_trees.paths import all_folders_above, folder_of
 from panpan.system.sandbox.protected_places import is_placeholder
 
 

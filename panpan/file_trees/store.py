@@ -14,8 +14,9 @@ from shutil import copy2
 
 from anyio import to_thread
 
-from panpan.capabilities.snapshots.finding import FileFinder, paths_in
-from panpan.capabilities.snapshots.kept_files import (
+from panpan.errors import PanpanError, SnapshotError, ToolError
+from panpan.file_trees.finding import FileFinder, paths_in
+from panpan.file_trees.kept_files import (
     MAX_IGNORED_BYTES,
     MAX_IGNORED_FILES,
     KeepLimits,
@@ -25,13 +26,12 @@ from panpan.capabilities.snapshots.kept_files import (
     look_at,
     without_folders,
 )
-from panpan.capabilities.snapshots.kept_folders import KeptFolders
-from panpan.capabilities.snapshots.modes import Modes, modes_of
-from panpan.capabilities.snapshots.own_repository import OwnRepository, TooMuchError
-from panpan.capabilities.snapshots.paths import all_folders_above
-from panpan.capabilities.snapshots.snapshot import Snapshot, commit_of, message_of, snapshot_from
-from panpan.capabilities.snapshots.writing_folders import require_own_place
-from panpan.errors import PanpanError, SnapshotError, ToolError
+from panpan.file_trees.kept_folders import KeptFolders
+from panpan.file_trees.modes import Modes, modes_of
+from panpan.file_trees.own_repository import OwnRepository, TooMuchError
+from panpan.file_trees.paths import all_folders_above
+from panpan.file_trees.snapshot import Snapshot, commit_of, message_of, snapshot_from
+from panpan.file_trees.writing_folders import require_own_place
 from panpan.system.files.atomic_write import remove_leavings
 
 _TRIES = 3

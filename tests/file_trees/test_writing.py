@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.snapshots.writing import write_changes
 from panpan.errors import SnapshotError
+from panpan.file_trees.writing import write_changes
 from panpan.system.files.atomic_write import DiskOperations
 from tests.capabilities.snapshots.kept_workspace import KeptWorkspace
 

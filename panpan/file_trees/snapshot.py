@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import field
 from functools import cached_property
 
-from panpan.capabilities.snapshots.modes import Modes, modes_from
+from panpan.file_trees.modes import Modes, modes_from
 from panpan.types.dataclass import dataclass
 
 

@@ -14,21 +14,21 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from panpan.capabilities.files.write_lock import locked
-from panpan.capabilities.snapshots.differences import Difference
-from panpan.capabilities.snapshots.own_repository import OwnRepository
-from panpan.capabilities.snapshots.snapshot import Entry
-from panpan.capabilities.snapshots.writing_folders import (
+from panpan.errors import SnapshotError, ToolError
+from panpan.file_trees.differences import Difference
+from panpan.file_trees.own_repository import OwnRepository
+from panpan.file_trees.snapshot import Entry
+from panpan.file_trees.writing_folders import (
     close_folders,
     exchange_folders,
     open_folders,
     require_own_place,
 )
-from panpan.errors import SnapshotError, ToolError
 from panpan.system.files.atomic_write import DiskOperations, FileOperations, temporary_name, write_atomic
 from panpan.system.files.beneath import opened_folder, set_mode, status_of
 from panpan.system.files.folder_tree import walk
 from panpan.system.files.read_file import read_regular_file
+from panpan.system.files.write_lock import locked
 
 _CHUNK_BYTES = 32_000_000
 """Of content that is in memory at once."""

@@ -3,10 +3,10 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from panpan.capabilities.snapshots.own_repository import OwnRepository, TooMuchError
-from panpan.capabilities.snapshots.paths import all_folders_above
-from panpan.capabilities.snapshots.snapshot import Entry, Snapshot
 from panpan.errors import SnapshotError, ToolError
+from panpan.file_trees.own_repository import OwnRepository, TooMuchError
+from panpan.file_trees.paths import all_folders_above
+from panpan.file_trees.snapshot import Entry, Snapshot
 from panpan.types.dataclass import dataclass
 from panpan.types.file_change import ChangeKind, FileChange
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.snapshots.own_repository import OwnRepository, TooMuchError
 from panpan.errors import ToolError
+from panpan.file_trees.own_repository import OwnRepository, TooMuchError
 from tests.system.backends import on_both_backends, run_on
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from panpan.capabilities.snapshots.differences import Difference
 from panpan.errors import ToolError
+from panpan.file_trees.differences import Difference
 from panpan.system.files.beneath import open_below, opened_folder, set_mode_in
 
 _OPEN = stat.S_IRWXU

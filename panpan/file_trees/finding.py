@@ -15,10 +15,10 @@ from pathlib import Path
 
 from anyio import create_task_group, to_thread
 
-from panpan.capabilities.snapshots.kept_files import TOO_LONG, heavy_folders, without_folders
-from panpan.capabilities.snapshots.own_repository import OwnRepository, TooMuchError
-from panpan.capabilities.snapshots.paths import all_folders_above, folder_of
 from panpan.errors import ToolError
+from panpan.file_trees.kept_files import TOO_LONG, heavy_folders, without_folders
+from panpan.file_trees.own_repository import OwnRepository, TooMuchError
+from panpan.file_trees.paths import all_folders_above, folder_of
 from panpan.system.files.atomic_write import is_temporary_name
 from panpan.types.dataclass import dataclass
 

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from panpan.capabilities.snapshots.differences import Difference, content, differences, entries, names
-from panpan.capabilities.snapshots.kept_files import without_folders
-from panpan.capabilities.snapshots.modes import Modes
-from panpan.capabilities.snapshots.own_repository import OwnRepository
-from panpan.capabilities.snapshots.paths import all_folders_above
-from panpan.capabilities.snapshots.snapshot import Entry, Snapshot
 from panpan.errors import ToolError
+from panpan.file_trees.differences import Difference, content, differences, entries, names
+from panpan.file_trees.kept_files import without_folders
+from panpan.file_trees.modes import Modes
+from panpan.file_trees.own_repository import OwnRepository
+from panpan.file_trees.paths import all_folders_above
+from panpan.file_trees.snapshot import Entry, Snapshot
 from panpan.types.file_change import is_generated
 
 

@@ -17,9 +17,8 @@ from typing import Any
 from benchmarks.command import Bench, bench
 from benchmarks.figure import Figure
 from benchmarks.model_server import serving
-from panpan.models.prefix import Prefix
 from panpan.models.providers import anthropic_request as wire
-from panpan.models.wire_history import WireHistory
+from panpan.models.wire import Prefix, WireHistory
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.llm import ModelOptions, ModelRequest
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage

@@ -148,7 +148,7 @@ def _heed_signals() -> None:
 
 def _import_all() -> None:
     import panpan
-    from panpan.models.lean_sdk import load_sdk
+    from panpan.models.sdk_clients import load_sdk
 
     for module in pkgutil.walk_packages(panpan.__path__, "panpan."):
         if not module.name.endswith("__main__"):

@@ -25,8 +25,7 @@ from typing import Any, NoReturn
 
 from pydantic_core import from_json
 
-from panpan.models.reply import BlockKind, OpenBlock, ReplyBuilder
-from panpan.models.tool_arguments import read_arguments, written
+from panpan.models.reply import BlockKind, OpenBlock, ReplyBuilder, read_arguments, written
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import StopReason
 

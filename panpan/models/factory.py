@@ -4,7 +4,7 @@ No SDK is imported here, nothing is sent, and no file is read but a cassette: th
 first asked.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING
 from panpan.config.models import ModelFacts
 from panpan.config.vendors import VENDORS, vendor_named
 from panpan.errors import ConfigError
-from panpan.models.model_choice import Chooser, NamedProvider, NoModelError, ProviderKind, Wish, merged
+from panpan.models.model_choice import (
+    FULL,
+    Chooser,
+    ModelProfile,
+    NamedProvider,
+    NoModelError,
+    ProviderKind,
+    Wish,
+    merged,
+)
 from panpan.models.model_keys import key_for
-from panpan.models.model_profile import FULL, ModelProfile
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort, ModelOptions, Provider
 
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
     from panpan.config.sources import Loaded, Origin
     from panpan.models.client import LLMClient
     from panpan.models.providers.vendor_profiles import VendorProfile
+
 
 DEFAULT_OUTPUT_TOKENS = 32_000
 """Longest reply that is asked for unless the settings say otherwise: some servers count it against the rate limit
@@ -201,8 +210,7 @@ def create_client(
     Raises:
         ConfigError: The cassette cannot be read.
     """
-    from panpan.models.client import LLMClient
-    from panpan.models.retry import RetryPolicy
+    from panpan.models.client import LLMClient, RetryPolicy
 
     answers = answers or AnswerWishes()
     policy = RetryPolicy() if answers.max_tries is None else RetryPolicy(max_tries=answers.max_tries)
@@ -346,3 +354,56 @@ def _named(name: str, settings: "Settings") -> NamedProvider:
         headers={header: value.get_secret_value() for header, value in given.headers.items()},
         body=given.body,
     )
+
+
+def notes_on_answers(resolved: ResolvedModel, answers: AnswerWishes) -> tuple[str, ...]:
+    """Return what to tell at the start, one sentence each; nothing where all is as it was wished."""
+    match resolved.kind:
+        case "cassette":
+            return ()  # what it says is recorded
+        case "embedded":
+            return tuple(_of_embedded(answers))
+        case "anthropic":
+            return tuple(_of_anthropic(resolved, answers))
+        case "openai":
+            return tuple(_of_openai(resolved, answers))
+
+
+def _of_embedded(answers: AnswerWishes) -> Iterator[str]:
+    if answers.thinking_budget_tokens is not None:
+        yield f"the small local model does not think, so {_wish_at('thinking', answers.thinking_place)} has no effect"
+    if answers.effort is not None:
+        yield f"the small local model knows no effort, so {_wish_at('the effort', answers.effort_place)} has no effect"
+    for name, value in (("top_p", answers.top_p), ("top_k", answers.top_k)):
+        if value is not None:
+            yield f"the small local model takes no {name}, so it has no effect"
+
+
+def _of_anthropic(resolved: ResolvedModel, answers: AnswerWishes) -> Iterator[str]:
+    from panpan.models.providers.anthropic_request import takes_thinking_budget
+
+    if answers.thinking_budget_tokens is None or takes_thinking_budget(resolved.model):
+        return
+    if answers.is_budget_chosen:
+        yield f"{resolved.model} decides itself how much it thinks, so the thinking budget has no effect; use --effort"
+
+
+def _of_openai(resolved: ResolvedModel, answers: AnswerWishes) -> Iterator[str]:
+    from panpan.models.providers.openai_request import nearest_effort
+
+    profile, who = profile_of(resolved), f"{resolved.model} at {resolved.provider}"
+    if answers.thinking_budget_tokens is not None:
+        if not profile.thinking:
+            wish = _wish_at("thinking", answers.thinking_place)
+            yield f"{who} has no switch for thinking that panpan knows, so {wish} has no effect; use --effort"
+        elif answers.is_budget_chosen and "$budget" not in profile.thinking.values():
+            yield f"{who} takes no number of tokens to think, so the thinking budget has no effect; use --effort"
+    if answers.effort is not None and (sent := nearest_effort(answers.effort, profile.efforts)) != answers.effort:
+        yield f"{who} knows no effort {answers.effort}, so {sent} is asked for"
+
+
+def _wish_at(what: str, place: str) -> str:
+    """Return a wish as the user made it: the flag itself, or what was wished and where that stands."""
+    if not place or place.startswith("--"):
+        return place or what
+    return f"{what} that {place} asks for"

@@ -1,23 +1,180 @@
-"""Opening the SDKs' clients: the one place that imports them, and only when a request is about to be sent.
+"""The SDKs' clients: the part of an SDK that sends is imported, opened, and its errors become ours."""
 
-The SDKs know how to address, sign and send a request and how to find proxies and certificates (the usual variables,
-such as HTTPS_PROXY and SSL_CERT_FILE); their retries are off, because the client above shows and can interrupt each
-pause.
-"""
-
-from collections.abc import Mapping
+import logging
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import replace
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
-from panpan.errors import AuthenticationError
-from panpan.models.lean_sdk import Sdk, SdkClasses, load_sdk
+from panpan.errors import AuthenticationError, ProviderError, RetryableError
 from panpan.models.model_choice import is_loopback
-from panpan.models.network_variables import blaming_variables, has_proxies
+from panpan.models.network_variables import ProxySetting, blaming_variables, has_proxies, proxy_for
+from panpan.models.wire_errors import one_line, provider_error, read_error_body, retry_after_s
+from panpan.system.text.redact import Redactor
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from ssl import SSLContext
+
+
+log = logging.getLogger(__name__)
+
+Sdk: TypeAlias = Literal["anthropic", "openai"]
+"""The name of an SDK's package."""
+
+_PREFIX = "_panpan_"
+_LEFT_OUT = ("types", "resources")
+"""Subpackages of an SDK that get placeholders: the classes of requests and answers, and the methods for each API."""
+
+_TRIED_STATUSES = (400, 401, 403, 404, 413, 429, 500, 529)
+
+
+@dataclass(frozen=True, slots=True)
+class SdkClasses:
+    """What is used of an SDK."""
+
+    client_type: Any
+    """The asynchronous client; only its constructor, `post` and `close` may be used."""
+    network_type: Any
+    """The network client that it makes for itself where it is given none."""
+    error_type: type[Exception]
+    """The root of the errors that it raises."""
+    is_lean: bool
+    """Whether the rest of the SDK was left out."""
+
+
+def load_sdk(sdk: Sdk, *, client_name: str, error_name: str) -> SdkClasses:
+    """Import what is needed of an SDK. Safe to call from any thread, since the import system does the locking.
+
+    Args:
+        sdk: Name of its package.
+        client_name: Name of its asynchronous client.
+        error_name: Name of the root of its errors.
+
+    Raises:
+        ImportError: It is not installed.
+    """
+    is_logging = bool(os.environ.get(f"{sdk.upper()}_LOG"))  # asks the whole SDK to log; its `__init__` sees to that
+    if sdk not in sys.modules and not is_logging:
+        try:
+            return _lean(sdk, client_name, error_name)
+        except Exception:  # another version of the SDK may be built in any other way
+            log.debug("the import of %s cannot be shortened", sdk, exc_info=True)
+            _forget(sdk)
+    package = import_module(sdk)
+    return SdkClasses(
+        getattr(package, client_name), package.DefaultAsyncHttpxClient, getattr(package, error_name), is_lean=False
+    )
+
+
+def _lean(sdk: Sdk, client_name: str, error_name: str) -> SdkClasses:
+    """Load the client's module under panpan's name for it, and try the errors that it makes."""
+    if not any(isinstance(finder, _LeanFinder) and finder.sdk == sdk for finder in sys.meta_path):
+        sys.meta_path.insert(0, _LeanFinder(sdk))
+    client_type = getattr(import_module(f"{_PREFIX}{sdk}._client"), client_name)
+    network_type = import_module(f"{_PREFIX}{sdk}._base_client").DefaultAsyncHttpxClient
+    errors = import_module(f"{_PREFIX}{sdk}._exceptions")
+    classes = SdkClasses(client_type, network_type, getattr(errors, error_name), is_lean=True)
+    _try_errors(classes)
+    return classes
+
+
+def _forget(sdk: Sdk) -> None:
+    """Take back what a failed attempt has left."""
+    sys.meta_path[:] = [
+        finder for finder in sys.meta_path if not (isinstance(finder, _LeanFinder) and finder.sdk == sdk)
+    ]
+    for name in [name for name in sys.modules if f"{name}.".startswith(f"{_PREFIX}{sdk}.")]:
+        del sys.modules[name]
+
+
+def _try_errors(classes: SdkClasses) -> None:
+    """Make an error of each usual status, for that is where a placeholder could come to light too late.
+
+    Raises:
+        Exception: The SDK does not make errors as expected.
+    """
+    import httpx2
+
+    make = classes.client_type._make_status_error
+    request = httpx2.Request("POST", "http://localhost/")
+    body = {"type": "error", "error": {"type": "some_error", "message": "said", "details": {"error_code": "some_code"}}}
+    for status in _TRIED_STATUSES:
+        response = httpx2.Response(status, request=request, json=body)
+        error: Any = make(None, "said", body=body, response=response)
+        is_as_expected = error.status_code == status and error.response is response and error.body is not None
+        if not (is_as_expected and isinstance(error, classes.error_type)):
+            raise TypeError(f"the error for status {status} is {error!r}")
+
+
+class _LeanFinder(MetaPathFinder, Loader):
+    """Finds the modules of an SDK under panpan's name: its own files, or placeholders for what is left out.
+
+    It stays in place, because an SDK also imports inside its functions.
+    """
+
+    def __init__(self, sdk: Sdk) -> None:
+        self.sdk = sdk
+        self._name = f"{_PREFIX}{sdk}"
+        self._left_out = tuple(f"{self._name}.{folder}" for folder in _LEFT_OUT)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not fullname.startswith(self._name):
+            return None
+        if fullname == self._name:
+            return self._package_spec()
+        if f"{fullname}.".startswith(tuple(f"{folder}." for folder in self._left_out)):
+            return ModuleSpec(fullname, self, is_package=True)
+        return None  # a file of the SDK: found by its path, as always
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _Placeholder(spec.name, self._name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+    def _package_spec(self) -> ModuleSpec | None:
+        """Return a package that holds the SDK's files and does not run its `__init__`, which imports them all."""
+        installed = find_spec(self.sdk)
+        if installed is None:
+            return None
+        spec = ModuleSpec(self._name, None, is_package=True)
+        spec.submodule_search_locations = installed.submodule_search_locations
+        return spec
+
+
+class _Placeholder(ModuleType):
+    """Stands for a module that is left out: any name in it is a class with nothing in it.
+
+    The SDKs derive their most special errors (such as one for a file that has expired) in the folder of types; a
+    placeholder for such an error is a plain status error of the SDK, so that it can be raised and caught.
+    """
+
+    def __init__(self, name: str, package: str) -> None:
+        super().__init__(name)
+        self._package = package
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        bases: tuple[type, ...] = ()
+        if name.endswith("Error"):
+            bases = (sys.modules[f"{self._package}._exceptions"].APIStatusError,)
+        placeholder = type(name, bases, {"__module__": self.__name__})
+        setattr(self, name, placeholder)
+        return placeholder
+
 
 NO_KEY = "none"
 """Sent where no key is set; local servers ignore it, and an empty one would not make a valid header."""
@@ -148,3 +305,117 @@ def _headers_of_other_vendors(api_key: str, base_url: str | None) -> dict[str, s
 def _is_host_of(base_url: str | None, domain: str) -> bool:
     host = (urlsplit(base_url).hostname or "") if base_url else domain
     return host == domain or host.endswith(f".{domain}")
+
+
+_REFUSED = re.compile(r"4\d\d ")
+"""What a proxy answers that wants a password, or does not serve such addresses."""
+
+
+def request_error(exc: Exception, *, provider: str, redactor: Redactor, idle_timeout_s: float) -> ProviderError:
+    """Return our error for `exc`.
+
+    Args:
+        exc: What the SDK or the network raised.
+        provider: Name of the provider, for the message.
+        redactor: Knows the secrets that must not be shown.
+        idle_timeout_s: How long an answer was waited for, for the message.
+    """
+    import httpx2
+
+    if isinstance(getattr(exc, "status_code", None), int):
+        return _status_error(exc, provider, redactor)
+    is_bare = isinstance(exc, httpx2.HTTPError) or exc.__cause__ is None  # as while reading the body of an error
+    cause = exc if is_bare else exc.__cause__
+    detail = one_line(str(cause), redactor) or type(cause).__name__
+    if _is_untrusted(cause):
+        return ProviderError(
+            f"the certificate of {provider} is not trusted; set SSL_CERT_FILE to your certificate authority's file "
+            f"if that is right ({detail})",
+            provider=provider,
+        )
+    place = f"{provider}{_address(exc)}"
+    if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError) and (proxy := _proxy(exc)):
+        is_final = _REFUSED.match(detail) if isinstance(cause, httpx2.ProxyError) else is_loopback(proxy.url)
+        return (ProviderError if is_final else RetryableError)(_of_proxy(proxy, place, detail), provider=provider)
+    match cause:
+        case httpx2.ConnectTimeout():
+            return RetryableError(f"could not connect to {place} in time", provider=provider)
+        case httpx2.TimeoutException():
+            return RetryableError(f"{provider} did not answer within {idle_timeout_s:g} seconds", provider=provider)
+        case httpx2.UnsupportedProtocol() | httpx2.InvalidURL() | httpx2.LocalProtocolError():
+            return ProviderError(f"the request to {provider} cannot be sent: {detail}", provider=provider)
+        case httpx2.ConnectError() if _is_here(exc):  # a program that does not run does not start by itself
+            return ProviderError(
+                f"could not connect to {place}: nothing answers there; is the server running?", provider=provider
+            )
+        case httpx2.ConnectError():
+            return RetryableError(f"could not connect to {place}: {detail}", provider=provider)
+        case httpx2.TransportError():
+            return RetryableError(f"the connection to {provider} failed: {detail}", provider=provider)
+        case _:
+            return ProviderError(f"the request to {provider} failed: {detail}", provider=provider)
+
+
+def request_id_of(headers: Mapping[str, str]) -> str | None:
+    """Return the provider's id of a request, from the headers of its answer."""
+    return headers.get("request-id") or headers.get("x-request-id")
+
+
+def _status_error(exc: Any, provider: str, redactor: Redactor) -> ProviderError:
+    status, headers = exc.status_code, exc.response.headers
+    if 300 <= status < 400:
+        target = one_line(headers.get("location", "another address"), redactor)
+        return ProviderError(
+            f"{provider} has moved to {target}; set its base URL to where it is", provider=provider, status=status
+        )
+    said = read_error_body(exc.body)
+    return provider_error(
+        replace(
+            said,
+            message=said.message or str(exc),
+            status=status,
+            request_id=request_id_of(headers) or said.request_id,
+            retry_after_s=retry_after_s(headers),
+        ),
+        provider=provider,
+        redactor=redactor,
+    )
+
+
+def _is_untrusted(exc: BaseException | None) -> bool:
+    """Whether a certificate was refused, which no other try heals."""
+    import ssl
+
+    while exc is not None:
+        if isinstance(exc, ssl.SSLCertVerificationError):
+            return True
+        exc = exc.__cause__ or exc.__context__
+    return False
+
+
+def _is_here(exc: Exception) -> bool:
+    """Return whether the request went to this machine."""
+    url = getattr(getattr(exc, "request", None), "url", None)
+    return url is not None and is_loopback(str(url))
+
+
+def _proxy(exc: Exception) -> ProxySetting | None:
+    """Return the proxy that the request went through."""
+    url = getattr(getattr(exc, "request", None), "url", None)
+    return None if url is None or is_loopback(str(url)) else proxy_for(str(url))
+
+
+def _of_proxy(proxy: ProxySetting, place: str, detail: str) -> str:
+    """Return what to say of a connection that a proxy did not make."""
+    return (
+        f"could not connect to {place} through the proxy {proxy.address} that {proxy.place} names: {detail}; correct "
+        f"or unset {proxy.place}, or name the server in NO_PROXY"
+    )
+
+
+def _address(exc: Exception) -> str:
+    """Return where the request went, so that a wrong address is seen at once; empty where it is not known."""
+    import httpx2
+
+    url = getattr(getattr(exc, "request", None), "url", None)
+    return f" at {url.scheme}://{url.netloc.decode()}" if isinstance(url, httpx2.URL) else ""

@@ -17,9 +17,8 @@ from panpan.config.trust import trust_of
 from panpan.core.enabled_tools import enabled_tools
 from panpan.core.tool import Tool
 from panpan.errors import ConfigError
-from panpan.models.answer_notes import notes_on_answers
-from panpan.models.factory import AnswerWishes, ResolvedModel, answer_wishes, resolve_from
-from panpan.models.model_profile import ModelProfile
+from panpan.models.factory import AnswerWishes, ResolvedModel, answer_wishes, notes_on_answers, resolve_from
+from panpan.models.model_choice import ModelProfile
 from panpan.permissions.rules.rules import RuleSource, rule_sources, rules_of_no_tool
 from panpan.session.budget.known_price import check_price_known
 from panpan.types.dataclass import dataclass

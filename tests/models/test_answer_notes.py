@@ -4,8 +4,7 @@ import pytest
 
 from panpan.config.settings import Settings
 from panpan.config.sources import Origin
-from panpan.models.answer_notes import notes_on_answers
-from panpan.models.factory import answer_wishes, resolve_model
+from panpan.models.factory import answer_wishes, notes_on_answers, resolve_model
 from panpan.models.model_choice import Wish
 
 ENV = {

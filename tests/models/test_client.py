@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from panpan.config.models import Price
 from panpan.errors import AuthenticationError, ContextOverflowError, ProviderError, RateLimitError, StreamError
 from panpan.errors import RetryableError as CanHeal
-from panpan.models.client import LLMClient
-from panpan.models.retry import RetryPolicy
+from panpan.models.client import LLMClient, RetryPolicy
 from panpan.types.content import TextBlock
 from panpan.types.events import ReplyStarted, RetryScheduled, TextDelta
 from panpan.types.llm import ModelOptions, ModelRequest

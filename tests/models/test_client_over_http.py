@@ -16,10 +16,9 @@ from panpan.errors import (
     RateLimitError,
     StreamError,
 )
-from panpan.models.client import LLMClient
+from panpan.models.client import LLMClient, RetryPolicy
 from panpan.models.factory import AnswerWishes, create_provider, model_options, resolve_model
 from panpan.models.model_choice import Wish
-from panpan.models.retry import RetryPolicy
 from panpan.types.events import RetryScheduled
 from panpan.types.llm import ModelRequest, ToolDefinition
 from panpan.types.messages import AssistantMessage, UserMessage

@@ -17,7 +17,7 @@ SDKS = [("anthropic", "AsyncAnthropic", "AnthropicError"), ("openai", "AsyncOpen
 
 PRELUDE = """
     import sys
-    from panpan.models.lean_sdk import load_sdk
+    from panpan.models.sdk_clients import load_sdk
     sdk, client_name, error_name = sys.argv[1:4]
     def load():
         return load_sdk(sdk, client_name=client_name, error_name=error_name)

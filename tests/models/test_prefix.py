@@ -1,7 +1,6 @@
 from collections.abc import Sequence
 
-from panpan.models.prefix import MAX_CONVERSATIONS, Prefix
-from panpan.models.wire_history import WireHistory
+from panpan.models.wire import MAX_CONVERSATIONS, Prefix, WireHistory
 from panpan.types.content import TextBlock
 from panpan.types.llm import ModelOptions, ModelRequest, ToolDefinition
 from panpan.types.messages import AssistantMessage, Message, UserMessage

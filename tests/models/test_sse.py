@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from panpan.errors import StreamError
-from panpan.models.sse import ServerSentEvent, SseParser
+from panpan.models.transport import ServerSentEvent, SseParser
 
 
 def parse(*chunks: bytes) -> list[tuple[bytes, bytes]]:

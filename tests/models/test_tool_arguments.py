@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.models.tool_arguments import MAX_ARGUMENT_CHARS, ArgumentsError, read_arguments
+from panpan.models.reply import MAX_ARGUMENT_CHARS, ArgumentsError, read_arguments
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t"])

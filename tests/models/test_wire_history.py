@@ -3,7 +3,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.models.wire_history import UserSide, WireHistory
+from panpan.models.wire import UserSide, WireHistory
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage
 

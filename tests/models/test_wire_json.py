@@ -4,8 +4,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.models.wire_event import read_event
-from panpan.models.wire_json import joined_body, list_in, text_in, to_json, wire_id, wire_tool_name
+from panpan.models.wire import joined_body, list_in, read_event, text_in, to_json, wire_id, wire_tool_name
 from tests.models.wire import ODD_TEXT
 
 

@@ -12,7 +12,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round
 from panpan.errors import ProviderError
 from panpan.models.providers.anthropic_request import encode_user_side as anthropic_user_side
-from panpan.models.wire_history import WireHistory
+from panpan.models.wire import WireHistory
 from panpan.session.session import MOST_WOKEN, Session
 from panpan.types.events import Event, ModelEvent, ReplyStarted, TextDelta, TurnEnded
 from panpan.types.llm import ModelRequest

@@ -10,7 +10,7 @@ from typing import Any
 
 from panpan.capabilities.cassettes.canonical import canonical_message, canonical_tool, digest
 from panpan.capabilities.cassettes.changed_text import Change, changed_json
-from panpan.models.wire_json import sampling_fields
+from panpan.models.wire import sampling_fields
 from panpan.types.llm import ModelOptions, ModelRequest
 from panpan.types.messages import Message
 

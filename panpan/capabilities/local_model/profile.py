@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from panpan.models.model_profile import ModelProfile
+from panpan.models.model_choice import ModelProfile
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import ToolDefinition

@@ -11,8 +11,7 @@ from typing import Any
 from panpan.capabilities.local_model.profile import EmbeddedProfile
 from panpan.models.providers.openai_request import OpenAIEncoder
 from panpan.models.providers.vendor_profiles import LLAMA_CPP
-from panpan.models.wire_history import WireHistory
-from panpan.models.wire_json import joined_body
+from panpan.models.wire import WireHistory, joined_body
 from panpan.types.llm import ModelOptions
 from panpan.types.messages import UserMessage
 

@@ -19,7 +19,7 @@ from panpan.core.seen_files import SeenFiles
 from panpan.core.system_prompt import system_prompt
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ConfigError
-from panpan.models.model_profile import FULL
+from panpan.models.model_choice import FULL
 from panpan.session.agent import Agent, Identity, Rights, Transcript
 from panpan.session.fold import FoldedSession
 from panpan.session.log import SessionLog

@@ -11,16 +11,12 @@ from functools import partial
 from typing import Any, get_args
 
 from panpan.errors import ProviderError, StreamError
-from panpan.models.prefix import Prefix
 from panpan.models.providers import anthropic_request as wire
-from panpan.models.reply import OpenBlock, ReplyBuilder
+from panpan.models.reply import OpenBlock, ReplyBuilder, written
 from panpan.models.sdk_clients import SdkClient, open_anthropic
-from panpan.models.tool_arguments import written
 from panpan.models.transport import DEFAULT_IDLE_TIMEOUT_S, Transport, WholeReply, WireRead, drain
+from panpan.models.wire import Prefix, WireHistory, count_in, list_in, read_event, text_in
 from panpan.models.wire_errors import read_error_body
-from panpan.models.wire_event import read_event
-from panpan.models.wire_history import WireHistory
-from panpan.models.wire_json import count_in, list_in, text_in
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest
 from panpan.types.messages import StopReason, Usage

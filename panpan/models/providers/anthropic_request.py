@@ -11,8 +11,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from panpan.models.wire_history import UserSide, WireGroup
-from panpan.models.wire_json import has_text, joined_body, sampling_fields, to_json, wire_id, wire_tool_name
+from panpan.models.wire import (
+    UserSide,
+    WireGroup,
+    has_text,
+    joined_body,
+    sampling_fields,
+    to_json,
+    wire_id,
+    wire_tool_name,
+)
 from panpan.types.content import (
     Base64Source,
     DocumentBlock,

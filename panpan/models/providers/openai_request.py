@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from panpan.models.providers.vendor_profiles import VendorProfile
-from panpan.models.wire_history import UserSide
-from panpan.models.wire_json import has_text, sampling_fields, to_json, wire_id, wire_tool_name
+from panpan.models.wire import UserSide, has_text, sampling_fields, to_json, wire_id, wire_tool_name
 from panpan.types.content import DocumentBlock, ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.llm import Effort, ModelOptions, ToolDefinition
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage

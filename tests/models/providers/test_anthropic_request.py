@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from panpan.models.providers import anthropic_request as wire
-from panpan.models.wire_history import WireHistory
+from panpan.models.wire import WireHistory
 from panpan.types.content import (
     Base64Source,
     DocumentBlock,

@@ -7,8 +7,7 @@ import pytest
 from panpan.errors import ContextOverflowError, ProviderError, RateLimitError, RetryableError, StreamError
 from panpan.models.providers.anthropic import AnthropicProvider, AnthropicReply
 from panpan.models.reply import ReplyBuilder
-from panpan.models.sse import SseParser
-from panpan.models.transport import Transport
+from panpan.models.transport import SseParser, Transport
 from panpan.types.content import RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.events import (
     BlockFinished,

@@ -14,8 +14,7 @@ from panpan.models.providers.openai_compatible import OpenAIReply
 from panpan.models.providers.openai_request import OpenAIEncoder
 from panpan.models.providers.vendor_profiles import GPT
 from panpan.models.reply import ReplyBuilder
-from panpan.models.sse import SseParser
-from panpan.models.transport import Transport, WholeReply
+from panpan.models.transport import SseParser, Transport, WholeReply
 from panpan.types.events import BlockFinished, BlockStarted, StreamEvent
 from panpan.types.messages import AssistantMessage
 

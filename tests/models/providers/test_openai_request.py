@@ -23,8 +23,7 @@ from panpan.models.providers.vendor_profiles import (
     VendorProfile,
     profile_for,
 )
-from panpan.models.wire_history import WireHistory
-from panpan.models.wire_json import joined_body
+from panpan.models.wire import WireHistory, joined_body
 from panpan.types.content import Base64Source, DocumentBlock, ImageBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.llm import Effort, ModelOptions, ToolDefinition
 from panpan.types.messages import Message, SystemReminder, UserMessage

@@ -12,8 +12,7 @@ from panpan.errors import ContextOverflowError, ProviderError, RateLimitError, R
 from panpan.models.providers.openai_compatible import OpenAICompatibleProvider, OpenAIReply
 from panpan.models.providers.vendor_profiles import KIMI
 from panpan.models.reply import ReplyBuilder
-from panpan.models.sse import SseParser
-from panpan.models.transport import Transport
+from panpan.models.transport import SseParser, Transport
 from panpan.types.content import TextBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.events import (
     BlockFinished,

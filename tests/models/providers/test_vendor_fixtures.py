@@ -5,8 +5,7 @@ import pytest
 from panpan.models.providers.openai_compatible import OpenAIReply
 from panpan.models.providers.vendor_profiles import PROFILES
 from panpan.models.reply import ReplyBuilder
-from panpan.models.sse import SseParser
-from panpan.models.transport import Transport
+from panpan.models.transport import SseParser, Transport
 from panpan.types.content import ThinkingBlock
 from panpan.types.events import StreamEvent
 from panpan.types.messages import AssistantMessage, Usage

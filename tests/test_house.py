@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[1]
 
 HELD = {
     "capabilities whose folder can be deleted": 4,
-    "imports between features": 97,
-    "imports upward": 61,
+    "imports between features": 94,
+    "imports upward": 55,
     "lines of code a file": 72.2,
     "files": 951,
     "lines": 105_200,

@@ -395,6 +395,16 @@ class CompactionSettings(_Frozen):
     window_tokens: int | None = Field(default=None, ge=4_000)
     """Tokens of the window, where panpan does not know the model's, or less than the model has; None: the model's."""
 
+    def usable_window(self, window_tokens: int | None) -> int | None:
+        """Return the window that counts.
+
+        Args:
+            window_tokens: The model's; None where it is not known.
+        """
+        if self.window_tokens is None:
+            return window_tokens
+        return self.window_tokens if window_tokens is None else min(self.window_tokens, window_tokens)
+
 
 class ReminderSettings(_Frozen):
     """What the model is reminded of while it works, `[reminders]`; a matter of the user's."""

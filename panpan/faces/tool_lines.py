@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from panpan.capabilities.compaction.report import compaction_lines
 from panpan.capabilities.subagents.task import TaskTool
 from panpan.capabilities.todos.todo import todo_counts
+from panpan.session.compaction_report import compaction_lines
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import ToolUseBlock
 from panpan.types.display import DiffDisplay, FileDiff, PlanDisplay, SummaryDisplay, TodoDisplay

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from panpan.capabilities.guards.keys_in_results import provider_keys, without_provider_keys
 from panpan.config.limits import limits_of
+from panpan.config.provider_keys import provider_keys, without_provider_keys
 from panpan.config.settings import Settings
 from panpan.config.settings_writer import RuleFile
 from panpan.config.sources import Loaded

@@ -6,8 +6,8 @@ Its subagents come along: results name them by their ids, and a fork goes on wit
 from contextlib import suppress
 from pathlib import Path
 
-from panpan.capabilities.subagents.agent_log import agent_logs, agents_folder
 from panpan.errors import SessionError, SessionLogError
+from panpan.session.agent_log import agent_logs, agents_folder
 from panpan.session.budget.opening import spent_beside
 from panpan.session.fold import records_to_copy
 from panpan.session.log import SessionLog, read_records

@@ -15,7 +15,6 @@ from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.compaction.compactor import Compactor
 from panpan.capabilities.compaction.limits import limits_on_demand
 from panpan.capabilities.language_servers.language_servers import LanguageServers, ServerState
-from panpan.capabilities.subagents.agent_log import agents_folder
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
 from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.past import PastSubagents
@@ -27,6 +26,7 @@ from panpan.errors import ConfigError, NothingToCompactError, SessionLogError
 from panpan.permissions.gate import PermissionGate
 from panpan.session.added_folders import AddedFolders
 from panpan.session.agent import Agent
+from panpan.session.agent_log import agents_folder
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.budgeted_model import BudgetedModel
 from panpan.session.capability import Capabilities, beside

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.compaction.limits import known_window
 from panpan.config.locations import Locations
 from panpan.config.models import ModelFacts
 from panpan.config.settings import Settings
@@ -57,7 +56,7 @@ class Setup:
     def context_window(self) -> int | None:
         """Tokens of the model's context window, as far as it may be filled; None where its size is not known."""
         facts = self.model.facts
-        return known_window(self.settings.compaction, facts.context_tokens if facts.is_known else None)
+        return self.settings.compaction.usable_window(facts.context_tokens if facts.is_known else None)
 
     @property
     def tools(self) -> Sequence[Tool[Any]]:

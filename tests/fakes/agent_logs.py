@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from panpan.capabilities.subagents.agent_log import AgentEnd, AgentRecord, agent_log_path, end_record
+from panpan.session.agent_log import AgentEnd, AgentRecord, agent_log_path, end_record
 from panpan.session.log import SessionLog
 from panpan.session.records import record_of
 from panpan.types.messages import Message

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.snapshots.history import UndoHistory
-from panpan.capabilities.subagents.agent_log import agents_folder
 from panpan.capabilities.subagents.past import PastSubagents
 from panpan.errors import SessionError
+from panpan.session.agent_log import agents_folder
 from panpan.session.examination import examined
 from panpan.session.fold import folded
 from panpan.session.forking import discard_fork, fork

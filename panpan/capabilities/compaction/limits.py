@@ -51,17 +51,5 @@ def limits_on_demand(settings: CompactionSettings, window_tokens: int | None, us
     return _limits(settings, limit)
 
 
-def known_window(settings: CompactionSettings, window_tokens: int | None) -> int | None:
-    """Return the window that counts.
-
-    Args:
-        settings: The user's; what they say counts where it is less, or where the model's is not known.
-        window_tokens: The model's; None where it is not known.
-    """
-    if settings.window_tokens is None:
-        return window_tokens
-    return settings.window_tokens if window_tokens is None else min(settings.window_tokens, window_tokens)
-
-
 def _limits(settings: CompactionSettings, request_tokens: int) -> Limits:
     return Limits(request_tokens, min(settings.keep_recent_tokens, request_tokens // 4))

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 
 from panpan.capabilities.guards.interrupt_notice import InterruptNotice
-from panpan.capabilities.guards.keys_in_results import KeysInResults, provider_keys
+from panpan.capabilities.guards.keys_in_results import KeysInResults
 from panpan.capabilities.guards.repeated_calls import RepeatedCalls
 from panpan.capabilities.guards.reply_limits import ReplyLimits
 from panpan.capabilities.guards.result_size import ResultSize
 from panpan.capabilities.guards.round_limit import RoundLimit
+from panpan.config.provider_keys import provider_keys
 from panpan.core.hooks import Hook
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability

@@ -1,9 +1,9 @@
 """Mentions: files that the user names with an `@` go along with what they say."""
 
-from panpan.capabilities.guards.keys_in_results import provider_keys
 from panpan.capabilities.mentions.mentions import with_mentions
 from panpan.capabilities.subagents.agent_mentions import names_behind_at
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
+from panpan.config.provider_keys import provider_keys
 from panpan.session.capability import Capability
 from panpan.types.messages import UserMessage
 

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from panpan.capabilities.subagents.agent_log import agents_folder
 from panpan.capabilities.subagents.agent_mentioned import AgentMentioned
 from panpan.capabilities.subagents.definitions.load import load_definitions
 from panpan.capabilities.subagents.host import SubagentHost
@@ -15,6 +14,7 @@ from panpan.capabilities.subagents.task import TaskTool
 from panpan.capabilities.subagents.worktrees.merge_worktree import MergeWorktreeTool
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
+from panpan.session.agent_log import agents_folder
 from panpan.session.capability import Capability, beside
 from panpan.session.context import SessionContext
 from panpan.session.open_calls import UnfinishedCall

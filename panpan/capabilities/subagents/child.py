@@ -2,11 +2,11 @@
 
 from dataclasses import field
 
-from panpan.capabilities.subagents.agent_log import AgentRecord
 from panpan.capabilities.subagents.rights import ChildGate
 from panpan.core.tool import ToolContext
 from panpan.permissions.gate import Gate, PermissionGate
 from panpan.session.agent import Agent
+from panpan.session.agent_log import AgentRecord
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from panpan.capabilities.subagents.agent_log import agent_log_path, agent_records
 from panpan.capabilities.subagents.report import going_on
 from panpan.capabilities.subagents.task import TaskTool
 from panpan.core.conversation import NEVER_BEGUN, error_result
 from panpan.errors import SessionError
+from panpan.session.agent_log import agent_log_path, agent_records
 from panpan.session.fold import folded
 from panpan.session.log import read_records
 from panpan.session.open_calls import UnfinishedCall

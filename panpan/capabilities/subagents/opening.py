@@ -6,7 +6,6 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.subagents.agent_log import AgentRecord, agent_log_path, agent_record, new_agent_id
 from panpan.capabilities.subagents.child import Child, Parent, gate_of_child
 from panpan.capabilities.subagents.child_tools import child_tools
 from panpan.capabilities.subagents.host import DEFAULT_ROUNDS, SubagentHost
@@ -21,6 +20,7 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ConfigError
 from panpan.models.model_choice import FULL
 from panpan.session.agent import Agent, Identity, Rights, Transcript
+from panpan.session.agent_log import AgentRecord, agent_log_path, agent_record, new_agent_id
 from panpan.session.fold import FoldedSession
 from panpan.session.log import SessionLog
 from panpan.session.parts import ModelParts, SubagentModel

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from panpan.capabilities.subagents.agent_log import AgentRecord, agent_records, begun_by
 from panpan.errors import SessionError
+from panpan.session.agent_log import AgentRecord, agent_records, begun_by
 from panpan.session.log import read_records
 from panpan.session.records import message_of
 from panpan.types.dataclass import dataclass

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from panpan.capabilities.subagents.agent_log import agents_folder
+from panpan.session.agent_log import agents_folder
 from panpan.types.dataclass import dataclass
 
 

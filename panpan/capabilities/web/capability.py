@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from panpan.capabilities.guards.keys_in_results import without_provider_keys
 from panpan.capabilities.web.browser.browser import Browser
 from panpan.capabilities.web.browser.opening import browser_of
 from panpan.capabilities.web.closed_hosts import without_closed_hosts
@@ -16,6 +15,7 @@ from panpan.capabilities.web.search.choice import NoEngine, searcher_of
 from panpan.capabilities.web.web_fetch import WebFetchTool
 from panpan.capabilities.web.web_pages import WebPages
 from panpan.capabilities.web.web_search import WebSearchTool
+from panpan.config.provider_keys import without_provider_keys
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside

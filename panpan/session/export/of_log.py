@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.subagents.agent_log import agent_logs, agents_folder, begun_by
 from panpan.errors import SessionError
+from panpan.session.agent_log import agent_logs, agents_folder, begun_by
 from panpan.session.export.transcript import Transcript
 from panpan.session.fold import folded
 from panpan.session.log import read_records

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from panpan.capabilities.compaction.report import compaction_lines
 from panpan.core.conversation import ENDED, ENDED_BEFORE, INTERRUPTED, INTERRUPTED_BEFORE, NEVER_ANSWERED, NEVER_BEGUN
+from panpan.session.compaction_report import compaction_lines
 from panpan.session.export.transcript import Transcript
 from panpan.session.session_costs import SessionCosts, session_costs
 from panpan.system.text.terminal_text import clean_line

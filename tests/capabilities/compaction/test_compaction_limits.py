@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.compaction.limits import known_window, limits_after_refusal, limits_of, limits_on_demand
+from panpan.capabilities.compaction.limits import limits_after_refusal, limits_of, limits_on_demand
 from panpan.config.settings import CompactionSettings
 
 SETTINGS = CompactionSettings()
@@ -43,8 +43,8 @@ def test_what_the_user_wants_to_be_shorter_becomes_so_in_any_window() -> None:
 def test_the_settings_may_say_the_window_where_it_is_not_known_or_less_of_it() -> None:
     small = CompactionSettings(window_tokens=50_000)
 
-    assert known_window(SETTINGS, None) is None
-    assert known_window(SETTINGS, 200_000) == 200_000
-    assert known_window(small, None) == 50_000
-    assert known_window(small, 200_000) == 50_000
-    assert known_window(small, 8_000) == 8_000
+    assert SETTINGS.usable_window(None) is None
+    assert SETTINGS.usable_window(200_000) == 200_000
+    assert small.usable_window(None) == 50_000
+    assert small.usable_window(200_000) == 50_000
+    assert small.usable_window(8_000) == 8_000

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.subagents.agent_log import AgentRecord
 from panpan.config.settings import Settings
 from panpan.core.conversation import error_result
 from panpan.errors import BudgetError
+from panpan.session.agent_log import AgentRecord
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.opening import count_earlier, session_budget
 from panpan.session.budget.recorded import spending_of, spent_record

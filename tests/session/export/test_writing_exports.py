@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.subagents.agent_log import agents_folder
 from panpan.errors import ConfigError, OutputError
+from panpan.session.agent_log import agents_folder
 from panpan.session.export.of_log import transcript_of
 from panpan.session.export.write import export_session
 from panpan.session.log import SessionLog

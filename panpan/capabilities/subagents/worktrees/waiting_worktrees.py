@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from panpan.capabilities.subagents.agent_log import agent_log_path, agent_record, agents_folder
 from panpan.capabilities.subagents.place import Place
 from panpan.errors import SessionError
+from panpan.session.agent_log import agent_log_path, agent_record, agents_folder
 from panpan.system.text.terminal_text import clean_line
 
 MAX_NAMED = 5

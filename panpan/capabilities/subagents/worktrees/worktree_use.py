@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from panpan.capabilities.subagents.agent_log import AgentRecord
 from panpan.errors import PanpanError
+from panpan.session.agent_log import AgentRecord
 from panpan.types.dataclass import dataclass
 from panpan.types.file_change import FileChange
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from time import monotonic
 from typing import Protocol
 
-from panpan.capabilities.compaction.report import compaction_lines
 from panpan.capabilities.subagents.past import PastSubagents
 from panpan.core.conversation import Conversation
 from panpan.faces.amounts import WaitingTime, cost_in_short, spoken_duration
@@ -19,6 +18,7 @@ from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.reply_view import ReplyView
 from panpan.faces.terminal.views.tools_view import ToolsView
 from panpan.faces.terminal.views.transcript import Transcript
+from panpan.session.compaction_report import compaction_lines
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, printable
 from panpan.types.events import (

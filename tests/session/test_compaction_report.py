@@ -1,8 +1,8 @@
 """What the user is told of a compaction, in every face."""
 
-from panpan.capabilities.compaction.report import compaction_lines
 from panpan.faces.headless.wire import notice_line
 from panpan.faces.tool_lines import ToolLines
+from panpan.session.compaction_report import compaction_lines
 from panpan.types.compaction import Compaction, CompactionReport
 from panpan.types.events import Compacted
 

@@ -40,6 +40,7 @@ from panpan.models.factory import AnswerWishes
 from panpan.session.budget.timed_askers import timed_askers
 from panpan.session.budget.turn_clock import TurnClock
 from panpan.session.capability import Capability
+from panpan.session.command import Command
 from panpan.session.context import Caller, SessionContext
 from panpan.session.log import UnkeptLog
 from panpan.session.made_title import title_maker
@@ -250,6 +251,11 @@ def _session(context: SessionContext, tap: Tap) -> Session:
         titles=Titles(opened.before.title, None if caller.is_tapped else make_title),
         earlier_model=earlier_model(setup, opened.before),
     )
+
+
+def slash_commands() -> Sequence[Command]:
+    """Return the slash commands of the capabilities."""
+    return [command for kind in BUILTIN for command in kind.commands()]
 
 
 def tools_of_folder(cwd: Path, loaded: Loaded, locations: Locations) -> Sequence[Tool[Any]]:

@@ -59,6 +59,7 @@ def refuse_bare_word(ctx: click.Context, group: click.Group, given: Sequence[str
 
 def _command_lines(ctx: click.Context, group: click.Group, with_prompt: str) -> Mapping[str, Sequence[str]]:
     """Return by name the command lines that run a command, a command of a group, or a slash command of that name."""
+    from panpan.app import slash_commands
     from panpan.faces.terminal.commands.registry import all_commands
 
     lines: dict[str, list[str]] = {}
@@ -66,7 +67,7 @@ def _command_lines(ctx: click.Context, group: click.Group, with_prompt: str) -> 
         command = group.get_command(ctx, name)
         for inner in command.list_commands(ctx) if isinstance(command, click.Group) else ():
             lines.setdefault(inner, []).append(f"panpan {name} {inner}")
-    for slash in all_commands():
+    for slash in all_commands(slash_commands()):
         if not (slash.is_missing or slash.needs_terminal):
             lines.setdefault(slash.name, []).append(f"{with_prompt} /{slash.name}")
     return lines | {name: [f"panpan {name}"] for name in group.list_commands(ctx)}

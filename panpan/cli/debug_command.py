@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, TypeAlias
 import click
 
 from panpan.cli_kit.command_group import CommandGroup
+from panpan.cli_kit.folder_gate import gate_of_folder, settings_of_folder
 from panpan.errors import PanpanError, ToolError
-from panpan.permissions.folder_gate import gate_of_folder, settings_of_folder
 from panpan.permissions.opening import FolderGate
 from panpan.system.web.url_guard import PrivateHosts, guard_url
 from panpan.types.permission import is_permission_mode

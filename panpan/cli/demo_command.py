@@ -41,7 +41,7 @@ The loop, the tools and the files are real: a copy of a small project with a rea
 def command(is_local: bool, fast: bool, keep: bool) -> int:
     """See panpan work on real files, with no key: from a tape, or with a small model on this machine."""
     if is_local:
-        from panpan.capabilities.local_model.demo_local import show_local
+        from panpan.cli.demo_local import show_local
 
         exit_code = show_local(lambda: _scratch(keep), fate=KEEPS if keep else REMOVES)
         if exit_code is not None:

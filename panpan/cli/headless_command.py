@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import click
 
-from panpan.cli.options import Options
 from panpan.cli.session_opening import session_of
 from panpan.cli_kit.failures import say
+from panpan.cli_kit.options import Options
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.errors import PanpanError
 from panpan.faces.headless.face import HeadlessFace

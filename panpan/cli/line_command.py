@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from panpan.cli.first_prompt import FirstPrompt
-from panpan.cli.options import Options
 from panpan.cli.session_opening import session_of
 from panpan.cli_kit.failures import say
+from panpan.cli_kit.options import Options
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.locations import Locations
 from panpan.faces.plain.line_asker import LineAsker, LineReader, YesOrNo

@@ -6,38 +6,16 @@
 import gc
 import os
 import sys
-from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
 from panpan.cli.bare_words import SEVERAL_WORDS, refuse_bare_word
 from panpan.cli.collection import put_off_collection
-from panpan.cli.options import RUN_OPTIONS, check_options_before, run_options
 from panpan.cli.start import EXIT_INTERRUPTED, leave_at_interrupt
+from panpan.cli.subcommands import foreign_subcommand, subcommands
+from panpan.cli_kit.options import RUN_OPTIONS, check_options_before, run_options
 from panpan.version import __version__
-
-COMMANDS = {
-    "agents": (
-        "panpan.capabilities.subagents.cli_agents_command",
-        "List, show, make and check the kinds of subagents.",
-    ),
-    "config": ("panpan.cli.config_command", "Show the settings and where they come from."),
-    "debug": ("panpan.cli.debug_command", "Ask the gate and the URL guard what they would decide."),
-    "demo": ("panpan.cli.demo_command", "See panpan fix a bug, with no key and no network."),
-    "doctor": ("panpan.cli.doctor.doctor_command", "Check what panpan finds on this machine."),
-    "env": ("panpan.capabilities.environment.env_command", "Say in which layer a Python environment is broken."),
-    "fork": ("panpan.capabilities.cassettes.fork_command", "Go on from a recorded conversation with another model."),
-    "local": ("panpan.capabilities.local_model.local_command", "Run a small model on this machine, with no key."),
-    "permissions": ("panpan.permissions.permissions_command", "Show, explain and test the permission rules."),
-    "record": ("panpan.capabilities.cassettes.record_command", "Record a session into a cassette."),
-    "replay": ("panpan.capabilities.cassettes.replay_command", "Play a cassette again, and say what differs."),
-    "sessions": ("panpan.cli.sessions_command", "List, search, show, export, import and mend sessions."),
-    "trust": ("panpan.cli.trust.trust_command", "Say which projects' own settings are believed."),
-    "undo": ("panpan.capabilities.snapshots.undo_command", "Take back what the last turn changed, or do it again."),
-    "web": ("panpan.capabilities.web.browser.web_command", "Log in to web sites for the browser, and out again."),
-}
-"""Subcommands by name: the module that has `command`, and its line in the help."""
 
 HELP = """A coding agent for the terminal.
 
@@ -76,7 +54,7 @@ class LazyGroup(click.Group):
         given, words, _ = self.make_parser(ctx).parse_args(list(args))
         before = args[: len(args) - len(words)]
         is_literal = before[-1:] == ["--"]
-        if words and (is_literal or words[0] not in (*COMMANDS, "help")):
+        if words and (is_literal or not _is_command(words[0])):
             if not (is_literal or "prompt" in given):
                 refuse_bare_word(ctx, self, before, words)
             if self.make_parser(ctx).parse_args(words[1:])[1]:
@@ -86,14 +64,11 @@ class LazyGroup(click.Group):
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+        return list(subcommands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command = import_module(COMMANDS[cmd_name][0]).command
-        assert isinstance(command, click.Command)
-        return command
+        own = subcommands().get(cmd_name)
+        return foreign_subcommand(cmd_name) if own is None else own.load()
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -105,7 +80,11 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, command.help) for name, command in subcommands().items()])
+
+
+def _is_command(word: str) -> bool:
+    return word == "help" or word in subcommands() or foreign_subcommand(word) is not None
 
 
 @click.group(
@@ -124,7 +103,10 @@ def cli(ctx: click.Context, /, **options: Any) -> int:
     options["first_prompt"] = ctx.meta.get(FIRST_PROMPT)
     if ctx.invoked_subcommand is not None:
         check_options_before(ctx.invoked_subcommand, ctx)
+        from panpan.cli.program import Panpan
+
         ctx.meta[RUN_OPTIONS] = options
+        ctx.obj = Panpan()
         return 0
     from panpan.cli.run_command import run
 

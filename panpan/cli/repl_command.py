@@ -5,7 +5,7 @@ The rule: only what the first screen needs is imported here; the sessions come w
 
 import os
 
-from panpan.cli.options import PICKS_SESSION, Options
+from panpan.cli_kit.options import PICKS_SESSION, Options
 from panpan.config.ui_look import UiLook
 from panpan.faces.terminal.desk import Desk
 from panpan.faces.terminal.run import ReplSetup, SessionsOnDesk, run_repl

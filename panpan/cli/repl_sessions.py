@@ -6,8 +6,9 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from panpan.cli.options import Options
+from panpan.app import slash_commands
 from panpan.cli.session_opening import session_of
+from panpan.cli_kit.options import Options
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.known_secrets import secrets_of_run
 from panpan.config.locations import Locations
@@ -52,7 +53,7 @@ def sessions_for(options: Options, desk: Desk) -> Sessions:
     return Sessions(
         desk,
         asking,
-        all_commands(),
+        all_commands(slash_commands()),
         open_first=opening,
         open_other=lambda session_id: opening(
             continues=False, resume=session_id, session_id=None, session_name=None, forks=False, record=None

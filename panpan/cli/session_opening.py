@@ -9,7 +9,7 @@ from typing import Any
 
 from panpan.app import open_session
 from panpan.cli.collection import begin_collection
-from panpan.cli.options import Options, overrides_of
+from panpan.cli_kit.options import Options, overrides_of
 from panpan.config.locations import Locations, panpan_home
 from panpan.models.model_choice import NoModelError
 from panpan.session.session import Session

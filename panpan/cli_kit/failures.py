@@ -57,7 +57,7 @@ def report_failure(error: Exception, *, had_terminal: bool = False) -> int:
     if missing := _missing_part(error):
         say(f"the installation of panpan is damaged: {missing} is missing; install panpan again")
         return 1
-    from panpan.cli.crash_report import crash_line
+    from panpan.cli_kit.crash_report import crash_line
     from panpan.config.known_secrets import secrets_of_run
     from panpan.config.locations import Locations
     from panpan.system.text.redact import Redactor

@@ -25,6 +25,11 @@ class Received:
     exit_code: int | None = None
     """128 + the signal's number, as shells count."""
 
+    @property
+    def is_interrupt(self) -> bool:
+        """True if it was SIGINT, as Ctrl+C sends."""
+        return self.exit_code == 128 + signal.SIGINT
+
 
 async def _leave_at_once() -> bool:
     return True

@@ -5,8 +5,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from pathlib import Path
 from typing import Self
 
-from panpan.core.command import OpenSession
 from panpan.errors import PanpanError
+from panpan.session.command import OpenSession
 from panpan.session.session import Session
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort

@@ -6,12 +6,13 @@ What they show is returned as text. One that offers a list returns that, and how
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from panpan.app import slash_commands
 from panpan.config.project_limits import STRICTNESS
-from panpan.core.command import Command, Terminal
 from panpan.errors import ConfigError
 from panpan.faces.plain.line_commands import run_line
 from panpan.faces.terminal.commands.registry import all_commands, command_in, find, help_command, unknown
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.session.command import Command, Terminal
 from panpan.session.session import Session
 from panpan.session.slash_commands import CommandResult
 
@@ -26,7 +27,7 @@ class SessionCommands:
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
         self._theme = Theme("plain", has_sequences=False)
-        every = all_commands()
+        every = all_commands(slash_commands())
         here = [_never_looser(one) for one in every if not (one.needs_terminal or one.is_missing or one.name == "help")]
         here.append(help_command(here, ()))
         self._here = sorted(here, key=lambda command: command.name)

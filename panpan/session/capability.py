@@ -15,6 +15,7 @@ from panpan.types.messages import ToolResultMessage, UserMessage
 
 if TYPE_CHECKING:
     from panpan.session.agent import Agent
+    from panpan.session.command import Command
     from panpan.session.context import SessionContext
 
 OfferedT = TypeVar("OfferedT")
@@ -73,6 +74,11 @@ class Capability:
 
     def offers(self) -> Iterable[object]:
         """Return objects that faces and other capabilities get by their type, as in `session[Todos]`."""
+        return ()
+
+    @classmethod
+    def commands(cls) -> "Iterable[Command]":
+        """Return its slash commands. They are known before a session is open, as for the help."""
         return ()
 
     @asynccontextmanager

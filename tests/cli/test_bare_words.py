@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.cli.main import COMMANDS, FIRST_PROMPT, cli
+from panpan.cli.main import FIRST_PROMPT, cli
+from panpan.cli.subcommands import subcommands
 
+COMMANDS = subcommands()
 CONTEXT = click.Context(cli)
 GROUP_BY_NAME = {
     name: command for name in COMMANDS if isinstance(command := cli.get_command(CONTEXT, name), click.Group)

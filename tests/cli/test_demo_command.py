@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.local_model.demo_local import BUG
+from panpan.cli.demo_local import BUG
 from panpan.cli.demo_scene import Scene, check, show
 
 TESTS = """

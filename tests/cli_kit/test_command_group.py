@@ -1,14 +1,10 @@
-from importlib import import_module
-
 import click
 import pytest
 from click.testing import CliRunner
 
-from panpan.cli.main import COMMANDS
+from panpan.cli.subcommands import subcommands
 
-GROUPS = [
-    group for group in (import_module(place).command for place, _ in COMMANDS.values()) if hasattr(group, "commands")
-]
+GROUPS = [group for one in subcommands().values() if isinstance(group := one.load(), click.Group)]
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from panpan.cli.options import FLAGS
+from panpan.cli_kit.options import FLAGS
 from panpan.config.locations import Locations
 from panpan.config.project_files import read_project_files
 from panpan.config.sources import Loaded, Names, load_settings

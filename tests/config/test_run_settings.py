@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.cli.options import FLAGS
+from panpan.cli_kit.options import FLAGS
 from panpan.config.json_lines import json_key_lines
 from panpan.config.keys import KeyPath, flatten, put
 from panpan.config.locations import Locations

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from panpan.app import slash_commands
 from panpan.errors import ConfigError
 from panpan.faces.session_commands import SessionCommands
 from panpan.faces.terminal.commands.registry import all_commands
@@ -18,7 +19,9 @@ from tests.fakes.session import session_in
 
 WORD = st.text(string.ascii_letters + string.digits + "-_.", min_size=1, max_size=12)
 COMMANDS = SessionCommands({})
-NEED_TERMINAL = [command.name for command in all_commands() if command.needs_terminal or command.is_missing]
+NEED_TERMINAL = [
+    command.name for command in all_commands(slash_commands()) if command.needs_terminal or command.is_missing
+]
 
 
 def session_at(root: Path) -> Any:

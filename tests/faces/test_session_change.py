@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from panpan.core.command import OpenSession
 from panpan.faces.session_change import SessionChange
+from panpan.session.command import OpenSession
 from panpan.session.session import Session
 from tests.fakes.scripted_llm import ScriptedLLM, say
 from tests.fakes.session import session_in

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import anyio
 
-from panpan.cli.options import FLAGS
+from panpan.cli_kit.options import FLAGS
 from panpan.config.locations import Locations
 from panpan.config.sources import Names, load_settings
 from panpan.types.permission import Decision, PermissionMode

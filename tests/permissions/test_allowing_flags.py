@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from panpan.cli.options import overrides_of
+from panpan.cli_kit.options import overrides_of
 from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
 from panpan.config.trust import trust_of
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
 from tests.capabilities.packages.conftest import make_environment
-from tests.cli.test_options import read
+from tests.cli_kit.test_options import read
 from tests.fakes.every_tool import FolderGate
 
 CALLS: list[tuple[str, dict[str, Any]]] = [

@@ -2,10 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from panpan.app import slash_commands
+from panpan.capabilities.permissions.commands import MODES
 from panpan.errors import ConfigError
 from panpan.faces.terminal.commands.registry import all_commands, find
 from panpan.permissions.gate import ANSWERED, PermissionGate
-from panpan.permissions.permission_commands import MODES
 from panpan.permissions.rules.rules import RuleSource
 from tests.faces.terminal.commands.command_fixtures import terminal_in, type_in
 
@@ -102,6 +103,6 @@ async def test_add_dir_without_a_path_says_how(tmp_path: Path) -> None:
 async def test_the_modes_and_the_rules_that_can_be_removed_may_stand_behind_it(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p")
     terminal.session.gate.rules = with_rules(place=ANSWERED, allow=["Bash(make *)"]).rules
-    command, _ = find(all_commands(), "/permissions")
+    command, _ = find(all_commands(slash_commands()), "/permissions")
 
     assert command.offers(terminal.session) == [*MODES, "remove Bash(make *)"]

@@ -15,6 +15,7 @@ from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside
+from panpan.session.command import Command
 from panpan.session.context import SessionContext
 from panpan.system.processes.process_watch import process_watches
 
@@ -62,3 +63,9 @@ class BackgroundCapability(Capability):
         keep = self.tasks.keeps or self.session.main.unfinished.have_stopped_a_turn
         await self.tasks.close(keep=keep, is_held=self.session.gate.mode == "plan")
         self.session.tool_context.sandbox.leave_behind(self.tasks.needed)
+
+    @classmethod
+    def commands(cls) -> Iterable[Command]:
+        from panpan.capabilities.background.task_commands import TASK_COMMANDS
+
+        return TASK_COMMANDS

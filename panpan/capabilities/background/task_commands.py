@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from panpan.capabilities.background.background import TaskInfo
 from panpan.capabilities.background.task_text import ended_line, task_detail
-from panpan.core.command import Command, Option, Terminal, numbered
 from panpan.errors import ConfigError
 from panpan.faces.terminal.screen.canvas import say
+from panpan.session.command import Command, Option, Terminal, numbered
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_line
 

@@ -9,6 +9,7 @@ from panpan.capabilities.compaction.make_room import MakeRoom
 from panpan.core.hooks import Hook
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
+from panpan.session.command import Command
 from panpan.session.context import SessionContext
 from panpan.session.reminders.source import ReminderSource
 
@@ -35,3 +36,9 @@ class Compaction(Capability):
         settings = self.session.settings.compaction
         nearly_full = ContextNearlyFull(settings, lambda: agent.model.context_window)
         return (nearly_full, LongSession()) if agent.is_main else (nearly_full,)
+
+    @classmethod
+    def commands(cls) -> Iterable[Command]:
+        from panpan.capabilities.compaction.compact_command import COMPACT_COMMANDS
+
+        return COMPACT_COMMANDS

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from anyio import get_cancelled_exc_class
 
-from panpan.core.command import Command, Terminal
 from panpan.errors import NothingToCompactError
 from panpan.faces.terminal.screen.canvas import say
+from panpan.session.command import Command, Terminal
 from panpan.session.compaction_report import compaction_lines
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.compaction import Compaction

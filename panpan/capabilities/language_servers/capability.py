@@ -12,6 +12,7 @@ from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside
+from panpan.session.command import Command
 from panpan.session.context import SessionContext
 from panpan.system.files.canonical import canonical_path
 
@@ -49,3 +50,9 @@ class CodeIntelligenceCapability(Capability):
     async def running(self) -> AsyncGenerator[None, None]:
         async with beside(self.servers.serve):
             yield
+
+    @classmethod
+    def commands(cls) -> Iterable[Command]:
+        from panpan.capabilities.language_servers.lsp_command import LSP_COMMANDS
+
+        return LSP_COMMANDS

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+import click
+
 from panpan.capabilities.local_model.setup import Progress
 from panpan.capabilities.local_model.weights import megabytes
 
@@ -87,5 +89,4 @@ class ProgressLine:
         self._write(f"{text}\n")
 
     def _write(self, text: str) -> None:
-        self._out.write(text)
-        self._out.flush()
+        click.echo(text, self._out, nl=False)

@@ -8,6 +8,7 @@ from panpan.permissions.new_places import NewPlaces
 from panpan.permissions.sandbox_questions import SandboxQuestions
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
+from panpan.session.command import Command
 from panpan.session.context import SessionContext
 
 
@@ -27,3 +28,9 @@ class Permissions(Capability):
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         return agent.gate, self._sandbox_questions, self._new_places
+
+    @classmethod
+    def commands(cls) -> Iterable[Command]:
+        from panpan.capabilities.permissions.commands import PERMISSION_COMMANDS
+
+        return PERMISSION_COMMANDS

@@ -10,6 +10,7 @@ from panpan.capabilities.snapshots.workspace import SnapshotPlaces
 from panpan.core.hooks import Hook
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside
+from panpan.session.command import Command
 from panpan.session.context import SessionContext
 
 
@@ -44,6 +45,12 @@ class SnapshotsCapability(Capability):
         session = self.session
         stays_in_plan_mode = session.gate.mode == "plan" and not session.caller.is_attended
         return not stays_in_plan_mode and any(not tool.only_reads for tool in session.main.model.tools.values())
+
+    @classmethod
+    def commands(cls) -> Iterable[Command]:
+        from panpan.capabilities.snapshots.undo_commands import UNDO_COMMANDS
+
+        return UNDO_COMMANDS
 
 
 def _snapshots_of(session: SessionContext) -> Snapshots:

@@ -6,10 +6,10 @@ from panpan.capabilities.snapshots.plan import RestorePlan
 from panpan.capabilities.snapshots.session_snapshots import Snapshots
 from panpan.capabilities.snapshots.undo import Undo
 from panpan.capabilities.snapshots.undo_lines import diff_lines, done_line, nothing_to_do, plan_lines
-from panpan.core.command import Command, Option, Terminal, numbered
 from panpan.errors import ConfigError
 from panpan.faces.terminal.screen.canvas import say
 from panpan.faces.terminal.screen.theme import Role
+from panpan.session.command import Command, Option, Terminal, numbered
 
 _ROLES: dict[str, Role] = {"+": "good", "-": "bad"}
 

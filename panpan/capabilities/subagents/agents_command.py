@@ -4,10 +4,10 @@ from collections.abc import Collection, Sequence
 
 from anyio import to_thread
 
-from panpan.core.command import Command, Terminal
 from panpan.faces.terminal.rendering.list_rows import say_pairs
 from panpan.faces.terminal.screen.canvas import say
 from panpan.session.agent_log import AgentRecord
+from panpan.session.command import Command, Terminal
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.agent import AgentDefinition
 

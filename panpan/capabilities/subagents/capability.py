@@ -16,6 +16,7 @@ from panpan.core.tool import Tool
 from panpan.session.agent import Agent
 from panpan.session.agent_log import agents_folder
 from panpan.session.capability import Capability, beside
+from panpan.session.command import Command
 from panpan.session.context import SessionContext
 from panpan.session.open_calls import UnfinishedCall
 from panpan.session.reminders.source import ReminderSource
@@ -70,3 +71,9 @@ class SubagentsCapability(Capability):
             beside(self.host.serve, then=self.host.aclose),
         ):
             yield
+
+    @classmethod
+    def commands(cls) -> Iterable[Command]:
+        from panpan.capabilities.subagents.agents_command import AGENTS_COMMANDS
+
+        return AGENTS_COMMANDS

@@ -11,6 +11,7 @@ from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
+from panpan.session.command import Command
 from panpan.session.context import SessionContext
 from panpan.session.reminders.source import ReminderSource
 
@@ -41,3 +42,9 @@ class TodosCapability(Capability):
 
     def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
         return (TodoChanged(self.todos), TodoForgotten(self.todos)) if agent.is_main else ()
+
+    @classmethod
+    def commands(cls) -> Iterable[Command]:
+        from panpan.capabilities.todos.todos_command import TODOS_COMMANDS
+
+        return TODOS_COMMANDS

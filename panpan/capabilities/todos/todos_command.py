@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from panpan.capabilities.todos.todo import todo_counts
-from panpan.core.command import Command, Terminal
 from panpan.errors import ConfigError
 from panpan.faces.terminal.rendering.todos import todo_lines
 from panpan.faces.terminal.screen.canvas import say
+from panpan.session.command import Command, Terminal
 from panpan.system.text.terminal_text import clean_line
 
 

@@ -7,14 +7,15 @@ from dataclasses import replace
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from panpan.app import slash_commands
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.ui_look import ThemeSetting
-from panpan.core.command import Command, Next, Option, OptionSearch, Terminal
 from panpan.errors import ConfigError
 from panpan.faces.terminal.commands.registry import all_commands, command_in, find, help_command, unknown
 from panpan.faces.terminal.commands.screen_commands import SCREEN_COMMANDS
 from panpan.faces.terminal.screen.canvas import say
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.session.command import Command, Next, Option, OptionSearch, Terminal
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal
 
@@ -241,7 +242,7 @@ def line_commands() -> list[Command]:
         replace(command, help=f"{command.help} (not with lines only)", run=_without_screen(command.name))
         if command.name in about_screen
         else command
-        for command in all_commands()
+        for command in all_commands(slash_commands())
         if command.name != "help"
     ]
     commands.append(help_command(commands, KEYS))

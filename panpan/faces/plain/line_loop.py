@@ -13,7 +13,6 @@ from panpan.capabilities.guards.reply_limits import note_on_end
 from panpan.capabilities.shell.user_commands import run_user_command
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.cli_kit.stdout import StdoutWriter
-from panpan.core.command import Leave, Next, OpenSession
 from panpan.errors import OutputError, PanpanError
 from panpan.faces.amounts import WaitingTime
 from panpan.faces.plain.line_asker import LineReader
@@ -21,6 +20,7 @@ from panpan.faces.plain.line_commands import LineCommands
 from panpan.faces.plain.line_face import LineFace
 from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.rendering.text_rows import LEAST_WIDTH, plain_rows
+from panpan.session.command import Leave, Next, OpenSession
 from panpan.session.session import Session
 from panpan.system.single_exception import unwrap_single_exception
 from panpan.types.messages import AssistantMessage

@@ -8,9 +8,9 @@ from panpan.capabilities.background.background import TaskInfo
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.leaving_tasks import tasks_to_ask_about
 from panpan.capabilities.background.task_text import cannot_be_kept, counted, ended_line, titles
-from panpan.core.command import Leave, Next, OpenSession, Option, Terminal, numbered
 from panpan.faces.terminal.screen.canvas import say
 from panpan.faces.terminal.work import Work
+from panpan.session.command import Leave, Next, OpenSession, Option, Terminal, numbered
 from panpan.session.session import Session
 
 

@@ -9,7 +9,6 @@ import anyio
 
 from panpan.config.locations import Locations
 from panpan.config.ui_look import ThemeSetting
-from panpan.core.command import Command, Leave, Next, Option, OptionSearch
 from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.background_watch import BackgroundWatch, Leaving
 from panpan.faces.terminal.desk import Desk
@@ -34,6 +33,7 @@ from panpan.faces.terminal.screen.windows import Contents
 from panpan.faces.terminal.views.status_view import StatusView
 from panpan.faces.terminal.views.turn_view import TurnView, greeting
 from panpan.faces.terminal.work import Work
+from panpan.session.command import Command, Leave, Next, Option, OptionSearch
 from panpan.session.session import Session
 
 WARM_UP_S = 0.3

@@ -6,11 +6,11 @@ from time import monotonic
 import anyio
 
 from panpan.capabilities.shell.user_commands import USER_COMMAND_TIMEOUT_S, run_user_command
-from panpan.core.command import Terminal
 from panpan.errors import PanpanError
 from panpan.faces.terminal.rendering.text_rows import output_of_users_command
 from panpan.faces.terminal.rendering.tool import LiveOutput, running_line
 from panpan.faces.terminal.screen.canvas import say
+from panpan.session.command import Terminal
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.messages import UserMessage
 

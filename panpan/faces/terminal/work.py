@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from panpan.core.command import Command, Terminal
 from panpan.errors import PanpanError
 from panpan.faces.terminal.commands.registry import command_in, find, unknown
 from panpan.faces.terminal.inbox import Inbox, Sent
@@ -13,6 +12,7 @@ from panpan.faces.terminal.screen.canvas import say
 from panpan.faces.terminal.shell_line import ShellLine
 from panpan.faces.terminal.turn_runner import TurnRunner
 from panpan.faces.terminal.views.turn_view import TurnView
+from panpan.session.command import Command, Terminal
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 

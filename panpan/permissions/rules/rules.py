@@ -36,6 +36,8 @@ PACKAGE_OPERATIONS: Mapping[str, Collection[str]] = {
     ),
 }  # fmt: skip
 """What the tools for packages do; a rule may name an operation, as in `uv(install)`."""
+COMMAND_TOOL = "Bash"
+"""Name in rules for what runs a command line, as in `Bash(make *)`."""
 _AGENT_TOOLS = frozenset({"Agent", "Task", "Skill"})
 _PLAIN_TOOLS = frozenset({
     "LSP", "WebSearch", "DatasetDownload", "EnvDoctor", "TodoWrite", "TaskOutput", "TaskStop", "ReadHistory",
@@ -44,7 +46,7 @@ _PLAIN_TOOLS = frozenset({
 """Of which a rule names nothing but the tool."""
 _WELL_KNOWN = {
     name.lower(): name
-    for name in (*READ_TOOLS, *EDIT_TOOLS, *_AGENT_TOOLS, *PACKAGE_OPERATIONS, *_PLAIN_TOOLS, "Bash", "WebFetch")
+    for name in (*READ_TOOLS, *EDIT_TOOLS, *_AGENT_TOOLS, *PACKAGE_OPERATIONS, *_PLAIN_TOOLS, COMMAND_TOOL, "WebFetch")
 }
 _RULE = re.compile(r"(?P<tool>[A-Za-z_][\w.-]*(?:\*[\w.*-]*)?)(?:\((?P<specifier>.*)\))?", re.DOTALL)
 
@@ -204,7 +206,7 @@ def split_rules(text: str) -> list[str]:
 
 
 def _parse_specifier(tool: str, specifier: str) -> Specifier:
-    if tool == "Bash":
+    if tool == COMMAND_TOOL:
         return CommandPattern(specifier)
     if tool in READ_TOOLS | EDIT_TOOLS:
         return PathPattern(specifier)

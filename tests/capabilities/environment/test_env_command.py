@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from panpan.capabilities.environment.env_command import command
+from panpan.capabilities.environment.cli import env as command
 from panpan.errors import ConfigError
 
 

@@ -13,8 +13,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from panpan.capabilities.local_model.cli import local as command
 from panpan.capabilities.local_model.fetching import FetchError, SourceUnavailableError
-from panpan.capabilities.local_model.local_command import command
 from panpan.capabilities.local_model.local_model import LocalModel
 from panpan.capabilities.local_model.local_progress import ProgressLine
 from panpan.capabilities.local_model.machine import require_machine

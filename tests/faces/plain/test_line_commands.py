@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from panpan.core.command import OpenSession
+from panpan.app import slash_commands
 from panpan.errors import ConfigError
 from panpan.faces.plain.line_commands import LineCommands, LineTerminal, line_commands
 from panpan.faces.terminal.commands.registry import all_commands
+from panpan.session.command import OpenSession
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, Message, UserMessage
 from tests.faces.memory import Memory
@@ -29,7 +30,7 @@ class Lines:
 
 
 def test_there_are_the_commands_of_the_screen() -> None:
-    assert [command.name for command in line_commands()] == [command.name for command in all_commands()]
+    assert [command.name for command in line_commands()] == [command.name for command in all_commands(slash_commands())]
 
 
 async def test_a_list_is_printed_with_numbers_and_nothing_changes(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import anyio
 import pytest
 
 from panpan.config.settings import BackgroundSettings, Settings
-from panpan.core.command import Leave, OpenSession
 from panpan.faces.terminal.background_watch import Leaving
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.session.command import Leave, OpenSession
 from tests.fakes.background import FakeBackground, task
 
 

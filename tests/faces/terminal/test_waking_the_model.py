@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import anyio
 
 from panpan.config.settings import BackgroundSettings, Settings
-from panpan.core.command import Command
 from panpan.core.hooks import Addition, Hook, Round
 from panpan.errors import ProviderError
 from panpan.faces.terminal.inbox import Sent
 from panpan.faces.terminal.work import Work
+from panpan.session.command import Command
 from panpan.types.messages import SystemReminder
 from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, until, view_on
 from tests.fakes.scripted_llm import say

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import anyio
 import pytest
 
-from panpan.core.command import Command, Leave
+from panpan.app import slash_commands
 from panpan.faces.terminal.commands.registry import all_commands
 from panpan.faces.terminal.inbox import Sent
 from panpan.faces.terminal.work import Waiting, Work
+from panpan.session.command import Command, Leave
 from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, screen_in, until, view_on
 
 HELD = "!cat pipe"
@@ -52,7 +53,7 @@ async def working(tmp_path) -> AsyncGenerator[Working, None]:
     os.mkfifo(tmp_path / "workspace" / "pipe")
     given_back: list[str] = []
     async with screen.session, anyio.create_task_group() as tasks:
-        commands = [*all_commands(), wait_command()]
+        commands = [*all_commands(slash_commands()), wait_command()]
         work = Work(screen, view_on(screen), commands, given_back.append)
         screen.submit = work.submit
         tasks.start_soon(work.run)

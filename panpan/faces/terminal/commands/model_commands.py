@@ -7,10 +7,10 @@ from panpan.capabilities.local_model.weight_store import embedded_store
 from panpan.config.models import facts_about, known_models
 from panpan.config.settings import Settings
 from panpan.config.vendors import ALIASES, VENDORS, Vendor
-from panpan.core.command import Command, Option, Terminal
 from panpan.errors import ConfigError
 from panpan.faces.terminal.screen.canvas import say
 from panpan.models.model_choice import EMBEDDED
+from panpan.session.command import Command, Option, Terminal
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort

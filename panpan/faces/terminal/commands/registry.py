@@ -4,20 +4,13 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from panpan.capabilities.background.task_commands import TASK_COMMANDS
-from panpan.capabilities.compaction.compact_command import COMPACT_COMMANDS
-from panpan.capabilities.language_servers.lsp_command import LSP_COMMANDS
-from panpan.capabilities.snapshots.undo_commands import UNDO_COMMANDS
-from panpan.capabilities.subagents.agents_command import AGENTS_COMMANDS
-from panpan.capabilities.todos.todos_command import TODOS_COMMANDS
-from panpan.core.command import Command, Terminal
 from panpan.faces.terminal.commands.model_commands import MODEL_COMMANDS
 from panpan.faces.terminal.commands.screen_commands import SCREEN_COMMANDS
 from panpan.faces.terminal.commands.session_commands import BRANCH_COMMANDS, EXPORT_COMMANDS, SESSION_COMMANDS
 from panpan.faces.terminal.commands.show_commands import PANPAN_COMMANDS, SHOW_COMMANDS
 from panpan.faces.terminal.rendering.list_rows import say_pairs
 from panpan.faces.terminal.screen.canvas import say
-from panpan.permissions.permission_commands import PERMISSION_COMMANDS
+from panpan.session.command import Command, Terminal
 from panpan.system.text.terminal_text import clean_line
 
 
@@ -126,25 +119,19 @@ _MEANT_COMMANDS = {"exit": "/exit", "quit": "/exit", "q": "/exit", "help": "/hel
 """What a line means that is one of these words and nothing else."""
 
 
-def all_commands() -> list[Command]:
-    """Return every command, in the order of its name."""
+def all_commands(of_capabilities: Iterable[Command]) -> list[Command]:
+    """Return every command, in the order of its name: those of the faces and those of the capabilities."""
     commands = [
         *SESSION_COMMANDS,
-        *AGENTS_COMMANDS,
         *BRANCH_COMMANDS,
-        *COMPACT_COMMANDS,
         *EXPORT_COMMANDS,
-        *LSP_COMMANDS,
         *SHOW_COMMANDS,
         *PANPAN_COMMANDS,
         *MODEL_COMMANDS,
-        *PERMISSION_COMMANDS,
         *PROMPT_COMMANDS,
         *SCREEN_COMMANDS,
-        *TASK_COMMANDS,
-        *UNDO_COMMANDS,
-        *TODOS_COMMANDS,
         *MISSING_COMMANDS,
+        *of_capabilities,
     ]
     commands.append(help_command(commands, KEYS))
     return sorted(commands, key=lambda command: command.name)

@@ -8,9 +8,9 @@ from anyio import to_thread
 from panpan.config.locations import Locations
 from panpan.config.settings_writer import save_ui
 from panpan.config.ui_look import ThemeSetting, look_file
-from panpan.core.command import Command, Option, Terminal
 from panpan.errors import PanpanError
 from panpan.faces.terminal.screen.canvas import say
+from panpan.session.command import Command, Option, Terminal
 from panpan.system.text.terminal_text import clean_line
 
 THEMES: Sequence[ThemeSetting] = get_args(ThemeSetting)

@@ -12,9 +12,9 @@ from anyio import to_thread
 from panpan.capabilities.snapshots.session_snapshots import Snapshots
 from panpan.capabilities.snapshots.undo_commands import carry_out, undo_of
 from panpan.config.locations import Locations
-from panpan.core.command import Command, Leave, OpenSession, Option, Terminal, numbered
 from panpan.errors import PanpanError
 from panpan.faces.terminal.screen.canvas import say
+from panpan.session.command import Command, Leave, OpenSession, Option, Terminal, numbered
 from panpan.session.forking import fork
 from panpan.session.named_session import named_session
 from panpan.session.store import newest_first

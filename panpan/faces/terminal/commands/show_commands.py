@@ -14,7 +14,6 @@ from panpan.config.keys import dotted, flatten
 from panpan.config.locations import Locations
 from panpan.config.settings import Settings
 from panpan.config.sources import load_settings
-from panpan.core.command import Command, Terminal
 from panpan.errors import ConfigError, PanpanError
 from panpan.faces.terminal.commands.usage_views import (
     budget_pairs,
@@ -26,6 +25,7 @@ from panpan.faces.terminal.commands.usage_views import (
 )
 from panpan.faces.terminal.rendering.list_rows import say_pairs
 from panpan.faces.terminal.screen.canvas import say
+from panpan.session.command import Command, Terminal
 from panpan.session.context_usage import context_usage
 from panpan.session.git_branch import git_branch
 from panpan.session.session import Session

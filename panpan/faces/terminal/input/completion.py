@@ -12,9 +12,9 @@ from prompt_toolkit.document import Document
 from rapidfuzz import fuzz
 
 from panpan.capabilities.mentions.mention_syntax import written
-from panpan.core.command import Command
 from panpan.faces.terminal.input.file_index import FileIndex, find_paths
 from panpan.faces.terminal.input.input_box import CommandCompletion
+from panpan.session.command import Command
 from panpan.system.files.paths import PathResolver
 
 MAX_OFFERED = 50

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from time import monotonic
 
-from panpan.core.command import Leave, Next
 from panpan.errors import PanpanError
 from panpan.faces.terminal.inbox import Sent
 from panpan.faces.terminal.input.draft import Draft, PasteTooLargeError
@@ -12,6 +11,7 @@ from panpan.faces.terminal.screen.around_input import TodosView
 from panpan.faces.terminal.screen.hand_over import HandOver
 from panpan.faces.terminal.views.turn_view import TurnView
 from panpan.faces.terminal.work import Work
+from panpan.session.command import Leave, Next
 from panpan.session.session import Session
 from panpan.types.permission import PermissionMode
 

@@ -8,17 +8,18 @@ from typing import Any
 
 from prompt_toolkit.utils import get_cwidth
 
+from panpan.app import slash_commands
 from panpan.capabilities.subagents.past import PastSubagents
 from panpan.capabilities.todos.todo import Todo
 from panpan.config.settings import Settings
 from panpan.config.ui_look import ThemeSetting
-from panpan.core.command import Next, Option, OptionSearch
 from panpan.core.conversation import Conversation
 from panpan.faces.terminal.commands.registry import all_commands, find
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.permissions.gate import PermissionGate
 from panpan.session.added_folders import AddedFolders
 from panpan.session.budget.budget import Budget
+from panpan.session.command import Next, Option, OptionSearch
 from panpan.session.context_usage import ContextUsage, context_usage
 from panpan.session.session import SessionInfo
 from panpan.system.files.paths import PathResolver
@@ -151,7 +152,7 @@ def terminal_in(cwd: Path, *messages: Message, settings: Settings | None = None,
 
 async def type_in(terminal: FakeTerminal, line: str) -> FakeTerminal:
     """Run the command of a line."""
-    found = find(all_commands(), line)
+    found = find(all_commands(slash_commands()), line)
     assert found is not None, line
     command, rest = found
     await command.run(terminal, rest)

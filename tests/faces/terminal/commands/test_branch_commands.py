@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from panpan.config.locations import Locations
-from panpan.core.command import OpenSession
+from panpan.session.command import OpenSession
 from panpan.session.fold import folded
 from panpan.session.log import read_records
 from panpan.session.session import Session

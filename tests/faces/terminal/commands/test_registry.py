@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from panpan.app import slash_commands
 from panpan.faces.terminal.commands.registry import all_commands, find, unknown
 from tests.faces.terminal.commands.command_fixtures import terminal_in, type_in
 
@@ -18,11 +19,11 @@ PROMISED = [
 
 @pytest.mark.parametrize("name", PROMISED)
 def test_every_command_that_people_know_is_there(name: str) -> None:
-    assert find(all_commands(), f"/{name}") is not None
+    assert find(all_commands(slash_commands()), f"/{name}") is not None
 
 
 def test_no_two_commands_share_a_name() -> None:
-    names = [name for command in all_commands() for name in (command.name, *command.aliases)]
+    names = [name for command in all_commands(slash_commands()) for name in (command.name, *command.aliases)]
 
     assert len(names) == len(set(names))
 
@@ -40,7 +41,7 @@ def test_no_two_commands_share_a_name() -> None:
     ],
 )
 def test_a_line_is_a_command_and_what_stands_behind_it(line: str, name: str, rest: str) -> None:
-    found = find(all_commands(), line)
+    found = find(all_commands(slash_commands()), line)
 
     assert found is not None
     assert (found[0].name, found[1]) == (name, rest)
@@ -50,29 +51,31 @@ def test_a_line_is_a_command_and_what_stands_behind_it(line: str, name: str, res
     ("line", "names"), [("/hlep", ["/help"]), ("/reusme 12", ["/resume"]), ("/permission", ["/permissions"])]
 )
 def test_a_wrong_name_brings_the_nearest_ones(line: str, names: list[str]) -> None:
-    assert find(all_commands(), line) is None
-    assert all(name in unknown(all_commands(), line) for name in names)
+    assert find(all_commands(slash_commands()), line) is None
+    assert all(name in unknown(all_commands(slash_commands()), line) for name in names)
 
 
 def test_a_name_that_is_like_none_brings_the_way_to_the_list() -> None:
-    assert unknown(all_commands(), "/zzzzzz") == "there is no command /zzzzzz; /help lists what there is"
+    assert (
+        unknown(all_commands(slash_commands()), "/zzzzzz") == "there is no command /zzzzzz; /help lists what there is"
+    )
 
 
 @pytest.mark.parametrize("line", ["/nosuch", "/login", "/foo", "/x", "/hq"])
 def test_unknown_suggests_no_name_that_is_not_like_it(line: str) -> None:
-    assert unknown(all_commands(), line).endswith("; /help lists what there is")
+    assert unknown(all_commands(slash_commands()), line).endswith("; /help lists what there is")
 
 
 @given(st.text(string.ascii_lowercase, min_size=1, max_size=8))
 def test_unknown_never_suggests_one_letter(name: str) -> None:
-    suggested = re.findall(r"/(\w+)", unknown(all_commands(), f"/{name}").partition("; ")[2])
+    suggested = re.findall(r"/(\w+)", unknown(all_commands(slash_commands()), f"/{name}").partition("; ")[2])
 
     assert all(len(one) > 1 for one in suggested)
 
 
 @given(st.text())
 def test_any_line_is_found_or_answered_with_one_harmless_line(typed: str) -> None:
-    commands = all_commands()
+    commands = all_commands(slash_commands())
 
     if find(commands, f"/{typed}") is None:
         sentence = unknown(commands, f"/{typed}")
@@ -84,7 +87,7 @@ def test_any_line_is_found_or_answered_with_one_harmless_line(typed: str) -> Non
 async def test_help_lists_every_command_and_the_keys_within_the_width(tmp_path: Path, width: int) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p", width=width), "/help")
 
-    assert all(f"/{command.name}" in terminal.text for command in all_commands())
+    assert all(f"/{command.name}" in terminal.text for command in all_commands(slash_commands()))
     assert all(key in terminal.text for key in ("Esc", "Ctrl+C", "Ctrl+O", "Shift+Tab", "Alt+Enter", "@"))
     assert terminal.widest <= width
 

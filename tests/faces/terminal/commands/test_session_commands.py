@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from panpan.config.locations import Locations
-from panpan.core.command import Leave, OpenSession
 from panpan.errors import SessionError
 from panpan.faces.terminal.commands.session_commands import MOST_SESSIONS, age
+from panpan.session.command import Leave, OpenSession
 from panpan.session.records import encoded, opened_record, title_record
 from panpan.types.messages import UserMessage
 from tests.faces.terminal.commands.command_fixtures import FakeTerminal, terminal_in, type_in

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.core.command import Option
 from panpan.faces.terminal.dialogs.dialog import QUIET_S
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.dialogs.permission import PermissionDialog
 from panpan.faces.terminal.dialogs.pick import PickDialog
 from panpan.faces.terminal.dialogs.questions import QuestionsDialog
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.session.command import Option
 from panpan.types.asking import Choice, UserQuestion
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from tests.faces.terminal.dialogs.drawn import Clock, assert_fit, keys, plain, texts

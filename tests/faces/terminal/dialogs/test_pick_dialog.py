@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.core.command import Option, numbered
 from panpan.faces.terminal.dialogs.pick import MOST_ROWS, NothingPicked, PickDialog
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.session.command import Option, numbered
 from tests.faces.terminal.dialogs.drawn import (
     keys,
     pastes,

@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from panpan.core.command import Option
 from panpan.faces.terminal.dialogs.dialog import QUIET_S
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.dialogs.pick import picked
+from panpan.session.command import Option
 from tests.faces.terminal.dialogs.drawn import THEMES, Clock, plain
 
 LISTED = [Option("apple"), Option("pear")]

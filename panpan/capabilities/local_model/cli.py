@@ -1,4 +1,4 @@
-"""`panpan local`: sets up, shows, serves and removes the embedded model.
+"""`panpan local`: Run a small model on this machine, with no key.
 
 The rule: nothing is fetched or removed before its size was said and the user, or `--yes`, agreed.
 """
@@ -19,7 +19,6 @@ from panpan.capabilities.local_model.local_progress import ProgressLine
 from panpan.capabilities.local_model.setup import free_bytes, set_up
 from panpan.capabilities.local_model.weight_store import WeightStore
 from panpan.capabilities.local_model.weights import megabytes
-from panpan.cli.start import EXIT_INTERRUPTED
 from panpan.cli_kit.command_group import CommandGroup
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.config.environment import LOCAL_API_KEY_VARIABLE
@@ -32,11 +31,11 @@ _LOOK_S = 0.5
 
 
 @click.group("local", cls=CommandGroup)
-def command() -> None:
+def local() -> None:
     """Run a small model on this machine: no key, no network once it is set up."""
 
 
-@command.command("setup")
+@local.command("setup")
 @click.option("-y", "--yes", "says_yes", is_flag=True, help="Fetch it without asking.")
 @click.pass_context
 def setup(ctx: click.Context, says_yes: bool) -> int:
@@ -55,7 +54,7 @@ def setup(ctx: click.Context, says_yes: bool) -> int:
     return exit_code or 0
 
 
-@command.command("status")
+@local.command("status")
 @click.pass_context
 def status(ctx: click.Context) -> int:
     """Show whether the model is set up; ends with 0 if it is."""
@@ -83,7 +82,7 @@ def status(ctx: click.Context) -> int:
     return 0 if is_ready and not fault else 1
 
 
-@command.command("remove")
+@local.command("remove")
 @click.option("-y", "--yes", "says_yes", is_flag=True, help="Remove it without asking.")
 @click.pass_context
 def remove(ctx: click.Context, says_yes: bool) -> int:
@@ -100,7 +99,7 @@ def remove(ctx: click.Context, says_yes: bool) -> int:
     return 0
 
 
-@command.command("run")
+@local.command("run")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Where to listen; else a free port."
 )
@@ -129,8 +128,7 @@ def run(ctx: click.Context, port: int, api_key: str | None) -> int:
     model.store.require_ready()
     _require_not_served(model.store, "use that, or end it")
     received = anyio.run(_until_signal, lambda: _serve(model, port, api_key))
-    is_asked_for = received.exit_code == EXIT_INTERRUPTED  # Ctrl+C is how it is ended
-    return 0 if is_asked_for else received.exit_code or 0
+    return 0 if received.is_interrupt else received.exit_code or 0  # Ctrl+C is how it is ended
 
 
 def fetch(model: LocalModel) -> int | None:

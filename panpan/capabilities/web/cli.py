@@ -1,6 +1,6 @@
-"""`panpan web`: log-ins to web sites, for the pages that the browser shows.
+"""`panpan web`: Log in to web sites for the browser, and out again.
 
-The user logs in himself, in a window; what that leaves is kept for pages of that site, and nothing else is.
+The user logs in, in a window of the browser; what that leaves is kept for pages of that site, and nothing else is.
 """
 
 import os
@@ -27,11 +27,11 @@ from panpan.system.web.url_guard import PrivateHosts, plain_url, read_url
 
 
 @click.group("web", cls=CommandGroup)
-def command() -> None:
+def web() -> None:
     """Log in to web sites for the browser, and out again."""
 
 
-@command.command("login")
+@web.command("login")
 @click.argument("url")
 @click.pass_context
 def login(ctx: click.Context, url: str) -> int:
@@ -59,7 +59,7 @@ def login(ctx: click.Context, url: str) -> int:
     return 0
 
 
-@command.command("logins")
+@web.command("logins")
 @click.pass_context
 def logins(ctx: click.Context) -> int:
     """List the sites that a log-in is kept for."""
@@ -71,7 +71,7 @@ def logins(ctx: click.Context) -> int:
     return 0
 
 
-@command.command("logout")
+@web.command("logout")
 @click.argument("site", required=False)
 @click.option("--all", "all_sites", is_flag=True, help="Forget every log-in.")
 @click.pass_context

@@ -1,4 +1,4 @@
-"""`panpan undo`: takes back what the last turn of a session changed, or does it again.
+"""`panpan undo`: Take back what the last turn changed, or do it again.
 
 What would change is shown first, and asked about. A file that the user changed since is joined with what comes back, or
 stays as it is; nothing of his is overwritten.
@@ -18,10 +18,10 @@ from panpan.capabilities.snapshots.session_snapshots import Snapshots
 from panpan.capabilities.snapshots.undo_lines import diff_lines, done_line, nothing_to_do, plan_lines
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces
 from panpan.cli_kit.failures import say
+from panpan.cli_kit.folder_gate import settings_of_folder
 from panpan.config.locations import Locations
 from panpan.config.settings import SnapshotSettings
 from panpan.errors import AnswerNeededError, SnapshotError
-from panpan.permissions.folder_gate import settings_of_folder
 from panpan.session.finding import find_session
 from panpan.session.fold import folded
 from panpan.session.log import SessionLog, read_records
@@ -37,7 +37,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 @click.option("--skip-changed", is_flag=True, help="With --yes: leave files that were changed since, and go on.")
 @click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder of the session.")
 @click.pass_context
-def command(
+def undo(
     ctx: click.Context, is_redo: bool, wanted: str | None, says_yes: bool, skip_changed: bool, cwd: Path | None
 ) -> int:
     """Take back what the last turn changed, by whichever tool; shows it first, and asks.

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import click
 
-from panpan.cli.options import RUN_OPTIONS, overrides_of
 from panpan.cli_kit.chosen_folder import chosen_folder
+from panpan.cli_kit.options import RUN_OPTIONS, overrides_of
+from panpan.cli_kit.program import program_of
 from panpan.config.locations import Locations
 from panpan.config.sources import Loaded, load_settings
 from panpan.errors import ConfigError
@@ -35,7 +36,6 @@ def gate_of_folder(ctx: click.Context, cwd: Path | None) -> FolderGate:
     Raises:
         ConfigError: The folder, a setting or a rule is wrong.
     """
-    from panpan.app import tools_of_folder  # with all that a session is made of
-
     workspace, loaded, locations = settings_of_folder(ctx, cwd)
-    return FolderGate(workspace, loaded, locations, tools_of_folder(workspace, loaded, locations))
+    tools = program_of(ctx).tools_of_folder(workspace, loaded, locations)
+    return FolderGate(workspace, loaded, locations, tools)

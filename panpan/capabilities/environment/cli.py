@@ -1,6 +1,6 @@
-"""`panpan env doctor`: in which layer a Python environment is broken, on this machine, and what to do.
+"""`panpan env`: Say in which layer a Python environment is broken.
 
-Nothing of the environment is run. It ends with 1 where a layer is broken.
+Nothing of the environment is run.
 """
 
 import os
@@ -20,11 +20,11 @@ _COLOURS = {"holds": "green", "risk": "yellow", "unknown": None, "broken": "red"
 
 
 @click.group("env", cls=CommandGroup)
-def command() -> None:
+def env() -> None:
     """Look at Python environments."""
 
 
-@command.command("doctor")
+@env.command("doctor")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with all that was found.")
 def doctor(path: Path | None, as_json: bool) -> int:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.local_model.demo_local import BUG, NEW_NAME, OLD_NAME, PROMPTS, is_not_renamed
+from panpan.cli.demo_local import BUG, NEW_NAME, OLD_NAME, PROMPTS, is_not_renamed
 from panpan.cli.demo_scene import TEST_COMMAND, check, copy_project
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from panpan.capabilities.web.browser.web_command import command
+from panpan.capabilities.web.cli import web as command
 from panpan.errors import ConfigError
 
 

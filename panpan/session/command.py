@@ -2,12 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from panpan.config.ui_look import ThemeSetting
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.session.session import Session
 from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.session.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ already, and new ones behind those."""
 class Terminal(Protocol):
     """What a command may use; the REPL is one, and so is a fake in a test."""
 
-    session: Session
+    session: "Session"
 
     @property
     def waited_s(self) -> float:
@@ -141,7 +143,7 @@ class Command:
     aliases: Sequence[str] = ()
     is_immediate: bool = False
     """Whether it may run while a turn does."""
-    offers: Callable[[Session], Sequence[str]] = lambda session: ()
+    offers: "Callable[[Session], Sequence[str]]" = lambda session: ()
     """Returns what may stand behind its name, for the completion."""
     offers_choice: bool = False
     """Whether it lets the user choose from a list, where nothing stands behind its name."""

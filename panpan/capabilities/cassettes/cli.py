@@ -1,4 +1,9 @@
-"""`panpan replay FILE`: plays a cassette again, and says whether all was as it was recorded."""
+"""Subcommands about recorded sessions.
+
+`panpan fork`: Go on from a recorded conversation with another model.
+`panpan record`: Record a session into a cassette.
+`panpan replay`: Play a cassette again, and say what differs.
+"""
 
 import json
 import os
@@ -14,6 +19,7 @@ import click
 
 from panpan.cli_kit.chosen_folder import chosen_folder
 from panpan.cli_kit.failures import say
+from panpan.cli_kit.program import Program, program_of, run_panpan
 from panpan.system.files.folder_tree import temporary_folder
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 
@@ -24,6 +30,69 @@ if TYPE_CHECKING:
     from panpan.capabilities.cassettes.replaying import Show
 
 EXIT_DIFFERENT = 1
+
+
+@click.command(
+    "record",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="With all that panpan takes otherwise:  panpan record bug.jsonl -p 'find the bug'",
+)
+@click.argument("file", type=click.Path())
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[PROMPT] [OPTIONS]...")
+@click.pass_context
+def record(ctx: click.Context, file: str, words: tuple[str, ...]) -> int:
+    """Record a session into FILE, a cassette that `panpan replay FILE` plays again.
+
+    FILE must not exist. It holds what was said, what the model was sent, and what the tools answered, but no keys.
+    """
+    folder = ["--cwd", str(chosen_folder(ctx, None))]  # what stands behind it is stronger
+    return run_panpan(ctx, ["--record", file, *folder, *words])
+
+
+@click.command("fork", context_settings={"ignore_unknown_options": True})
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS]...")
+@click.option("--at", "at", type=click.IntRange(min=0), required=True, metavar="N", help="Keep the first N rounds.")
+@click.option("--model", metavar="NAME", help="Who goes on; as with panpan --model.")
+@click.option(
+    "-p",
+    "--print",
+    "prompt",
+    is_flag=False,
+    flag_value="",
+    metavar="TEXT",
+    help="Run without a terminal, and say TEXT; without TEXT, what was said next in the recording.",
+)
+@click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Work in FOLDER.")
+@click.pass_context
+def fork(
+    ctx: click.Context, file: Path, words: tuple[str, ...], at: int, model: str | None, prompt: str | None,
+    cwd: Path | None,
+) -> int:  # fmt: skip
+    """Go on from round N of the cassette FILE with another model, in a session of its own.
+
+    A round is one reply of the model and what its calls answered. What was said next in the recording is said again;
+    where the model was in the middle of its work, it is told to go on. The files are those of the folder, as they are
+    now. Other options are those of panpan.
+    """
+    from panpan.capabilities.cassettes.forking import fork_recorded
+    from panpan.capabilities.cassettes.recorded_session import read_session
+    from panpan.config.locations import Locations
+
+    workspace = chosen_folder(ctx, cwd).expanduser().resolve()
+    folder = Locations.find(workspace, os.environ).sessions_folder
+    forked = fork_recorded(read_session(file), at, folder, workspace)
+    said = prompt or forked.prompt
+    if said is None and prompt is not None:
+        raise click.UsageError("nothing more was said in the recording; say something behind -p")
+    if forked.session_id is not None:
+        say(f"the session {forked.session_id} begins with {at} recorded {'round' if at == 1 else 'rounds'}")
+    arguments = ["--cwd", str(workspace), *words]
+    arguments += ["-r", forked.session_id] if forked.session_id else []
+    arguments += ["--model", model] if model else []
+    if said is not None:
+        arguments += ["-p", said] if prompt is not None else ["--", said]
+    return run_panpan(ctx, arguments)
 
 
 @click.command("replay")
@@ -51,7 +120,7 @@ EXIT_DIFFERENT = 1
 @click.option("-q", "--quiet", is_flag=True, help="Print only what came out.")
 @click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder for live-tools and --rules.")
 @click.pass_context
-def command(
+def replay(
     ctx: click.Context, file: Path, mode: "Mode", has_rules_of_now: bool, model: str | None, in_place: bool,
     as_json: bool, quiet: bool, cwd: Path | None,
 ) -> int:  # fmt: skip
@@ -71,9 +140,9 @@ def command(
         raise click.UsageError("--in-place goes with --mode live-tools")
     folder = chosen_folder(ctx, cwd).expanduser().resolve()
     asked = None if model is None else model_of_user(model, folder, os.environ)
-    replay = Replay(read_session(file), mode, has_rules_of_now=has_rules_of_now, asked=asked)
+    played = Replay(read_session(file), mode, has_rules_of_now=has_rules_of_now, asked=asked)
     with _workspace(folder, mode, is_copied=not in_place, is_read=has_rules_of_now) as workspace:
-        report = anyio.run(partial(_played, replay, workspace, folder, is_quiet=quiet or as_json))
+        report = anyio.run(partial(_played, program_of(ctx), played, workspace, folder, is_quiet=quiet or as_json))
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=2))
     else:
@@ -82,14 +151,15 @@ def command(
     return 0 if report.is_same else EXIT_DIFFERENT
 
 
-async def _played(replay: "Replay", workspace: Path | None, folder: Path, *, is_quiet: bool) -> "ReplayReport":
-    from panpan.app import open_session
+async def _played(
+    program: Program, replay: "Replay", workspace: Path | None, folder: Path, *, is_quiet: bool
+) -> "ReplayReport":
     from panpan.capabilities.cassettes.replaying import nothing, play, replay_session, rules_of_user
 
     overrides = rules_of_user(folder, os.environ) if replay.mode == "live-tools" else {}
     warn = (lambda _: None) if is_quiet else say
-    opening = replay_session(replay, open_session, workspace, env=os.environ, overrides=overrides, warn=warn)
-    return await play(replay, opening, nothing if is_quiet else _shown())
+    opening = replay_session(replay, program.open_session, workspace, env=os.environ, overrides=overrides, warn=warn)
+    return await play(replay, opening, nothing if is_quiet else _shown(program))
 
 
 @contextmanager
@@ -104,21 +174,20 @@ def _workspace(folder: Path, mode: "Mode", *, is_copied: bool, is_read: bool) ->
         yield copy_of(folder, scratch.resolve())
 
 
-def _shown() -> "Show":
+def _shown(program: Program) -> "Show":
     """Return what prints prompts and events as they come."""
     from panpan.cli_kit.stdout import StdoutWriter
-    from panpan.faces.plain.line_face import LineFace
     from panpan.types.events import Event
     from panpan.types.messages import UserMessage
 
     out = StdoutWriter(sys.stdout)
-    face = LineFace(out, has_colour=out.is_terminal and "NO_COLOR" not in os.environ)
+    print_event = program.printer(out, has_colour=out.is_terminal and "NO_COLOR" not in os.environ)
 
     async def show(event: Event) -> None:
         if isinstance(event, UserMessage):
             await out.write(f"❯ {clean_for_terminal(event.text)}\n")
         else:
-            await face.show(event)
+            await print_event(event)
 
     return show
 

@@ -1,4 +1,4 @@
-"""`panpan permissions`: which rules count, why a call would be allowed or not, and whether rules do what they should.
+"""`panpan permissions`: Show, explain and test the permission rules.
 
 Nothing is run and nothing is asked; the decision is that of a session in the same folder with the same settings.
 """
@@ -10,15 +10,15 @@ from typing import Any, get_args
 import anyio
 import click
 
-from panpan.capabilities.shell.bash import BashTool
 from panpan.cli_kit.command_group import CommandGroup
+from panpan.cli_kit.folder_gate import gate_of_folder, settings_of_folder
+from panpan.cli_kit.program import program_of
 from panpan.errors import ConfigError
 from panpan.permissions.explained_call import as_json, explained
-from panpan.permissions.folder_gate import gate_of_folder, settings_of_folder
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.opening import workspace_paths
 from panpan.permissions.rules.examples import checked_examples
-from panpan.permissions.rules.rules import rule_sources, rules_of_no_tool
+from panpan.permissions.rules.rules import COMMAND_TOOL, rule_sources, rules_of_no_tool
 from panpan.system.text.terminal_text import printable
 from panpan.types.permission import PermissionMode
 
@@ -27,23 +27,21 @@ _JSON = click.option("--json", "as_json_object", is_flag=True, help="Print one J
 
 
 @click.group("permissions", cls=CommandGroup)
-def command() -> None:
+def permissions() -> None:
     """Show, explain and test the permission rules.
 
     Options before `permissions`, as in `panpan --allowedTools Edit permissions list`, count as they do in a run.
     """
 
 
-@command.command("list")
+@permissions.command("list")
 @_CWD
 @_JSON
 @click.pass_context
 def list_rules(ctx: click.Context, cwd: Path | None, as_json_object: bool) -> int:
     """List the rules that count, strongest first, each with its place, and those that can never matter."""
-    from panpan.app import tools_of_folder  # with all that a session is made of
-
     workspace, loaded, locations = settings_of_folder(ctx, cwd)
-    names = [tool.name for tool in tools_of_folder(workspace, loaded, locations)]
+    names = [tool.name for tool in program_of(ctx).tools_of_folder(workspace, loaded, locations)]
     permission = loaded.settings.permission
     sources = rule_sources(loaded)
     gate = PermissionGate(sources)
@@ -76,7 +74,7 @@ def list_rules(ctx: click.Context, cwd: Path | None, as_json_object: bool) -> in
     return 0
 
 
-@command.command("explain")
+@permissions.command("explain")
 @click.argument("line", metavar="COMMAND", required=False)
 @click.option("--tool", metavar="NAME", help="Explain a call of this tool instead of a command.")
 @click.option("--args", "arguments", metavar="JSON", help="The arguments of the call, as an object.")
@@ -107,7 +105,7 @@ def explain(
     return 0
 
 
-@command.command("test")
+@permissions.command("test")
 @_CWD
 @click.pass_context
 def test(ctx: click.Context, cwd: Path | None) -> int:
@@ -137,7 +135,7 @@ def _call(line: str | None, tool: str | None, arguments: str | None) -> tuple[st
     if line is not None:
         if arguments is not None:
             raise click.UsageError("--args goes with --tool")
-        return BashTool.name, {"command": line}
+        return COMMAND_TOOL, {"command": line}
     try:
         values = json.loads(arguments or "{}")
     except (ValueError, RecursionError):

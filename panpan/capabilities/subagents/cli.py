@@ -1,4 +1,4 @@
-"""`panpan agents`: which kinds of subagents there are, where each is defined, and whether the files are right."""
+"""`panpan agents`: List, show, make and check the kinds of subagents."""
 
 import json
 import os
@@ -23,9 +23,10 @@ from panpan.capabilities.subagents.definitions.problem import Problem
 from panpan.capabilities.subagents.definitions.read_definition import name_problem
 from panpan.capabilities.subagents.definitions.tool_names import notes_on_tools, notes_on_tools_in
 from panpan.capabilities.subagents.definitions.written import as_text, new_text
-from panpan.cli.options import RUN_OPTIONS
 from panpan.cli_kit.chosen_folder import chosen_folder
 from panpan.cli_kit.command_group import CommandGroup
+from panpan.cli_kit.options import RUN_OPTIONS
+from panpan.cli_kit.program import program_of
 from panpan.config.locations import Locations
 from panpan.config.trust import trust_of
 from panpan.errors import ConfigError, ToolError
@@ -41,7 +42,7 @@ _MAX_SHOWN_CHARS = 100
 
 
 @click.group("agents", cls=CommandGroup)
-def command() -> None:
+def agents() -> None:
     """List, show, make and check the kinds of subagents.
 
     They are Markdown files with a head, in the folders .panpan/agents, .claude/agents, .agents/agents and agents of the
@@ -49,7 +50,7 @@ def command() -> None:
     """
 
 
-@command.command("list")
+@agents.command("list")
 @_CWD
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
@@ -77,7 +78,7 @@ def list_agents(ctx: click.Context, cwd: Path | None, as_json: bool) -> int:
     return 0
 
 
-@command.command("show")
+@agents.command("show")
 @click.argument("name")
 @_CWD
 @click.pass_context
@@ -96,7 +97,7 @@ def show(ctx: click.Context, name: str, cwd: Path | None) -> int:
     return 0
 
 
-@command.command("new")
+@agents.command("new")
 @click.argument("name")
 @click.option("--user", "is_for_user", is_flag=True, help="For all projects, in the panpan home.")
 @_CWD
@@ -122,13 +123,13 @@ def new(ctx: click.Context, name: str, is_for_user: bool, cwd: Path | None) -> i
     return 0
 
 
-@command.command("check")
+@agents.command("check")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
 @_CWD
 @click.pass_context
 def check(ctx: click.Context, paths: Sequence[Path], cwd: Path | None) -> int:
     """Check all definitions, or the files and folders PATH, and end with 1 where one cannot be used."""
-    known = _known_tools()
+    known = sorted(program_of(ctx).known_tools())
     if paths:
         files = list(_files_at(paths))
         found = [file.definition for file, _ in files if file.definition is not None]
@@ -171,12 +172,6 @@ def _files_at(paths: Sequence[Path]) -> Iterator[tuple[ReadFile, Place]]:
             raise ConfigError(f"there is no file or folder {printable(str(path))}")
         place = Place(path, format_of(path.absolute()), is_for_panpan=True)
         yield from ((file, place) for file in (read_place(place) if path.is_dir() else (read_file(path, place),)))
-
-
-def _known_tools() -> Sequence[str]:
-    from panpan.app import known_tools
-
-    return sorted(known_tools())
 
 
 def _locations(ctx: click.Context, cwd: Path | None) -> Locations:

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from panpan.cli.main import cli
-from panpan.cli.options import FLAGS, PICKS_SESSION, SETTING_BY_OPTION, check_options, overrides_of, run_options
+from panpan.cli_kit.options import FLAGS, PICKS_SESSION, SETTING_BY_OPTION, check_options, overrides_of, run_options
 from panpan.types.allowing_flags import PACKAGE_INDEXES
 
 

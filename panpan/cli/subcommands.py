@@ -1,0 +1,94 @@
+"""The subcommands of `panpan`: those of this folder, of the capabilities, and of other packages.
+
+A capability has a subcommand if its folder has a `cli.py`. The docstring of that file says, in a line for each,
+`panpan NAME` and its help; the command is the attribute NAME of the module. So all are found and listed without an
+import. Another package names its commands in the entry point group `panpan.commands`.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import NamedTuple
+
+import click
+
+ENTRY_POINTS = "panpan.commands"
+
+_CAPABILITIES = "panpan.capabilities"
+_LINE = r"(?m)^`panpan ([a-z][a-z-]*)`: (.+)$"
+"""Of a docstring: the name of a command, and its help."""
+_HEAD_CHARS = 2_000
+"""Length of the part of a file that is read for its docstring."""
+_NAME = r"[a-z][a-z0-9_-]*"
+
+
+class Subcommand(NamedTuple):
+    """One word behind `panpan`; a plain tuple, since `--help` pays for it."""
+
+    module: str
+    attribute: str
+    help: str
+    """Its line in the help of `panpan`."""
+
+    def load(self) -> click.Command:
+        """Import it."""
+        command = getattr(import_module(self.module), self.attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+
+_OWN: Mapping[str, Subcommand] = {
+    name: Subcommand(f"panpan.cli.{module}", "command", text)
+    for name, module, text in (
+        ("config", "config_command", "Show the settings and where they come from."),
+        ("debug", "debug_command", "Ask the gate and the URL guard what they would decide."),
+        ("demo", "demo_command", "See panpan fix a bug, with no key and no network."),
+        ("doctor", "doctor.doctor_command", "Check what panpan finds on this machine."),
+        ("sessions", "sessions_command", "List, search, show, export, import and mend sessions."),
+        ("trust", "trust.trust_command", "Say which projects' own settings are believed."),
+    )
+}
+
+
+@cache
+def subcommands() -> Mapping[str, Subcommand]:
+    """Return panpan's own subcommands by name."""
+    folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "capabilities")  # noqa: PTH118, PTH120
+    return dict(sorted({**_OWN, **dict(_of_capabilities(folder))}.items()))
+
+
+def foreign_subcommand(name: str) -> click.Command | None:
+    """Return the subcommand that another package has under a name; None: there is none, or panpan has one itself.
+
+    Raises:
+        click.UsageError: It cannot be imported, or is no command.
+    """
+    if name in subcommands() or not re.fullmatch(_NAME, name):
+        return None
+    from importlib.metadata import entry_points
+
+    for found in entry_points(group=ENTRY_POINTS, name=name):
+        try:
+            command = found.load()
+        except Exception as error:  # it may be anything, and is not ours
+            raise click.UsageError(f"the command {name} of another package ({found.value}) fails: {error}") from error
+        if not isinstance(command, click.Command):
+            raise click.UsageError(f"the command {name} of another package ({found.value}) is no click command")
+        return command
+    return None
+
+
+def _of_capabilities(folder: str) -> Iterator[tuple[str, Subcommand]]:
+    """Yield the subcommands that the capabilities in a folder have."""
+    for capability in os.listdir(folder):  # noqa: PTH208
+        try:
+            with open(f"{folder}/{capability}/cli.py", encoding="utf-8") as file:  # noqa: PTH123
+                head = file.read(_HEAD_CHARS)
+        except OSError:  # it has none
+            continue
+        docstring = head.partition('"""')[2].partition('"""')[0]
+        for name, text in re.findall(_LINE, docstring):
+            module = f"{_CAPABILITIES}.{capability}.cli"
+            yield name, Subcommand(module, name.replace("-", "_"), text)

@@ -1,1 +1,1 @@
-"""The command line; each command is imported only when it is called."""
+"""The command line: options, subcommands and exit codes. Each command is imported only when it is called."""

@@ -1,1 +1,1 @@
-"""Settings, where they come from and in which order, where files live, and what is known of models."""
+"""Settings and where they come from, the places of files, vendors and models."""

@@ -1,1 +1,1 @@
-"""The loop, the executor, and the points where services hook in."""
+"""The loop, the executor, and the points where features hook in."""

@@ -1,1 +1,1 @@
-"""Trees of files: what lies in a folder kept as a git tree, two of them compared, and one written back."""
+"""Trees of files: a folder kept as a git tree, two of them compared, one written back."""

@@ -1,1 +1,1 @@
-"""The session: its log on disk, and what is built from it."""
+"""One conversation: its log on disk, its turns, and what a capability and an agent are."""

@@ -1,1 +1,1 @@
-"""What a command line would do, computed from its parsed text before it runs."""
+"""Effects of a command line, computed from its text before it runs."""

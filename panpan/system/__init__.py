@@ -1,1 +1,4 @@
-"""The only code that is dangerous: one function per danger, and nothing above opens a path or process another way."""
+"""The only dangerous code: files, processes, git, the sandbox, the web.
+
+Each danger has one function. Nothing above opens a path or starts a process another way.
+"""

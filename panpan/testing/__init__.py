@@ -1,1 +1,1 @@
-"""For those who test their prompts, rules and agents with pytest: cassettes in the place of a model."""
+"""The pytest plug-in: a cassette in the place of a model, to test prompts, rules and agents."""

@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -40,6 +41,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
+REFERENCE = ROOT / "docs" / "reference.md"
 CASSETTES = ROOT / "docs" / "cassettes.md"
 AGENTS = ROOT / "docs" / "agents.md"
 RESEARCH = ROOT / "docs" / "research.md"
@@ -49,6 +51,7 @@ DOCUMENTS = [
     CONTRIBUTING,
     ROOT / "CHANGELOG.md",
     ARCHITECTURE,
+    REFERENCE,
     CASSETTES,
     AGENTS,
     PYTHON,
@@ -254,25 +257,29 @@ def test_files_that_are_named_exist(document: Path) -> None:
     assert [name for name in names if not exists_somewhere(name) and name not in OF_USERS] == []
 
 
-def test_the_tree_in_the_architecture_names_every_folder_and_only_files_that_exist() -> None:
-    tree = section(ARCHITECTURE, "The tree")
-    named = [match[1] for line in tree.splitlines() if (match := re.match(r" {4}(?:  )?([\w/.*]+)(?: {2,}|$)", line))]
+def layers() -> list[list[str]]:
+    """Return the layers of the contract from the top to the bottom, each with the names of its modules."""
+    contracts = tomllib.loads(text_of(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    named = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    return [[name.strip().removeprefix("panpan.") for name in layer.split("|")] for layer in named]
 
-    assert [name for name in named if "*" not in name and not exists_somewhere(name)] == []
+
+def test_layers_in_the_architecture_are_those_of_the_contract() -> None:
+    assert [in_backticks(row[0]) for row in table(section(ARCHITECTURE, "The layers"))] == layers()
+
+
+def test_architecture_names_every_folder_of_the_package() -> None:
     folders = {path.parent.name for path in (ROOT / "panpan").glob("*/__init__.py")}
-    assert {name for name in folders if f"{name}/" not in named} == set()
+
+    assert {name for name in folders if not re.search(rf"`{name}/?`", section(ARCHITECTURE, "The layers"))} == set()
 
 
-def test_every_layer_stands_in_the_architecture_in_its_order() -> None:
-    import tomllib
+@pytest.mark.parametrize("document", [ARCHITECTURE, REFERENCE], ids=lambda path: path.stem)
+def test_folders_that_are_named_exist(document: Path) -> None:
+    folders = [name for name in in_backticks(text_of(document)) if re.fullmatch(r"[\w/]+/", name)]
+    inside = [ROOT, ROOT / "panpan", ROOT / "panpan" / "faces" / "terminal"]
 
-    (contract,) = tomllib.loads(text_of(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
-    layers = [re.sub(r"panpan\.", "", layer) for layer in contract["layers"]]
-    shown = [
-        line.split()[0] for line in section(ARCHITECTURE, "The layers").splitlines() if re.match(" {4}[a-z]", line)
-    ]
-
-    assert [name.removesuffix(".py") for name in shown] == [layer.split()[0] for layer in layers]
+    assert [name for name in folders if not any((folder / name).is_dir() for folder in inside)] == []
 
 
 def test_the_hooks_in_the_architecture_are_those_of_the_program(tmp_path: Path) -> None:
@@ -298,7 +305,7 @@ def test_the_hooks_in_the_architecture_are_those_of_the_program(tmp_path: Path) 
     assert set(POINTS) <= set(in_backticks(section(ARCHITECTURE, "Hooks")))
 
 
-def test_every_event_is_in_the_architecture() -> None:
+def test_every_event_is_in_the_reference() -> None:
     def members(union: Any) -> set[str]:
         return (
             {union.__name__}
@@ -306,7 +313,7 @@ def test_every_event_is_in_the_architecture() -> None:
             else {name for part in get_args(union) for name in members(part)}
         )
 
-    assert members(Event) <= set(in_backticks(section(ARCHITECTURE, "Events")))
+    assert members(Event) <= set(in_backticks(section(REFERENCE, "Events")))
 
 
 def test_the_exit_codes_of_the_readme_are_those_of_the_errors() -> None:

@@ -7,8 +7,7 @@ import anyio
 
 from benchmarks.figure import Figure, ratio
 from panpan.capabilities.web.browser.browser import Browser
-from panpan.capabilities.web.browser.chromium import can_have_sandbox, find_chromium
-from panpan.capabilities.web.browser.running_chromium import Launch
+from panpan.capabilities.web.browser.running_chromium import Launch, can_have_sandbox, find_chromium
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment, user_environment
 from tests.fakes.outside import PUBLIC, Network

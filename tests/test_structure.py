@@ -174,11 +174,7 @@ PROGRAM_PLACES = (
 NAMED_ELSEWHERE: Mapping[str, str] = {
     "capabilities/local_model/after_result.py": "Bash Edit Rename Write",
     "capabilities/local_model/begun_calls.py": "Edit Read",
-    "capabilities/local_model/half_renames.py": "Rename",
-    "capabilities/local_model/lost_blanks.py": "Edit",
-    "capabilities/local_model/plain_sed.py": "Bash Edit",
-    "capabilities/local_model/said_direction.py": "Edit Rename",
-    "capabilities/local_model/unread_files.py": "Edit Read Write",
+    "capabilities/local_model/mended_calls.py": "Bash Edit Read Rename Write",
     "capabilities/compaction/computed_record.py": "Bash Read",
     "capabilities/compaction/stale_output.py": "Glob Grep LS Read",
     "permissions/rules/rules.py": (

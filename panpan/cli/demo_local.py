@@ -12,8 +12,7 @@ from pathlib import Path
 
 import click
 
-from panpan.capabilities.local_model.cli import fetch, introduce
-from panpan.capabilities.local_model.local_model import LocalModel
+from panpan.capabilities.local_model.cli import LocalModel, fetch, introduce
 from panpan.cli.demo_scene import TEST_COMMAND, Scene, show
 from panpan.errors import PanpanError
 

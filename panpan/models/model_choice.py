@@ -309,7 +309,7 @@ class Chooser:
         raise NoModelError("no model is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or another vendor's key")
 
     def _embedded(self, reason: str) -> Destination:
-        from panpan.capabilities.local_model.profile import CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, embedded_profile
+        from panpan.capabilities.local_model.warm_up import CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, embedded_profile
         from panpan.capabilities.local_model.weight_store import embedded_store
 
         weights = embedded_store(self._env).path

@@ -2,8 +2,8 @@
 
 from io import BytesIO
 
+from panpan.capabilities.web.fetching import Came, Made, made_from, question
 from panpan.capabilities.web.page_maker import answer
-from panpan.capabilities.web.page_making import Came, Made, made_from, question
 
 
 async def made_here(came: Came) -> Made:

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.local_model.verification import Stamp
-from panpan.capabilities.local_model.weight_store import WeightStore
+from panpan.capabilities.local_model.weight_store import Stamp, WeightStore
 from panpan.capabilities.local_model.weights import QWEN_CODER_1_5B
 
 RUNTIME = Path(__file__).parent / "runtime"

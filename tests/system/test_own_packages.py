@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.local_model.machine import RUNTIME
-from panpan.capabilities.web.browser.chromium import DRIVER
-from panpan.capabilities.web.browser.stealth import SCRIPTS
+from panpan.capabilities.web.browser.page_rendering import SCRIPTS
+from panpan.capabilities.web.browser.running_chromium import DRIVER
 from panpan.system.own_packages import how_to_install
 
 ROOT = Path(__file__).parents[2]

@@ -5,8 +5,8 @@ the model hears of its end exactly once.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -14,30 +14,109 @@ import anyio
 from anyio import create_task_group
 from anyio.abc import TaskGroup
 
+from panpan.capabilities.background.announcements import News
 from panpan.capabilities.background.background import TaskInfo, TaskKind
-from panpan.capabilities.background.commands import STOP_GRACE_S, end_what_it_left, follow_command, follow_moved
-from panpan.capabilities.background.commands_begun import started, taken
-from panpan.capabilities.background.ending import end_all, end_what_is_left, let_go
-from panpan.capabilities.background.foreground import Foreground
-from panpan.capabilities.background.found_again import found_again, named
-from panpan.capabilities.background.jobs import run_job
-from panpan.capabilities.background.news import News
+from panpan.capabilities.background.commands import (
+    STOP_GRACE_S,
+    end_what_it_left,
+    exit_code_of,
+    follow_command,
+    follow_moved,
+    started,
+    taken,
+)
+from panpan.capabilities.background.left_running import found_again, named
 from panpan.capabilities.background.output_window import Ripgrep
 from panpan.capabilities.background.registry import Registry
-from panpan.capabilities.background.task import Task
-from panpan.capabilities.background.task_outputs import TaskOutputs
-from panpan.capabilities.background.task_set import TaskSet
+from panpan.capabilities.background.task import Task, run_job
+from panpan.capabilities.background.task_set import TaskOutputs, TaskSet
 from panpan.capabilities.background.tasks_background import Background, BackgroundCommand, Job, MovedCommand, TaskOutput
 from panpan.config.settings import BackgroundSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ToolError
 from panpan.system.files.output_store import OutputStore
+from panpan.system.processes.process_exit import reap_later
+from panpan.system.processes.process_look import look
 from panpan.system.processes.process_table import RunningProcess
 from panpan.system.processes.process_tree import ProcessTree
 from panpan.system.text.known_keys import KnownKeys
 from panpan.types.messages import Message
 from panpan.types.tool import Output
+
+
+class Foreground:
+    """Those that run now, by the id of their tool use."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, anyio.Event] = {}
+
+    @contextmanager
+    def entered(self, tool_use_id: str) -> Iterator[anyio.Event]:
+        """Let a call be moved while the context lasts; the event is set when somebody wants that."""
+        asked = self._asked[tool_use_id] = anyio.Event()
+        try:
+            yield asked
+        finally:
+            if self._asked.get(tool_use_id) is asked:
+                del self._asked[tool_use_id]
+
+    @property
+    def movable(self) -> Sequence[str]:
+        """The calls that can be moved and were not asked to, in the order in which they began."""
+        return [tool_use_id for tool_use_id, asked in self._asked.items() if not asked.is_set()]
+
+    def move(self, tool_use_id: str | None) -> Sequence[str]:
+        """Ask a call, or all, to go on in the background; return those that were asked."""
+        chosen = [one for one in self.movable if tool_use_id in (None, one)]
+        for one in chosen:
+            self._asked[one].set()
+        return chosen
+
+
+EXIT_GRACE_S = 2.0
+"""Seconds between asking what runs to end and killing it; a user waits for it."""
+
+
+async def end_all(tree: ProcessTree, running: Iterable[Task]) -> None:
+    """End all commands of a session's tasks, and what they left running; a task that cannot be ended runs on.
+
+    Args:
+        tree: What all of them belong to.
+        running: Those that run; jobs have ended with what ran them.
+    """
+    for task in running:
+        task.is_stopping = True
+    remaining = {mark for process in await tree.end(EXIT_GRACE_S) for mark in process.marks}
+    for task in running:
+        if task.record.mark not in remaining:
+            task.end_command(exit_code_of(task, task.record.pid))
+
+
+def let_go(running: Iterable[Task]) -> None:
+    """Let commands go on alone; those have ended that ended with what followed them: moved here, with a pipe."""
+    for task in running:
+        if not task.can_be_kept:
+            task.is_stopping = True
+            task.end_command(None)
+        elif task.is_running:
+            reap_later(task.record.pid)
+
+
+async def end_what_is_left(tree: ProcessTree, tasks: Iterable[Task]) -> None:
+    """End what tasks that have ended left running; those that run go on.
+
+    Args:
+        tree: What all commands of the session's tasks belong to.
+        tasks: All of them.
+    """
+    if not tree.has_processes:
+        return
+    alive = {mark for process in tree.members_among(await look()) for mark in process.marks}
+    for task in tasks:
+        if not task.is_running and task.record.mark in alive:
+            await ProcessTree(task.record.mark).end(EXIT_GRACE_S)
+
 
 log = logging.getLogger(__name__)
 

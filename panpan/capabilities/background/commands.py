@@ -1,8 +1,4 @@
-"""Following commands in the background to their end.
-
-The rule: one that panpan started for the background hangs on nothing of panpan's, and is only looked at; one that was
-moved there prints into a pipe of panpan's, and ends with whoever follows it.
-"""
+"""Commands in the background: begun, or taken over from the foreground, and followed to their end."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -12,14 +8,15 @@ from pathlib import Path
 import anyio
 
 from panpan.capabilities.background.task import Task
-from panpan.capabilities.background.tasks_background import MovedCommand
-from panpan.errors import ConfigError, ToolError
+from panpan.capabilities.background.task_set import TaskSet
+from panpan.capabilities.background.tasks_background import BackgroundCommand, MovedCommand
+from panpan.errors import ConfigError, PanpanError, ToolError
 from panpan.system.files.output_store import LeftOutput
 from panpan.system.files.private import make_private_folder, open_private_file
-from panpan.system.processes.detached import exit_code_in
+from panpan.system.processes.detached import exit_code_in, start_detached
 from panpan.system.processes.process import ProcessEnded, run_child
 from panpan.system.processes.process_exit import reaped, wait_for_exit
-from panpan.system.processes.process_table import RunningProcess
+from panpan.system.processes.process_table import RunningProcess, running_process
 from panpan.system.processes.process_tree import ProcessTree
 from panpan.system.text.terminal_text import printable
 
@@ -194,3 +191,68 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def started(
+    command: BackgroundCommand, tasks: TaskSet, tree: ProcessTree, output: Callable[[str], Path]
+) -> tuple[Task, RunningProcess]:
+    """Start a command, and return its task, which is among the others then, with the process that leads it.
+
+    Args:
+        command: The command.
+        tasks: Those of the session.
+        tree: What all its commands in the background belong to.
+        output: Says by the id of a task where its output goes.
+
+    Raises:
+        ToolError: It cannot be started; nothing is left of it.
+    """
+    task = tasks.new(
+        "command", title=command.title, output=output, tool_use_id=command.tool_use_id, command=command.text
+    )
+    task.tree = ProcessTree()
+    exit_file = tasks.registry.exit_file(task.id)
+    leavings = tuple(command.leavings)
+    try:
+        task.note(session_mark=tree.mark, mark=task.tree.mark, exit_file=exit_file, leavings=leavings)
+    except PanpanError as exc:  # after a crash nobody would know of it
+        raise ToolError(f"cannot start the command in the background, as no record of it can be kept: {exc}") from exc
+    try:
+        process = start_detached(
+            command.argv,
+            cwd=command.cwd,
+            env=tree.marked(command.env),
+            tree=task.tree,
+            output=task.record.output,
+            exit_file=exit_file,
+            pass_fds=command.pass_fds,
+        )
+    except BaseException:
+        tasks.registry.remove(task.id)
+        raise
+    task.update(pid=process.pid, born=process.started)
+    tasks.add(task)
+    return task, process
+
+
+def taken(command: MovedCommand, tasks: TaskSet) -> Task:
+    """Return the task that a command from the foreground goes on as; it is among the others then.
+
+    Args:
+        command: The command.
+        tasks: Those of the session.
+    """
+    task = tasks.new(
+        "command",
+        title=command.title,
+        output=lambda _: command.output.path,
+        tool_use_id=command.tool_use_id,
+        command=command.text,
+        started_at=command.started_at,
+    )
+    process = running_process(command.child.pid)
+    task.tree = command.child.tree
+    born = "" if process is None else process.started
+    task.update(mark=task.tree.mark, pid=command.child.pid, born=born, note=command.output.failure)
+    tasks.add(task)
+    return task

@@ -18,7 +18,7 @@ def with_profile(setup: Setup, name: str) -> Setup:
     """Return a setup whose model is given as much of panpan as the profile of this name says."""
     if setup.profile.name == name:
         return setup
-    from panpan.capabilities.local_model.profile import embedded_profile
+    from panpan.capabilities.local_model.warm_up import embedded_profile
 
     profile = embedded_profile().model  # the one other that there is
     return replace(setup, model=replace(setup.model, profile=profile))

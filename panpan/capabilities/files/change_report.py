@@ -1,9 +1,133 @@
 """How a change of a text file is told: a diff for people, a few numbered lines for the model. Both are bounded."""
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from panpan.capabilities.files.line_diff import ChangedLines, changed_lines, split_lines
+from panpan.types.dataclass import dataclass
 from panpan.types.display import FileDiff
+
+_MAX_FOR_DIFFLIB = 200
+"""Longest rest, in lines of both sides together, that is compared the slow way, which reads best."""
+_MAX_COMPARED = 2_000
+"""Longest gap, in lines of both sides together, that is compared exactly; a millisecond or two."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedLines:
+    """Lines `old_start` to `old_end` became lines `new_start` to `new_end`; all count from 0, ends are exclusive."""
+
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
+
+
+def split_lines(text: str) -> list[str]:
+    r"""Return the lines of `text`, each with its "\n"; only the last may be without."""
+    lines = text.split("\n")
+    last = lines.pop()
+    return [line + "\n" for line in lines] + ([last] if last else [])
+
+
+def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[ChangedLines]:
+    """Return what changed from `old` to `new`, in order, neighbours joined."""
+    head = 0
+    shortest = min(len(old), len(new))
+    while head < shortest and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < shortest - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    rest = ChangedLines(head, len(old) - tail, head, len(new) - tail)
+    compare = _by_difflib if _size(rest) <= _MAX_FOR_DIFFLIB else _between_anchors
+    joined: list[ChangedLines] = []
+    for change in compare(old, new, rest):
+        if joined and joined[-1].old_end == change.old_start and joined[-1].new_end == change.new_start:
+            before = joined.pop()
+            change = ChangedLines(before.old_start, change.old_end, before.new_start, change.new_end)
+        joined.append(change)
+    return joined
+
+
+def _size(gap: ChangedLines) -> int:
+    return gap.old_end - gap.old_start + gap.new_end - gap.new_start
+
+
+def _by_difflib(old: Sequence[str], new: Sequence[str], rest: ChangedLines) -> Iterator[ChangedLines]:
+    from difflib import SequenceMatcher
+
+    ours, theirs = old[rest.old_start : rest.old_end], new[rest.new_start : rest.new_end]
+    for tag, old_start, old_end, new_start, new_end in SequenceMatcher(None, ours, theirs, False).get_opcodes():
+        if tag != "equal":
+            at, to = rest.old_start, rest.new_start
+            yield ChangedLines(at + old_start, at + old_end, to + new_start, to + new_end)
+
+
+def _between_anchors(old: Sequence[str], new: Sequence[str], rest: ChangedLines) -> Iterator[ChangedLines]:
+    """Compare the gaps between lines that are unique on both sides and in the same order (patience diff)."""
+    old_at, new_at = rest.old_start, rest.new_start
+    for old_anchor, new_anchor in [*_anchors(old, new, rest), (rest.old_end, rest.new_end)]:
+        yield from _gap(old, new, ChangedLines(old_at, old_anchor, new_at, new_anchor))
+        old_at, new_at = old_anchor + 1, new_anchor + 1
+
+
+def _anchors(old: Sequence[str], new: Sequence[str], rest: ChangedLines) -> list[tuple[int, int]]:
+    """Return pairs of equal lines, unique on both sides, that ascend on both."""
+    old_range, new_range = range(rest.old_start, rest.old_end), range(rest.new_start, rest.new_end)
+    old_counts = Counter(old[rest.old_start : rest.old_end])
+    new_counts = Counter(new[rest.new_start : rest.new_end])
+    new_by_line = {new[at]: at for at in new_range if new_counts[new[at]] == 1}
+    pairs = [(at, new_by_line[old[at]]) for at in old_range if old_counts[old[at]] == 1 and old[at] in new_by_line]
+    # The longest ascending run of the second numbers, by patience sorting: n log n.
+    ends: list[int] = []
+    end_pairs: list[int] = []
+    before: list[int] = []
+    for number, (_, new_at) in enumerate(pairs):
+        pile = bisect_left(ends, new_at)
+        before.append(end_pairs[pile - 1] if pile else -1)
+        ends[pile : pile + 1] = [new_at]
+        end_pairs[pile : pile + 1] = [number]
+    run: list[tuple[int, int]] = []
+    number = end_pairs[-1] if end_pairs else -1
+    while number >= 0:
+        run.append(pairs[number])
+        number = before[number]
+    return run[::-1]
+
+
+def _gap(old: Sequence[str], new: Sequence[str], gap: ChangedLines) -> Iterator[ChangedLines]:
+    """Compare one gap: exactly where it is short, else line with line."""
+    size = _size(gap)
+    if gap.old_end == gap.old_start or gap.new_end == gap.new_start:
+        if size:
+            yield gap
+        return
+    if size > _MAX_COMPARED:
+        yield from _long_gap(old, new, gap)
+        return
+    from rapidfuzz.distance import LCSseq  # bit-parallel, where difflib can take minutes
+
+    numbers: dict[str, int] = {}
+    ours = [numbers.setdefault(line, len(numbers)) for line in old[gap.old_start : gap.old_end]]
+    theirs = [numbers.setdefault(line, len(numbers)) for line in new[gap.new_start : gap.new_end]]
+    for step in LCSseq.opcodes(ours, theirs):
+        if step.tag != "equal":
+            at, to = gap.old_start, gap.new_start
+            yield ChangedLines(at + step.src_start, at + step.src_end, to + step.dest_start, to + step.dest_end)
+
+
+def _long_gap(old: Sequence[str], new: Sequence[str], gap: ChangedLines) -> Iterator[ChangedLines]:
+    """Compare line with line where both sides have as many, as after replacing a word; else it is one replacement."""
+    count = gap.old_end - gap.old_start
+    if count != gap.new_end - gap.new_start:
+        yield gap
+        return
+    for offset in range(count):
+        old_at, new_at = gap.old_start + offset, gap.new_start + offset
+        if old[old_at] != new[new_at]:
+            yield ChangedLines(old_at, old_at + 1, new_at, new_at + 1)
+
 
 _CONTEXT_LINES = 3
 _MAX_DIFF_LINES = 1_000

@@ -3,9 +3,8 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.capabilities.files.edit_plan import plan_replacements
-from panpan.capabilities.files.edited import Plan
+from panpan.capabilities.files.edited import Plan, PlannedTool
 from panpan.capabilities.files.literal_edit import Replacement
-from panpan.capabilities.files.planned_tool import PlannedTool
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
 

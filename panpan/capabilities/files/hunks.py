@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from panpan.capabilities.files.file_text import FileText
-from panpan.capabilities.files.line_breaks import LineBreakView
-from panpan.capabilities.files.nearest_text import explain_missing
+from panpan.capabilities.files.literal_edit import LineBreakView, explain_missing
 from panpan.capabilities.files.patch_model import Hunk, HunkLine
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass

@@ -2,9 +2,8 @@
 
 from pydantic import BaseModel, ConfigDict
 
-from panpan.capabilities.files.edited import Plan
+from panpan.capabilities.files.edited import Plan, PlannedTool
 from panpan.capabilities.files.patch_plan import parse_patch, plan_patch
-from panpan.capabilities.files.planned_tool import PlannedTool
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError

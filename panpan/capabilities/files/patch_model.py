@@ -1,9 +1,10 @@
-"""What a patch asks for, whatever format it was written in. Nothing here has looked at a file yet."""
+"""Patches as they are written: unified diffs, and those between `*** Begin Patch` and `*** End Patch`."""
 
 import re
 from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
+from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass
 
 Mark: TypeAlias = Literal[" ", "-", "+"]
@@ -108,3 +109,292 @@ class HunkDraft:
     def finished(self) -> Hunk:
         """Return the hunk."""
         return Hunk(tuple(self.lines), self.patch_line, self.anchors, self.old_start, self.is_at_end)
+
+
+BEGIN = "*** Begin Patch"
+_END = "*** End Patch"
+_ADD, _UPDATE, _DELETE = "*** Add File:", "*** Update File:", "*** Delete File:"
+_MOVE, _END_OF_FILE = "*** Move to:", "*** End of File"
+_FILE_HEADERS = (_ADD, _UPDATE, _DELETE)
+
+
+def parse_envelope_patch(text: str) -> list[FilePatch]:
+    """Return what the patch asks for.
+
+    Raises:
+        ToolError: It is not whole, or a line is not what the format has there.
+    """
+    return list(_EnvelopeParser(text).files())
+
+
+class _EnvelopeParser:
+    def __init__(self, text: str) -> None:
+        self._lines = text.strip("\r\n\t ").split("\n")
+        if all(line.endswith("\r") for line in self._lines[:-1]):  # how it travelled, not what it says
+            self._lines = [line.removesuffix("\r") for line in self._lines]
+        if self._lines[-1].strip() != _END:
+            raise ToolError(f'the patch does not end with "{_END}", so it may be cut; send it whole')
+        self._at = 1
+
+    def files(self) -> list[FilePatch]:
+        found = []
+        while not self._is_at_end():
+            line = self._take()
+            if line.strip():
+                found.append(self._file(line))
+        return found
+
+    def _take(self) -> str:
+        line = self._lines[self._at]
+        self._at += 1
+        return line
+
+    def _peek(self) -> str:
+        return self._lines[self._at]
+
+    def _is_at_header(self) -> bool:
+        """Return whether a file begins here, or something that this format does not have."""
+        line = self._peek()
+        return self._is_at_end() or (line.startswith("*** ") and not line.startswith((_MOVE, _END_OF_FILE)))
+
+    def _is_at_end(self) -> bool:
+        return self._at >= len(self._lines) - 1
+
+    def _wrong(self, expected: str) -> ToolError:
+        return ToolError(f"line {self._at} of the patch is {self._lines[self._at - 1][:80]!r}; {expected}")
+
+    def _file(self, header: str) -> FilePatch:
+        prefix = next((prefix for prefix in _FILE_HEADERS if header.startswith(prefix)), None)
+        if prefix is None:
+            raise self._wrong(f'expected "{_ADD} PATH", "{_UPDATE} PATH" or "{_DELETE} PATH"')
+        path = header.removeprefix(prefix).strip()
+        if not path:
+            raise self._wrong("the path is missing")
+        if prefix == _ADD:
+            return FilePatch("add", path, self._added_lines())
+        if prefix == _DELETE:
+            return FilePatch("delete", path)
+        return self._update(path)
+
+    def _added_lines(self) -> tuple[Hunk, ...]:
+        draft = HunkDraft(self._at + 1)
+        while not self._is_at_header():
+            line = self._take()
+            if line.strip() and not line.startswith("+"):
+                raise self._wrong('each line of a new file begins with "+"')
+            draft.add(line if line.strip() else "")
+        return (draft.finished(),) if draft.lines else ()
+
+    def _update(self, path: str) -> FilePatch:
+        move_to = None
+        if not self._is_at_header() and self._peek().startswith(_MOVE):
+            move_to = self._take().removeprefix(_MOVE).strip()
+            if not move_to:
+                raise self._wrong("the path to move to is missing")
+        hunks = []
+        while not self._is_at_header():
+            if not self._peek().strip():
+                self._at += 1
+                continue
+            hunks.append(self._hunk())
+        if not hunks and move_to is None:
+            raise self._wrong(f"the update of {path} has no lines that change")
+        return FilePatch("update", path, tuple(hunks), move_to)
+
+    def _hunk(self) -> Hunk:
+        draft = HunkDraft(self._at + 1)
+        while not self._is_at_header() and self._peek().startswith("@@"):
+            draft.read_header(self._take())
+        while not self._is_at_header():
+            line = self._peek()
+            if line.rstrip() == _END_OF_FILE:
+                self._at += 1
+                draft.is_at_end = True
+                break
+            if line.startswith("@@"):
+                break
+            self._at += 1
+            if not draft.add(line):
+                raise self._wrong('each line of a hunk begins with " ", "-" or "+", and a new hunk with "@@"')
+        return draft.finished()
+
+
+_GIT_HEADER = "diff --git "
+_NOTHING = "/dev/null"
+_ESCAPE = re.compile(r'\\([0-7]{3}|[abfnrtv"\\])')
+_ESCAPED = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, '"': 34, "\\": 92}
+
+
+def parse_unified_patch(text: str) -> list[FilePatch]:
+    """Return what the diff asks for.
+
+    Raises:
+        ToolError: It holds no diff, a binary one, or something that cannot be applied as text.
+    """
+    files = _UnifiedParser(text).files()
+    if not files:
+        raise ToolError(
+            'this is no patch; begin with "*** Begin Patch", or send a unified diff with "--- a/PATH", "+++ b/PATH" '
+            'and "@@ -1,3 +1,4 @@" lines'
+        )
+    return files
+
+
+@dataclass(slots=True)
+class _Draft:
+    """What is known of one file of the diff so far."""
+
+    git_line: str = ""
+    old: str | None = None
+    new: str | None = None
+    rename_from: str | None = None
+    rename_to: str | None = None
+    is_new: bool = False
+    is_deleted: bool = False
+    is_executable: bool | None = None
+    hunks: tuple[Hunk, ...] = ()
+
+
+class _UnifiedParser:
+    def __init__(self, text: str) -> None:
+        self._lines = text.split("\n")
+        if all(line.endswith("\r") for line in self._lines if line):  # how it travelled, not what it says
+            self._lines = [line.removesuffix("\r") for line in self._lines]
+        self._at = 0
+
+    def files(self) -> list[FilePatch]:
+        found = []
+        while self._at < len(self._lines):
+            line = self._lines[self._at]
+            if line.startswith(_GIT_HEADER):
+                found.append(_finished(self._git_file()))
+            elif self._is_at_file_names():
+                found.append(_finished(self._file(_Draft())))
+            elif line.startswith("@@ -"):
+                raise ToolError(
+                    f'line {self._at + 1} of the patch begins a hunk, but no "--- " and "+++ " lines name its file'
+                )
+            else:
+                self._at += 1  # a message before the diff, an index line, a signature
+        return found
+
+    def _line(self, offset: int = 0) -> str:
+        at = self._at + offset
+        return self._lines[at].removesuffix("\r") if at < len(self._lines) else ""
+
+    def _is_at_file_names(self) -> bool:
+        return self._line().startswith("--- ") and self._line(1).startswith("+++ ") and self._line(2).startswith("@@")
+
+    def _git_file(self) -> _Draft:
+        draft = _Draft(git_line=self._line().removeprefix(_GIT_HEADER))
+        self._at += 1
+        while self._at < len(self._lines):
+            line = self._line()
+            if self._is_at_file_names():
+                return self._file(draft)
+            if line.startswith(_GIT_HEADER) or not _read_git_header(line, draft):
+                break
+            self._at += 1
+        return draft
+
+    def _file(self, draft: _Draft) -> _Draft:
+        draft.old, draft.new = _name(self._line()[4:]), _name(self._line(1)[4:])
+        self._at += 2
+        hunks = []
+        while self._line().startswith("@@"):
+            hunks.append(self._hunk())
+        draft.hunks = tuple(hunks)
+        return draft
+
+    def _hunk(self) -> Hunk:
+        draft = HunkDraft(self._at + 1)
+        draft.read_header(self._line())
+        self._at += 1
+        while self._at < len(self._lines) and not self._is_at_file_names() and not self._is_signature():
+            if not draft.add(self._lines[self._at]):
+                break
+            self._at += 1
+        return draft.finished()
+
+    def _is_signature(self) -> bool:
+        """Return whether the mail that carried the patch ends here: "-- ", then git's version."""
+        return self._line() == "-- " and bool(re.match(r"\d+\.\d", self._line(1)))
+
+
+def _read_git_header(line: str, draft: _Draft) -> bool:
+    """Note what one line after `diff --git` says; False where it is none of git's."""
+    key, _, value = line.partition(" ")
+    if line.startswith(("rename from ", "rename to ")):
+        setattr(draft, "rename_" + value.partition(" ")[0], _name(value.partition(" ")[2]))
+    elif line.startswith(("new file mode ", "deleted file mode ", "new mode ")):
+        _read_mode(value.split()[-1], draft)
+        draft.is_new = draft.is_new or (key == "new" and value.startswith("file"))
+        draft.is_deleted = draft.is_deleted or key == "deleted"
+    elif line.startswith(("copy from ", "copy to ")):
+        raise ToolError("the patch copies a file, which Patch cannot do; add the copy as a new file")
+    elif line.startswith(("Binary files ", "GIT binary patch")):
+        raise ToolError("the patch changes a binary file, which Patch cannot do; use Bash (git apply)")
+    return line.startswith(
+        ("old mode ", "new mode ", "deleted file", "new file", "rename ", "similarity ", "dissimilarity ", "index ")
+    )
+
+
+def _read_mode(mode: str, draft: _Draft) -> None:
+    if mode.startswith(("12", "16")):
+        raise ToolError("the patch makes or changes a link or a submodule, which Patch cannot do; use Bash")
+    draft.is_executable = mode.endswith("755")
+
+
+def _name(text: str) -> str:
+    """Return the file name of a header line, without its time stamp and quotes."""
+    text = text.split("\t")[0].rstrip()
+    if not (len(text) > 1 and text.startswith('"') and text.endswith('"')):
+        return text
+    parts = _ESCAPE.split(text[1:-1])
+    data = b"".join(_unescaped(part) if number % 2 else part.encode() for number, part in enumerate(parts))
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _unescaped(escape: str) -> bytes:
+    return bytes([_ESCAPED[escape] if escape in _ESCAPED else int(escape, 8) & 0xFF])
+
+
+def _finished(draft: _Draft) -> FilePatch:
+    old, new = _stripped(draft)
+    if draft.rename_from and draft.rename_to:
+        return FilePatch("update", draft.rename_from, draft.hunks, draft.rename_to, draft.is_executable)
+    action: Literal["add", "update", "delete"] = "update"
+    if draft.is_new or old == _NOTHING:
+        action, path = "add", new
+    elif draft.is_deleted or new == _NOTHING:
+        action, path = "delete", old
+    else:
+        path = new
+    if not path or path == _NOTHING:
+        raise ToolError(f"the patch does not say which file it changes: {(draft.git_line or draft.old or '')[:200]!r}")
+    if action == "update" and not draft.hunks and draft.is_executable is None:
+        raise ToolError(f"the patch has no hunks for {path}")
+    if action == "add" and any(line.mark != "+" and line.text for hunk in draft.hunks for line in hunk.lines):
+        raise ToolError(f'the patch adds {path} as a new file, but some of its lines do not begin with "+"')
+    return FilePatch(action, path, draft.hunks, None, draft.is_executable)
+
+
+def _stripped(draft: _Draft) -> tuple[str, str]:
+    """Return old and new name without the "a/" and "b/" that git puts before them."""
+    if draft.old is None or draft.new is None:
+        return _names_of_git_line(draft.git_line)
+    old, new = draft.old, draft.new
+    is_prefixed = old.startswith(("a/", _NOTHING)) and new.startswith(("b/", _NOTHING))
+    if is_prefixed:
+        return old.removeprefix("a/"), new.removeprefix("b/")
+    return old, new
+
+
+def _names_of_git_line(line: str) -> tuple[str, str]:
+    """Return both names of a `diff --git` line; without a rename they are the same, so that they can be split."""
+    if quoted := re.fullmatch(r'("(?:[^"\\]|\\.)*") ("(?:[^"\\]|\\.)*")', line):
+        return _name(quoted[1]).removeprefix("a/"), _name(quoted[2]).removeprefix("b/")
+    if same := re.fullmatch(r"(?:a/(?P<prefixed>.*) b/(?P=prefixed))|(?:(?P<bare>.*) (?P=bare))", line):
+        name = same["prefixed"] or same["bare"] or ""
+        return name, name
+    return "", ""

@@ -9,12 +9,10 @@ from pathlib import Path
 
 from panpan.capabilities.files.commit import FileChange
 from panpan.capabilities.files.edited import Plan, Told
-from panpan.capabilities.files.envelope_patch import BEGIN, parse_envelope_patch
 from panpan.capabilities.files.file_text import UTF_8, FileText, decode_file
 from panpan.capabilities.files.hunks import apply_hunks, new_file_text
 from panpan.capabilities.files.known_file import Target, find_target, is_link, read_known
-from panpan.capabilities.files.patch_model import FilePatch
-from panpan.capabilities.files.unified_patch import parse_unified_patch
+from panpan.capabilities.files.patch_model import BEGIN, FilePatch, parse_envelope_patch, parse_unified_patch
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass

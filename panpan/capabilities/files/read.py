@@ -8,15 +8,18 @@ from typing import ClassVar, Literal, TypeAlias
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.files.documents.pdf_pictures import MAX_PICTURES, page_pictures
-from panpan.capabilities.files.documents.pdf_text import pdf_text
-from panpan.capabilities.files.documents.prepared_images import prepared_images
+from panpan.capabilities.files.documents.prepared_documents import (
+    MAX_PICTURES,
+    page_pictures,
+    pdf_text,
+    prepared_images,
+)
 from panpan.capabilities.files.documents.read_image import Picture, image_format
 from panpan.capabilities.files.documents.read_notebook import NotebookPage, read_notebook
 from panpan.capabilities.files.documents.read_page import read_page
 from panpan.capabilities.files.documents.read_pdf import PdfText, is_pdf
+from panpan.capabilities.files.edit_plan import similar_files
 from panpan.capabilities.files.file_text import decode_file
-from panpan.capabilities.files.similar import similar_files
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError

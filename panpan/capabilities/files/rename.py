@@ -6,8 +6,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.files.edited import Plan, carry_out
-from panpan.capabilities.files.planned_tool import PlannedTool
+from panpan.capabilities.files.edited import Plan, PlannedTool, carry_out
 from panpan.capabilities.files.rename_plan import plan_rename
 from panpan.capabilities.search.grep import NO_MATCHES, GrepInput, GrepTool
 from panpan.core.effects import Effects

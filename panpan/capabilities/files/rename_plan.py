@@ -8,10 +8,10 @@ import re
 from collections.abc import Sequence
 
 from panpan.capabilities.files.commit import FileChange
+from panpan.capabilities.files.edit_plan import similar_files
 from panpan.capabilities.files.edited import Plan, Told
 from panpan.capabilities.files.file_text import FileText, decode_file
 from panpan.capabilities.files.known_file import MAX_BYTES, Target, find_target, read_known
-from panpan.capabilities.files.similar import similar_files
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.system.files.read_file import read_regular_file

@@ -3,11 +3,10 @@
 from pydantic import BaseModel, ConfigDict
 
 from panpan.capabilities.files.commit import FileChange
-from panpan.capabilities.files.edited import Plan, Told
+from panpan.capabilities.files.edited import Plan, PlannedTool, Told
 from panpan.capabilities.files.file_text import UTF_8, FileText, decode_file
 from panpan.capabilities.files.known_file import Target, find_target, read_known
-from panpan.capabilities.files.line_breaks import LineBreakView
-from panpan.capabilities.files.planned_tool import PlannedTool
+from panpan.capabilities.files.literal_edit import LineBreakView
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
 from panpan.types.tool import Output

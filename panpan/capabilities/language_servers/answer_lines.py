@@ -10,7 +10,7 @@ from pathlib import Path
 
 from panpan.capabilities.files.file_text import decode_file
 from panpan.capabilities.language_servers.code_intelligence import CodePlace, Problem
-from panpan.capabilities.language_servers.columns import lines_of
+from panpan.capabilities.language_servers.wire import lines_of
 from panpan.capabilities.search.shown import cut_line, with_notes
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError

@@ -13,7 +13,7 @@ from panpan.capabilities.files.file_text import FileText
 from panpan.capabilities.files.known_file import Target, find_target
 from panpan.capabilities.files.rename_plan import content_of
 from panpan.capabilities.language_servers.code_intelligence import FileChanges, TextChange
-from panpan.capabilities.language_servers.columns import Encoding, characters, line_starts, lines_of, units
+from panpan.capabilities.language_servers.wire import Encoding, characters, line_starts, lines_of, units
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
-from panpan.capabilities.language_servers.columns import Encoding
+from panpan.capabilities.language_servers.wire import Encoding
 from panpan.types.dataclass import dataclass
 
 Relation: TypeAlias = Literal["definition", "references", "implementations", "incoming_calls", "outgoing_calls"]

@@ -18,8 +18,8 @@ from panpan.capabilities.language_servers.code_intelligence import (
     Relation,
     TextChange,
 )
-from panpan.capabilities.language_servers.columns import lines_of, units
 from panpan.capabilities.language_servers.language_servers import LanguageServers
+from panpan.capabilities.language_servers.wire import lines_of, units
 from panpan.errors import ToolError
 
 if TYPE_CHECKING:

@@ -5,22 +5,38 @@ the text that they were found in, and only for files that are open: a server may
 """
 
 import math
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 from anyio import to_thread
 
 from panpan.capabilities.files.file_text import decode_file
-from panpan.capabilities.language_servers.patience import Patience
-from panpan.capabilities.language_servers.stamps import Stamp, stamp_of
+from panpan.capabilities.language_servers.server_process import Patience
 from panpan.capabilities.language_servers.wire import Diagnostic, diagnostics, path_of
 from panpan.errors import ToolError
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
+
+Stamp: TypeAlias = tuple[int, int, int, int]
+"""Which file it is, its size, and when it was changed, by what it says and by what the disk notes.
+
+Of a file that was put in the place of another, as by `cp -p` or an unpacked archive, the second may be an old time.
+"""
+
+
+def stamp_of(place: "Path | os.DirEntry[str]") -> Stamp | None:
+    """Return the stamp of what is there now; None where there is nothing. Synchronous."""
+    try:
+        status = place.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
 
 MAX_OPEN = 50
 MAX_BYTES = 2_000_000

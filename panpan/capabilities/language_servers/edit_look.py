@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import anyio
 
 from panpan.capabilities.language_servers.code_intelligence import Problem
-from panpan.capabilities.language_servers.columns import lines_of
 from panpan.capabilities.language_servers.language_servers import LanguageServers
+from panpan.capabilities.language_servers.wire import lines_of
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass
 

@@ -15,15 +15,124 @@ from anyio import CancelScope, create_task_group, move_on_after, to_thread
 from panpan.capabilities.language_servers.catalogue import ServerKind
 from panpan.capabilities.language_servers.connection import Connection, Gone
 from panpan.capabilities.language_servers.documents import Documents
-from panpan.capabilities.language_servers.initialization import answer, initialize_params
-from panpan.capabilities.language_servers.patience import PATIENCE, Patience
-from panpan.capabilities.language_servers.progress import Progress
-from panpan.capabilities.language_servers.server_process import ServerProcess, server_process
-from panpan.capabilities.language_servers.shown_texts import ShownTexts
-from panpan.capabilities.language_servers.watched_files import WatchedFiles
-from panpan.capabilities.language_servers.wire import encoding_of
+from panpan.capabilities.language_servers.server_process import PATIENCE, Patience, ServerProcess, server_process
+from panpan.capabilities.language_servers.shown_texts import ShownTexts, WatchedFiles
+from panpan.capabilities.language_servers.wire import SYMBOL_KINDS, encoding_of, items_of
 from panpan.errors import ConfigError, ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+
+_MOST = 100
+"""Works at the same time; of more nothing is noted."""
+
+
+class Progress:
+    """Which works have begun and not ended."""
+
+    def __init__(self) -> None:
+        self._open: set[str] = set()
+        self._ended = anyio.Event()
+
+    def take(self, params: Any) -> None:
+        """Take what the server tells."""
+        value = params.get("value") if isinstance(params, Mapping) else None
+        kind = value.get("kind") if isinstance(value, Mapping) else None
+        if kind not in ("begin", "end"):
+            return
+        token = str(params.get("token"))[:100]
+        if kind == "begin" and len(self._open) < _MOST:
+            self._open.add(token)
+        elif kind == "end":
+            self._open.discard(token)
+            self._ended.set()
+            self._ended = anyio.Event()
+
+    async def has_ended(self, *, within_s: float) -> bool:
+        """Wait until it works at nothing; return whether that is so, which it may not be in time."""
+        with anyio.move_on_after(within_s):
+            while self._open:
+                await self._ended.wait()
+        return not self._open
+
+
+_SYMBOLS = {"symbolKind": {"valueSet": list(SYMBOL_KINDS)}}
+
+CAPABILITIES: Mapping[str, Any] = {
+    "general": {"positionEncodings": ["utf-8", "utf-32", "utf-16"]},
+    "window": {"workDoneProgress": True},
+    "workspace": {
+        "applyEdit": False,
+        "configuration": True,
+        "workspaceFolders": True,
+        "symbol": _SYMBOLS,
+        "workspaceEdit": {"documentChanges": True},
+    },
+    "textDocument": {
+        "synchronization": {"didSave": True},
+        "publishDiagnostics": {"versionSupport": True},
+        "diagnostic": {},
+        "definition": {"linkSupport": True},
+        "implementation": {"linkSupport": True},
+        "references": {},
+        "callHierarchy": {},
+        "rename": {},
+        "hover": {"contentFormat": ["markdown", "plaintext"]},
+        "documentSymbol": {"hierarchicalDocumentSymbolSupport": True, **_SYMBOLS},
+    },
+}
+"""UTF-16 comes last: the protocol wants it, and the others are counted faster."""
+
+
+def initialize_params(root: Path, options: Mapping[str, Any] | None, *, is_watched: bool) -> dict[str, Any]:
+    """Return the parameters of the first request.
+
+    Args:
+        root: The folder that the server is for.
+        options: What the server's kind is given.
+        is_watched: Whether the server will be told which files change; else it has to look for itself.
+    """
+    watching = {"didChangeWatchedFiles": {"dynamicRegistration": is_watched}}
+    return {
+        # None: in its sandbox the server could not see our process, and would end; it ends with its input
+        "processId": None,
+        "clientInfo": {"name": "panpan"},
+        "rootPath": str(root),
+        "rootUri": root.as_uri(),
+        "workspaceFolders": folders_of(root),
+        "capabilities": {**CAPABILITIES, "workspace": {**CAPABILITIES["workspace"], **watching}},
+        "initializationOptions": None if options is None else dict(options),
+    }
+
+
+def folders_of(root: Path) -> list[dict[str, str]]:
+    """Return the one folder of a server."""
+    return [{"uri": root.as_uri(), "name": root.name}]
+
+
+def answer(method: str, params: Any, root: Path) -> Any:
+    """Return what a server gets that asks.
+
+    Raises:
+        KeyError: Nobody answers that.
+    """
+    match method:
+        case "workspace/configuration":
+            asked = items_of(params.get("items")) if isinstance(params, Mapping) else ()
+            return [None for _ in asked]
+        case "workspace/workspaceFolders":
+            return folders_of(root)
+        case "workspace/applyEdit":
+            return {"applied": False, "failureReason": "panpan makes no edits for servers"}
+        case (
+            "client/registerCapability"
+            | "client/unregisterCapability"
+            | "window/workDoneProgress/create"
+            | "window/showMessageRequest"
+            | "workspace/diagnostic/refresh"
+        ):
+            return None
+        case _:
+            raise KeyError(method)
+
 
 log = logging.getLogger(__name__)
 

@@ -14,9 +14,7 @@ from anyio import create_task_group
 from anyio.abc import TaskGroup
 
 from panpan.capabilities.language_servers.catalogue import ServerKind, server_kinds
-from panpan.capabilities.language_servers.patience import PATIENCE, Patience
-from panpan.capabilities.language_servers.programs import find_program
-from panpan.capabilities.language_servers.roots import root_for
+from panpan.capabilities.language_servers.server_process import PATIENCE, Patience, find_program
 from panpan.config.settings import LanguageServersSettings
 from panpan.errors import ToolError
 from panpan.system.files.canonical import is_below
@@ -25,6 +23,30 @@ from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from panpan.capabilities.language_servers.language_server import LanguageServer
+
+
+def root_for(path: Path, project: Path, markers: Sequence[str]) -> Path:
+    """Return the outermost folder around a file that has one of the files in it that begin a project; else `project`.
+
+    Args:
+        path: The canonical file.
+        project: The canonical root of the trusted project.
+        markers: Names of files.
+
+    Raises:
+        ToolError: The file does not belong to the project.
+    """
+    if not is_below(path, project) or path == project:
+        raise ToolError(f"{path} is outside the project {project}, where no language server is started")
+    around = [folder for folder in path.parents if is_below(folder, project)]
+    nested = next((folder for folder in around if folder != project and (folder / ".git").exists()), None)
+    if nested is not None:
+        raise ToolError(
+            f"{path} is in a repository of its own, {nested}, which is trusted by itself: no language server is "
+            "started for it here"
+        )
+    return next((folder for folder in reversed(around) if any((folder / name).is_file() for name in markers)), project)
+
 
 MAX_SERVERS = 6
 """That run at the same time; the one that nobody has asked for longest makes room."""

@@ -7,8 +7,7 @@ from typing import Literal
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.files.edited import Plan
-from panpan.capabilities.files.planned_tool import PlannedTool
+from panpan.capabilities.files.edited import Plan, PlannedTool
 from panpan.capabilities.language_servers.answer_lines import (
     MAX_RESULTS,
     PlaceLines,
@@ -25,7 +24,7 @@ from panpan.capabilities.language_servers.code_intelligence import (
     Found,
     Relation,
 )
-from panpan.capabilities.language_servers.symbol_place import find_symbol
+from panpan.capabilities.language_servers.wire import find_symbol
 from panpan.capabilities.search.shown import with_notes
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext

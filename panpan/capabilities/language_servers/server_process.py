@@ -1,12 +1,9 @@
-"""The process of a language server: started in a box in which it only reads, and ended with all that it started.
-
-The rule: it gets no network, no keys, and nothing that it may change but a folder of the session for its caches. Where
-no sandbox works it runs without: only trusted projects have servers.
-"""
+"""The program of a language server: where it lies, how it is started in a box, and how it ends."""
 
 import os
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import shutil
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,9 +11,12 @@ import anyio
 from anyio import move_on_after
 from anyio.lowlevel import checkpoint
 
+from panpan.errors import ToolError
+from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.processes.child import Child
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.dataclass import dataclass
 
 _END_S = 0.5
 _KILL_GRACE_S = 0.3
@@ -118,3 +118,61 @@ async def _with_caches(environment: Mapping[str, str], sandbox: CommandSandbox) 
     caches = sandbox.temporary / "language-servers"
     own = {"XDG_CACHE_HOME": caches, "GOCACHE": caches / "go-build", "CARGO_TARGET_DIR": caches / "cargo"}
     return {**environment, **{name: str(path) for name, path in own.items()}}
+
+
+_FOLDERS_OF_PROJECT = (".venv/bin", "venv/bin", "node_modules/.bin")
+
+
+def find_program(name: str, env: Mapping[str, str], root: Path) -> str | None:
+    """Return the absolute path of a program; None where there is none.
+
+    Args:
+        name: Its name, or an absolute path.
+        env: The environment; its `PATH` counts.
+        root: The canonical root of the project.
+    """
+    if "/" in name:
+        return shutil.which(name) if Path(name).is_absolute() else None
+    entries = [entry for entry in env.get("PATH", os.defpath).split(os.pathsep) if Path(entry).is_absolute()]
+    inside = {entry for entry in entries if _is_in(entry, root)}
+    folders = [
+        *(entry for entry in entries if entry not in inside),
+        *(entry for entry in entries if entry in inside),
+        *(str(folder) for folder in _own_folders(root)),
+    ]
+    return next((found for folder in folders if (found := shutil.which(name, path=folder))), None)
+
+
+def _own_folders(root: Path) -> Iterator[Path]:
+    return (root / folder for folder in _FOLDERS_OF_PROJECT)
+
+
+def _is_in(entry: str, root: Path) -> bool:
+    try:
+        return is_below(canonical_path(Path(entry)), root)
+    except ToolError:  # it leads nowhere
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds after which something is given up."""
+
+    start_s: float = 30.0
+    """A start."""
+    answer_s: float = 30.0
+    """One question."""
+    reading_s: float = 20.0
+    """Waiting until a server has read the project; the question is asked then all the same."""
+    idle_s: float = 900.0
+    """A server that nobody asks anything, for what it holds of memory."""
+    silence_s: float = 2.0
+    """A server that tells of one text in several pieces, such as syntax first and types then: it says nowhere which was
+    the last."""
+    first_s: float = 5.0
+    """A server that says nothing of a text, but has told of one before: some are silent where nothing is new."""
+    first_pause_s: float = 1.0
+    """Before a server that has failed is started again; doubled with each failure in a row."""
+
+
+PATIENCE = Patience()

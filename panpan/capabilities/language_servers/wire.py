@@ -1,17 +1,57 @@
-"""What is read of a server's answers.
+"""What is read of a server's answers, and how columns of a line are counted in them."""
 
-The rule: a server may leave out, add or garble what it likes; what is not understood is left out, one item at a time,
-and never an error. The names are those of LSP 3.17.
-"""
-
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from panpan.capabilities.language_servers.columns import Encoding
+from panpan.errors import ToolError
+
+Encoding: TypeAlias = Literal["utf-8", "utf-16", "utf-32"]
+
+_LINE_BREAK = re.compile(r"\r\n|\n|\r")
+"""The only three that the protocol knows; a form feed or U+2028 stands in a line."""
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text without their breaks; a text that ends with one has an empty line behind it."""
+    return _LINE_BREAK.split(text)
+
+
+def line_starts(text: str) -> list[int]:
+    """Return at which character of the text each of its lines begins."""
+    return [0, *(found.end() for found in _LINE_BREAK.finditer(text))]
+
+
+def units(text: str, encoding: Encoding) -> int:
+    """Return how long a text is in the units of a server."""
+    if text.isascii() or encoding == "utf-32":
+        return len(text)
+    if encoding == "utf-8":
+        return len(text.encode("utf-8", "surrogatepass"))
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def characters(line: str, column: int, encoding: Encoding) -> int:
+    """Return how many characters of `line` lie before a column of a server.
+
+    Args:
+        line: The line without its break.
+        column: In the units of the encoding; at least 0.
+        encoding: The server's.
+    """
+    if line.isascii() or encoding == "utf-32":
+        return min(column, len(line))
+    left = column
+    for at, character in enumerate(line):
+        left -= units(character, encoding)
+        if left < 0:
+            return at
+    return len(line)
+
 
 MAX_ITEMS = 10_000
 """Of one list."""
@@ -163,3 +203,42 @@ _KINDS = """
 """
 SYMBOL_KINDS: Mapping[int, str] = dict(enumerate(_KINDS.split(), 1))
 """As the protocol numbers them."""
+
+
+_MOST_LINES = 8
+
+
+def find_symbol(lines: Sequence[str], symbol: str, line: int | None, shown: str) -> tuple[int, int]:
+    """Return the line and column of a symbol, which has to stand there as a word of its own.
+
+    Args:
+        lines: Of the file, without their breaks.
+        symbol: A name; of one with dots, such as `module.name`, the last part is meant.
+        line: From 1; None: the first line that has it.
+        shown: The file, for messages.
+
+    Returns:
+        The line, from 1, and how many characters of it come before the symbol.
+
+    Raises:
+        ToolError: It is not there; the text says where it is.
+    """
+    whole = re.compile(rf"(?<!\w){re.escape(symbol)}(?!\w)")
+    found = {number: match for number, text in enumerate(lines, 1) if (match := whole.search(text))}
+    at = next(iter(found), None) if line is None else line
+    match = found.get(at) if at is not None else None
+    if at is None or match is None:
+        raise ToolError(_missing(symbol, line, shown, list(found), len(lines)))
+    last = re.search(r"\w+\W*$", symbol)
+    return at, match.start() + (last.start() if last else 0)
+
+
+def _missing(symbol: str, line: int | None, shown: str, found: Sequence[int], count: int) -> str:
+    if not found:
+        return f"{symbol} does not stand in {shown} as a whole word; Read the file, or find the symbol with Grep"
+    if line is not None and line > count:
+        there = f"{shown} has {count} lines, and no line {line}"
+    else:
+        there = f"line {line} of {shown} has no {symbol}"
+    more = ", …" if len(found) > _MOST_LINES else ""
+    return f"{there}; it stands in line {', '.join(map(str, found[:_MOST_LINES]))}{more}"

@@ -1,10 +1,4 @@
-"""Mends one fault of the small model: it takes the result of a call for the end, whatever it says or advises.
-
-It takes a folder for a file, is refused, and tells what it imagines to be in there; it takes the new name for the old
-one, or one place for all, or writes a line to be added as if it were the whole file, is refused, and says that it is
-done; or it does half of the work. Where it is plain what comes next, that call is made in its name, without asking it.
-A call that changes something is still put to the user.
-"""
+"""Mends faults of the small model after a result: it takes the result for the end, or one file for all."""
 
 import json
 import re
@@ -13,11 +7,43 @@ from collections.abc import Sequence
 from os.path import normpath
 from typing import Any
 
-from panpan.capabilities.local_model.half_renames import rename_where_it_is, rest_of_rename
 from panpan.models.reply import ReplyBuilder
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import StreamEvent
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+
+_ELSEWHERE = "in files that were not named:\n"
+_EXCEPT = re.compile(r"\b(?:not|don't|except|without|but|only|keep|leave|unchanged)\b", re.IGNORECASE)
+_ALL_FILES = re.compile(
+    r"\b(?:(?:all|each|every)(?: of)?(?: the| my)? (?:\w+ )?files?|everywhere|throughout|whole (?:project|code))\b",
+    re.IGNORECASE,
+)
+_MISSING = re.compile(r"(\S+) does not exist(?:; there is (\S+))?;")
+
+
+def rest_of_rename(use: ToolUseBlock, result: str, words: str) -> dict[str, Any]:
+    """Return the arguments for Rename in the files that are left of those that `words` mean; nothing for none."""
+    lines = result.partition(_ELSEWHERE)[2].splitlines() if use.name == "Rename" else []
+    paths = dict.fromkeys(line.partition(":")[0] for line in lines)
+    meant = [path for path in paths if _ALL_FILES.search(words) or _is_named(path, words)]
+    return {**use.input, "file_paths": meant} if meant and not _EXCEPT.search(words) else {}
+
+
+def rename_where_it_is(use: ToolUseBlock, refusal: str, words: str) -> dict[str, Any]:
+    """Return the arguments for Rename without files that are not there and that nobody named; nothing for none left.
+
+    Where there is one that is called nearly so, it takes the place of the other.
+    """
+    missing, told = dict(_MISSING.findall(refusal)), use.input.get("file_paths")
+    if use.name != "Rename" or not isinstance(told, list) or any(_is_named(path, words) for path in missing):
+        return {}
+    there = [path for path in dict.fromkeys(missing.get(path, path) for path in told) if path]
+    return {**use.input, "file_paths": there} if there and there != told else {}
+
+
+def _is_named(path: str, words: str) -> bool:
+    return re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-]|\.\w)", words) is not None
+
 
 _AMBIGUOUS = "old_string is ambiguous"
 _UNREAD = "has not been read yet"

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from panpan.capabilities.local_model.unread_files import file_of
+from panpan.capabilities.local_model.mended_calls import file_of
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import BlockFinished, BlockStarted, StreamEvent, ToolInputDelta
 from panpan.types.messages import AssistantMessage, Message, Usage, UserMessage

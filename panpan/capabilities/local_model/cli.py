@@ -3,27 +3,146 @@
 The rule: nothing is fetched or removed before its size was said and the user, or `--yes`, agreed.
 """
 
+import os
 import re
 import sys
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
+from typing import Self, TextIO
 
 import anyio
 import click
 from anyio.lowlevel import checkpoint
 from click.core import ParameterSource
 
-from panpan.capabilities.local_model.fetching import SETUP_COMMAND
-from panpan.capabilities.local_model.local_model import LocalModel
-from panpan.capabilities.local_model.local_progress import ProgressLine
-from panpan.capabilities.local_model.setup import free_bytes, set_up
-from panpan.capabilities.local_model.weight_store import WeightStore
+from panpan.capabilities.local_model.fetching import SETUP_COMMAND, Source
+from panpan.capabilities.local_model.machine import require_machine
+from panpan.capabilities.local_model.setup import Progress, free_bytes, set_up, usual_sources
+from panpan.capabilities.local_model.weight_store import WeightStore, embedded_store
 from panpan.capabilities.local_model.weights import megabytes
 from panpan.cli_kit.command_group import CommandGroup
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.config.environment import LOCAL_API_KEY_VARIABLE
 from panpan.errors import ConfigError, PanpanError
 from panpan.system.single_exception import unwrap_single_exception
+from panpan.types.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModel:
+    """The embedded model, as the commands see it."""
+
+    store: WeightStore
+    sources: Sequence[Source]
+    is_attended: bool
+    """Whether somebody is there to be asked."""
+    require_machine: Callable[[], None] = require_machine
+
+    @classmethod
+    def of(cls, ctx: click.Context) -> Self:
+        """Return what the context was given, else what is on this machine."""
+        return ctx.find_object(cls) or cls.here()
+
+    @classmethod
+    def here(cls) -> Self:
+        """Return what is on this machine."""
+        store = embedded_store(os.environ)
+        is_attended = sys.stdin.isatty() and sys.stdout.isatty()
+        return cls(store, usual_sources(store, os.environ), is_attended)
+
+    @property
+    def machine_fault(self) -> str:
+        """What keeps the model from running here; empty where nothing does."""
+        try:
+            self.require_machine()
+        except PanpanError as exc:
+            return str(exc)
+        return ""
+
+
+_DOING = {"fetch": "fetching", "verify": "verifying"}
+_BAR_CELLS = 20
+_MIN_REDRAW_S = 0.1
+_WARM_UP_S = 1.0
+"""Before that, a speed would be a guess."""
+
+
+class ProgressLine:
+    """The line.
+
+    Args:
+        out: Where it is written.
+        is_terminal: Whether a line there can be written over.
+        clock: Seconds that never go back; a seam for tests.
+    """
+
+    def __init__(self, out: TextIO, *, is_terminal: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._out = out
+        self._is_terminal = is_terminal
+        self._clock = clock
+        self._stage = ""
+        self._began = (0.0, 0)
+        self._drawn_s = float("-inf")
+        self._tenth = -1
+        self._width = 0
+
+    def show(self, progress: Progress) -> None:
+        """Show where the set-up is now, if it is worth a new line or a new look."""
+        now = self._clock()
+        if progress.note:
+            self._say(progress.note)
+        if progress.stage != self._stage:
+            self._stage = progress.stage
+            self._began = (now, progress.done_bytes)
+            self._drawn_s = float("-inf")
+            self._tenth = -1
+        if self._is_terminal:
+            if now - self._drawn_s >= _MIN_REDRAW_S or progress.done_bytes == progress.total_bytes:
+                self._drawn_s = now
+                self._draw(self._text(progress, now, has_bar=True))
+        elif (tenth := progress.done_bytes * 10 // progress.total_bytes) > self._tenth:
+            if progress.stage == "fetch":
+                self._say(self._text(progress, now, has_bar=False))
+            elif self._tenth < 0:
+                self._say(f"verifying {megabytes(progress.total_bytes)}")  # takes seconds: one line is enough
+            self._tenth = tenth
+
+    def close(self) -> None:
+        """End the line, so that what follows begins on one of its own."""
+        if self._width:
+            self._write("\n")
+            self._width = 0
+
+    def _text(self, progress: Progress, now: float, *, has_bar: bool) -> str:
+        share = progress.done_bytes / progress.total_bytes
+        filled = int(share * _BAR_CELLS)
+        bar = f"[{'#' * filled}{'.' * (_BAR_CELLS - filled)}] " if has_bar else ""
+        size = f"{progress.done_bytes / 1e6:,.0f} of {megabytes(progress.total_bytes)}"
+        return f"{_DOING[progress.stage]} {bar}{int(share * 100):3} %  {size}{self._speed(progress, now)}"
+
+    def _speed(self, progress: Progress, now: float) -> str:
+        began_s, began_bytes = self._began
+        gained = progress.done_bytes - began_bytes
+        if now - began_s < _WARM_UP_S or gained <= 0:
+            return ""
+        speed = gained / (now - began_s)
+        left_s = round((progress.total_bytes - progress.done_bytes) / speed)
+        return f"  {speed / 1e6:.1f} MB/s  {left_s // 60}:{left_s % 60:02} left"
+
+    def _draw(self, text: str) -> None:
+        self._write(f"\r{text.ljust(self._width)}")
+        self._width = len(text)
+
+    def _say(self, text: str) -> None:
+        if self._width:
+            self._write(f"\r{' ' * self._width}\r")
+            self._width = 0
+        self._write(f"{text}\n")
+
+    def _write(self, text: str) -> None:
+        click.echo(text, self._out, nl=False)
+
 
 _KEY = re.compile(r"[!-~]{8,}")
 _LOOK_S = 0.5

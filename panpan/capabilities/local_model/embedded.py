@@ -15,9 +15,9 @@ import anyio
 from panpan.capabilities.local_model.after_result import reply_after_result
 from panpan.capabilities.local_model.begun_calls import with_claimed_call
 from panpan.capabilities.local_model.mended_calls import with_calls_mended
-from panpan.capabilities.local_model.profile import CONTEXT_TOKENS, EmbeddedProfile
 from panpan.capabilities.local_model.recent_rounds import RecentRounds, room_tokens, tokens_of
 from panpan.capabilities.local_model.server import ServedModel
+from panpan.capabilities.local_model.warm_up import CONTEXT_TOKENS, EmbeddedProfile
 from panpan.models.providers.openai_compatible import OpenAICompatibleProvider
 from panpan.models.providers.vendor_profiles import LLAMA_CPP
 from panpan.types.content import TextBlock

@@ -1,12 +1,16 @@
-"""What the server of the embedded model is told: one line, from the process that starts it to the one that serves.
-
-It goes through the child's input, since it holds the key: the arguments of a process are shown to everybody.
-"""
+"""What the server of the embedded model is told, and the file of what it has read."""
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, field
+from hashlib import blake2b, file_digest
+from pathlib import Path
 from typing import Any, Self
 
+from panpan.errors import ConfigError
+from panpan.system.files.private import open_private_file
 from panpan.types.dataclass import dataclass
 
 
@@ -47,3 +51,66 @@ class Order:
         told = json.loads(line)
         warm_up = told.pop("warm_up")
         return cls(**told, warm_up=None if warm_up is None else WarmUp(**warm_up))
+
+
+_DIGEST_BYTES = 16
+_ROOT = 0
+
+
+def prefix_files(folder: Path) -> Iterator[Path]:
+    """Yield all that is kept in a folder, also what a server left that was killed while it saved."""
+    return folder.glob("prefix-*.bin")
+
+
+def intact_prefix(folder: Path, key: str) -> str | None:
+    """Return the name of the file with this beginning; None where there is none. Damaged ones are removed.
+
+    Args:
+        folder: Where the weights are.
+        key: What tells the beginning from others, see `warm_up.prefix_key`.
+    """
+    intact = None
+    for path in folder.glob(f"prefix-{key}-*.bin"):
+        digest = _digest(path)
+        if digest is not None and path.name == _name(key, digest):
+            intact = path.name
+        else:
+            with suppress(OSError):
+                path.unlink()
+    return intact
+
+
+def unnamed_prefix() -> str:
+    """Return the name under which this process has its beginning saved before `keep_prefix`."""
+    return f"prefix-new-{os.getpid()}.bin"
+
+
+def keep_prefix(folder: Path, key: str) -> None:
+    """Give what was saved as `unnamed_prefix` its name, and remove what was kept of other beginnings.
+
+    Raises:
+        OSError: It cannot be read, or the folder cannot be written.
+    """
+    saved = folder / unnamed_prefix()
+    digest = _digest(saved)
+    if digest is None:
+        raise FileNotFoundError(saved)
+    kept = saved.replace(folder / _name(key, digest))
+    for old in prefix_files(folder):
+        if old != kept:
+            old.unlink(missing_ok=True)
+
+
+def _name(key: str, digest: str) -> str:
+    return f"prefix-{key}-{digest}.bin"
+
+
+def _digest(path: Path) -> str | None:
+    """Return the hash of a file; None of one that cannot be read, or that another user could have written."""
+    try:
+        with os.fdopen(open_private_file(path, os.O_RDONLY), "rb") as file:
+            if os.fstat(file.fileno()).st_uid not in (os.geteuid(), _ROOT):
+                return None
+            return file_digest(file, lambda: blake2b(digest_size=_DIGEST_BYTES)).hexdigest()
+    except (OSError, ConfigError):
+        return None

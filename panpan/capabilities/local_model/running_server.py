@@ -14,9 +14,8 @@ from pathlib import Path
 
 import anyio
 
-from panpan.capabilities.local_model.profile import CONTEXT_TOKENS, MODEL_NAME, embedded_profile
 from panpan.capabilities.local_model.server import ServedModel, serving
-from panpan.capabilities.local_model.warm_up import warm_up_request
+from panpan.capabilities.local_model.warm_up import CONTEXT_TOKENS, MODEL_NAME, embedded_profile, warm_up_request
 from panpan.capabilities.local_model.weight_store import WeightStore
 from panpan.errors import ConfigError
 from panpan.models.model_choice import is_loopback

@@ -16,8 +16,7 @@ from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
-from panpan.capabilities.local_model.order import Order, WarmUp
-from panpan.capabilities.local_model.prefix_file import intact_prefix, keep_prefix, unnamed_prefix
+from panpan.capabilities.local_model.order import Order, WarmUp, intact_prefix, keep_prefix, unnamed_prefix
 
 WARM_UP_TIMEOUT_S = 170.0
 """For reading a thousand tokens, which takes 15 s on two cores and minutes where something else needs them."""

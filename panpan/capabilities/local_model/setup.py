@@ -22,8 +22,7 @@ from panpan.capabilities.local_model.fetching import (
     Source,
     SourceUnavailableError,
 )
-from panpan.capabilities.local_model.verification import Verification
-from panpan.capabilities.local_model.weight_store import WeightStore
+from panpan.capabilities.local_model.weight_store import Verification, WeightStore
 from panpan.capabilities.local_model.weights import megabytes
 from panpan.models.model_choice import checked_address
 from panpan.types.dataclass import dataclass

@@ -6,10 +6,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from panpan.capabilities.web.browser.browser import Browser
-from panpan.capabilities.web.browser.opening import browser_of
-from panpan.capabilities.web.closed_hosts import without_closed_hosts
-from panpan.capabilities.web.domain_lists import DomainLists
+from panpan.capabilities.web.browser.browser import Browser, browser_of
+from panpan.capabilities.web.domain_lists import DomainLists, without_closed_hosts
 from panpan.capabilities.web.page_answers import PageAnswers
 from panpan.capabilities.web.search.choice import NoEngine, searcher_of
 from panpan.capabilities.web.web_fetch import WebFetchTool

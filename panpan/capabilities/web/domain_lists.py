@@ -1,12 +1,13 @@
-"""Of which hosts pages and results are taken.
+"""Which hosts pages are taken from: those of the user's lists, and those of one site."""
 
-The rule: a name stands for itself and for all below it, and what is blocked is blocked whatever is allowed.
-"""
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from collections.abc import Sequence
+from anyio.abc import ByteStream
 
 from panpan.errors import ToolError
-from panpan.system.web.url_guard import plain_authority
+from panpan.system.web.network import WebNetwork
+from panpan.system.web.url_guard import PlainUrl, plain_authority
 from panpan.types.dataclass import dataclass
 
 
@@ -52,3 +53,45 @@ def _host(text: str) -> str:
     if authority.port is not None:
         raise ToolError(f"{text[:80]!r} has a port; write the host alone, such as arxiv.org")
     return authority.host
+
+
+def without_closed_hosts(network: WebNetwork, closed_by: Callable[[str], str | None]) -> WebNetwork:
+    """Return the outside without some hosts.
+
+    Args:
+        network: All of it.
+        closed_by: Returns what closes a host or an address, in words; None where nothing does.
+    """
+
+    def require_open(host: str) -> None:
+        if (why := closed_by(host)) is not None:
+            raise ToolError(f"{host} is closed by {why}")
+
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        require_open(host)
+        return await network.resolve(host, port)
+
+    async def dial(address: str, port: int) -> ByteStream:
+        require_open(address)
+        return await network.dial(address, port)
+
+    proxy = None if network.proxy is None else replace(network.proxy, require_open=require_open)
+    return replace(network, resolve=resolve, dial=dial, proxy=proxy)
+
+
+_USUAL_PORTS = {"http": 80, "https": 443}
+
+
+def is_same_site(allowed: PlainUrl, asked: PlainUrl) -> bool:
+    """Return whether `asked` is of the site of `allowed`: the same name and port, or both on the usual ones."""
+    is_same_port = allowed.port == asked.port or (_is_usual(allowed) and _is_usual(asked))
+    return is_same_port and _bare(allowed.host) == _bare(asked.host)
+
+
+def _is_usual(plain: PlainUrl) -> bool:
+    return plain.port == _USUAL_PORTS[plain.scheme]
+
+
+def _bare(host: str) -> str:
+    bare = host.removeprefix("www.")
+    return bare if "." in bare else host

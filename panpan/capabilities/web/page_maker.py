@@ -40,9 +40,8 @@ def answer(asked: BinaryIO) -> bytes:
 
 
 def _of_html(job: Job, body: bytes) -> Made:
-    from panpan.capabilities.web.page_encoding import decoded
     from panpan.capabilities.web.page_kind import obstacle_of
-    from panpan.capabilities.web.page_text import page_text
+    from panpan.capabilities.web.page_text import decoded, page_text
 
     html = decoded(body, job["charset"])
     text = page_text(html, job["url"], wants_all=job["wants_all"])
@@ -56,7 +55,7 @@ def _of_html(job: Job, body: bytes) -> Made:
 
 
 def _of_text(job: Job, body: bytes) -> Made:
-    from panpan.capabilities.web.page_encoding import decoded
+    from panpan.capabilities.web.page_text import decoded
 
     return _bounded(decoded(body, job["charset"]))
 

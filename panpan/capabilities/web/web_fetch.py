@@ -5,22 +5,71 @@ panpan's own.
 """
 
 from collections.abc import AsyncGenerator
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.web.page_reader import PageReader
-from panpan.capabilities.web.paging import Piece, piece_at
-from panpan.capabilities.web.untrusted import MAX_SHOWN_CHARS, in_ascii, marked
-from panpan.capabilities.web.web_pages import WebPage, WebPages, Wish
+from panpan.capabilities.web.web_pages import MAX_SHOWN_CHARS, WebPage, WebPages, Wish, in_ascii, marked
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import clean_line
 from panpan.system.web.url_guard import Authority, plain_url
 from panpan.types.content import TextBlock
+from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
+
+PAGE_CHARS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a text, from `start` to before `end`, in characters."""
+
+    text: str
+    start: int
+    end: int
+    total: int
+
+    @property
+    def next_offset(self) -> int | None:
+        """Where the next one begins; None where this is the last."""
+        return self.end if self.end < self.total else None
+
+
+def piece_at(text: str, offset: int, most: int = PAGE_CHARS) -> Piece:
+    """Return what stands from `offset` on; it ends between two lines, or words, where that costs less than a tenth.
+
+    Args:
+        text: All of it.
+        offset: From 0; behind the end nothing stands.
+        most: Characters of it; at least 1.
+    """
+    start, end = min(offset, len(text)), min(offset + most, len(text))
+    if end < len(text):
+        least = end - most // 10
+        end = next((found + 1 for mark in ("\n", " ") if (found := text.rfind(mark, least, end)) >= 0), end)
+    return Piece(text[start:end], start, end, len(text))
+
+
+class PageReader(Protocol):
+    """Answers questions from the text of pages."""
+
+    most_chars: int
+    """Of a page that it is given at once."""
+
+    async def answer(self, prompt: str, page_text: str) -> str:
+        """Return what the page says to a question.
+
+        Args:
+            prompt: What is wanted.
+            page_text: What the page says, marked as what it is.
+
+        Raises:
+            ToolError: Nobody could answer; half a sentence that says why.
+        """
+        ...
 
 
 class WebFetchInput(BaseModel):

@@ -4,32 +4,142 @@ The rule: a page is asked for only where its site, the user's lists and the rule
 address on the way again; then plain HTTP first, and the browser where that shows nothing.
 """
 
+import random
+import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
-from urllib.parse import urljoin
+from urllib.parse import quote, urljoin
 
-from panpan.capabilities.web.domain_lists import DomainLists
-from panpan.capabilities.web.pace import Pace
+import anyio
+
+from panpan.capabilities.web.domain_lists import DomainLists, is_same_site
 from panpan.capabilities.web.rendering import PageRenderer, Scroll
-from panpan.capabilities.web.same_site import is_same_site
-from panpan.capabilities.web.site_robots import SiteRobots
-from panpan.capabilities.web.untrusted import MAX_SHOWN_CHARS, in_ascii
+from panpan.capabilities.web.robots import SiteRobots
 from panpan.config.settings import WebSettings
 from panpan.errors import ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.system.web.url_guard import PlainUrl, plain_url
 from panpan.types.content import ImageBlock
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from panpan.capabilities.web.fetching import Fetched
+    from panpan.capabilities.web.fetching import Came, Fetched, Made
     from panpan.capabilities.web.page_kind import Obstacle
-    from panpan.capabilities.web.page_making import Came, Made
+
+
+_MANY_HOSTS = 1_000
+"""After which those are forgotten that nobody would wait for."""
+
+
+@dataclass(slots=True)
+class _Host:
+    free_at: float = float("-inf")
+    waiting: int = 0
+    turn: anyio.Lock = field(default_factory=anyio.Lock)
+
+
+class Pace:
+    """Lets requests to one host follow each other slowly.
+
+    Args:
+        pause_s: Seconds between two of them; with 0 nothing waits.
+        clock: Returns the time, in seconds.
+        sleep: Waits so many seconds.
+        jitter: Returns a random number of at least 0 and less than 1: the seconds that a pause is longer.
+    """
+
+    def __init__(
+        self,
+        pause_s: float,
+        *,
+        clock: Callable[[], float] = anyio.current_time,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._pause_s = pause_s
+        self._clock = clock
+        self._sleep = sleep
+        self._jitter = jitter
+        self._hosts: dict[str, _Host] = {}
+
+    async def turn(self, host: str, *, at_least_s: float = 0.0) -> None:
+        """Wait until the host may be asked again.
+
+        Args:
+            host: Which one.
+            at_least_s: Seconds that the host itself wants between two requests.
+        """
+        place = self._place(host)
+        place.waiting += 1
+        try:
+            async with place.turn:
+                now = self._clock()
+                at = max(now, place.free_at)
+                if at > now:
+                    await self._sleep(at - now)
+                pause_s = max(self._pause_s, at_least_s)
+                place.free_at = at + (pause_s + self._jitter() if pause_s else 0.0)
+        finally:
+            place.waiting -= 1
+
+    def _place(self, host: str) -> _Host:
+        if len(self._hosts) > _MANY_HOSTS:
+            now = self._clock()
+            self._hosts = {name: one for name, one in self._hosts.items() if one.waiting or one.free_at > now}
+        return self._hosts.setdefault(host, _Host())
+
+
+_FORMS = (
+    (re.compile(r"https://github\.com/([^/]+/[^/]+)/blob/([^?#]+)"), r"https://raw.githubusercontent.com/\1/\2"),
+    (re.compile(r"(https://gitlab\.com/[^?#]+)/-/blob/([^?#]+)"), r"\1/-/raw/\2"),
+    (re.compile(r"(https://huggingface\.co/[^?#]+)/blob/([^?#]+)"), r"\1/raw/\2"),
+)
+
+
+def raw_form(url: str) -> str | None:
+    """Return the address of the file alone; None where `url` is no page around one."""
+    for page, raw in _FORMS:
+        if found := page.match(url):
+            return found.expand(raw)
+    return None
+
+
+TAG = "web-content"
+MAX_SHOWN_CHARS = 500
+"""Of an address that nobody has to ask for."""
+_OWN_TAG = re.compile(rf"<(?=\s*/?\s*(?:{TAG}|system-reminder))", re.IGNORECASE)
+_UNSEEN_JOINERS = re.compile(r"(?<=[ -\"$-)+-/:-~])[\u200c\u200d\ufe00-\ufe0f]+")
+"""Joiners behind ASCII letters and signs, but for those of which emoji are made: they join nothing, and hide a tag."""
+
+
+def marked(text: str, source: str) -> str:
+    """Return text of the web between tags that name where it is from; control characters are gone from it.
+
+    Args:
+        text: As it came.
+        source: An address or a name.
+    """
+    body = _OWN_TAG.sub("&lt;", _UNSEEN_JOINERS.sub("", clean_for_terminal(text))).strip("\n")
+    named = in_ascii(source, MAX_SHOWN_CHARS).replace('"', "%22").replace("<", "%3C")
+    return f'<{TAG} source="{named}">\n{body}\n</{TAG}>'
+
+
+def in_ascii(url: str, most: int | None = None) -> str:
+    """Return an address that a server chose, so that it reads as an address and as no sentence of another script.
+
+    Args:
+        url: As it came; without blanks, as the URL guard leaves it.
+        most: Characters after which it is cut; None: it is to be asked for, and stays whole.
+    """
+    plain = "".join(char if char.isascii() else quote(char, errors="replace") for char in clean_line(url))
+    return plain if most is None or len(plain) <= most else f"{plain[:most]}…"
+
 
 MakePage: TypeAlias = "Callable[[Came], Awaitable[Made]]"
 """Makes text or a picture of what came, or raises ToolError."""
@@ -183,7 +293,7 @@ class WebPages:
             raise ToolError(f"{wanted.host} sends on to {plain.host}, of which a rule speaks: {rule}")
 
     async def _rendered(self, wish: Wish, plain: PlainUrl) -> WebPage:
-        from panpan.capabilities.web.page_making import Came
+        from panpan.capabilities.web.fetching import Came
 
         wanted = self.plain(wish.url)
         if self._renderer is None:
@@ -206,15 +316,15 @@ class WebPages:
 
 
 async def _made_apart(sandbox: CommandSandbox, came: "Came") -> "Made":
-    from panpan.capabilities.web.page_making import made_of
+    from panpan.capabilities.web.fetching import made_of
 
     return await made_of(came, sandbox)
 
 
 async def _read(answer: "Fetched", wish: Wish, make: MakePage) -> WebPage:
     """Return what came, as a model can read it."""
+    from panpan.capabilities.web.fetching import Came, Made
     from panpan.capabilities.web.page_kind import status_obstacle
-    from panpan.capabilities.web.page_making import Came, Made
 
     what = answer.media_type or "of no type"
     came = Came(
@@ -243,7 +353,6 @@ async def _read(answer: "Fetched", wish: Wish, make: MakePage) -> WebPage:
 
 
 def _html_page(came: "Came", what: str, made: "Made") -> WebPage:
-    from panpan.capabilities.web.raw_form import raw_form
 
     notes: list[str] = []
     if made.extent != "all" and made.text:

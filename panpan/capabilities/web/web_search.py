@@ -9,9 +9,8 @@ from collections.abc import AsyncGenerator
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.capabilities.web.domain_lists import DomainLists
-from panpan.capabilities.web.search.choice import NoEngine
-from panpan.capabilities.web.search.web_searcher import Found, WebSearcher
-from panpan.capabilities.web.untrusted import marked
+from panpan.capabilities.web.search.choice import Found, NoEngine, WebSearcher
+from panpan.capabilities.web.web_pages import marked
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from panpan.capabilities.language_servers.catalogue import server_kinds
-from panpan.capabilities.language_servers.programs import find_program
-from panpan.capabilities.web.browser.chromium import DRIVER, find_chromium
+from panpan.capabilities.language_servers.server_process import find_program
+from panpan.capabilities.web.browser.running_chromium import DRIVER, find_chromium
 from panpan.cli.doctor.doctor_checks import Check
 from panpan.config.limits import limits_of
 from panpan.config.sources import Loaded

@@ -6,7 +6,7 @@ import anyio
 
 from panpan.capabilities.background.background import TaskInfo
 from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.background.leaving_tasks import tasks_to_ask_about
+from panpan.capabilities.background.task_commands import tasks_to_ask_about
 from panpan.capabilities.background.task_text import cannot_be_kept, counted, ended_line, titles
 from panpan.faces.terminal.screen.canvas import say
 from panpan.faces.terminal.work import Work

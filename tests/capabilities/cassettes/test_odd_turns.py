@@ -13,7 +13,7 @@ from panpan.capabilities.cassettes.canonical import transcript_hash
 from panpan.capabilities.cassettes.recorded_session import RecordedSession, read_session
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Replay
-from panpan.capabilities.local_model.profile import embedded_profile
+from panpan.capabilities.local_model.warm_up import embedded_profile
 from panpan.errors import PanpanError
 from panpan.session.session import Session
 from panpan.session.setup import Setup

@@ -14,8 +14,8 @@ from panpan.capabilities.files.documents.read_pdf import read_pdf
 from panpan.capabilities.files.edit import EditInput, EditTool
 from panpan.capabilities.files.file_text import decode_file
 from panpan.capabilities.files.hunks import apply_hunks
+from panpan.capabilities.files.literal_edit import explain_missing
 from panpan.capabilities.files.multi_edit import MultiEditInput, MultiEditTool
-from panpan.capabilities.files.nearest_text import explain_missing
 from panpan.capabilities.files.patch import PatchInput, PatchTool
 from panpan.capabilities.files.patch_plan import parse_patch
 from panpan.capabilities.files.read import ReadInput, ReadTool

@@ -12,9 +12,7 @@ from PIL import Image
 from pydantic import ValidationError
 
 from panpan.capabilities.files.documents.framed import framed, unframed
-from panpan.capabilities.files.documents.pdf_pictures import page_pictures
-from panpan.capabilities.files.documents.pdf_text import pdf_text
-from panpan.capabilities.files.documents.prepared_images import prepared_images
+from panpan.capabilities.files.documents.prepared_documents import page_pictures, pdf_text, prepared_images
 from panpan.capabilities.files.read import ReadInput, ReadTool
 from panpan.core.seen_files import digest_of
 from panpan.errors import ToolError

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from panpan.capabilities.language_servers.code_changes import plan_code_rename
 from panpan.capabilities.language_servers.code_intelligence import FileChanges, TextChange
-from panpan.capabilities.language_servers.columns import Encoding, lines_of, units
+from panpan.capabilities.language_servers.wire import Encoding, lines_of, units
 from panpan.errors import ToolError
 from tests.fakes.context import context_in
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.language_servers.columns import Encoding, characters, line_starts, lines_of, units
+from panpan.capabilities.language_servers.wire import Encoding, characters, line_starts, lines_of, units
 
 ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")
 WORDS = st.text(st.sampled_from("ab \t_é漢字🎉👩\u200d🚀e\u0301\u2028\f\ufffd\ufeff") | st.characters(), max_size=30)

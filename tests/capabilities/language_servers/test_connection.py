@@ -8,8 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.capabilities.language_servers.connection import Connection, Gone
-from panpan.capabilities.language_servers.framing import FrameReader, framed, parsed
+from panpan.capabilities.language_servers.connection import Connection, FrameReader, Gone, framed, parsed
 from panpan.errors import ToolError
 from panpan.system.processes.child import OutputPipe
 from tests.system.backends import on_both_backends, run_on, until

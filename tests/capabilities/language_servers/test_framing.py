@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.language_servers.framing import FrameReader, FramingError, framed, parsed
+from panpan.capabilities.language_servers.connection import FrameReader, FramingError, framed, parsed
 
 MESSAGES = st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=20) | st.integers(), max_size=3), max_size=4)
 

@@ -16,7 +16,7 @@ from panpan.capabilities.language_servers.code_queries import CodeQueries
 from panpan.capabilities.language_servers.edit_errors import EditErrors
 from panpan.capabilities.language_servers.language_servers import LanguageServers
 from panpan.capabilities.language_servers.lsp import LspTool
-from panpan.capabilities.language_servers.patience import Patience
+from panpan.capabilities.language_servers.server_process import Patience
 from panpan.config.settings import LanguageServersSettings
 from panpan.core.hooks import ToolCall
 from panpan.system.environment import child_environment

@@ -10,9 +10,9 @@ import pytest
 from panpan.capabilities.language_servers.catalogue import ServerKind
 from panpan.capabilities.language_servers.code_intelligence import CodePlace, CodePoint
 from panpan.capabilities.language_servers.code_queries import CodeQueries
-from panpan.capabilities.language_servers.initialization import initialize_params
-from panpan.capabilities.language_servers.patience import Patience
-from panpan.capabilities.language_servers.watched_files import MAX_IN_FOLDER, WatchedFiles
+from panpan.capabilities.language_servers.language_server import initialize_params
+from panpan.capabilities.language_servers.server_process import Patience
+from panpan.capabilities.language_servers.shown_texts import MAX_IN_FOLDER, WatchedFiles
 from panpan.errors import ToolError
 from panpan.system.processes.process_table import running_processes
 from tests.capabilities.language_servers.toy import SCRIPT, ToyProject, served

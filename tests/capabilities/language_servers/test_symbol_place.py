@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.capabilities.language_servers.symbol_place import find_symbol
+from panpan.capabilities.language_servers.wire import find_symbol
 from panpan.errors import ToolError
 
 LINES = ["def help(helper):", "    🎉 = helper", "module.helper(1)", "x.y"]

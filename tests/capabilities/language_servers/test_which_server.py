@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.language_servers.catalogue import KNOWN, server_kinds
-from panpan.capabilities.language_servers.programs import find_program
-from panpan.capabilities.language_servers.roots import root_for
+from panpan.capabilities.language_servers.language_servers import root_for
+from panpan.capabilities.language_servers.server_process import find_program
 from panpan.config.settings import LanguageServersSettings
 from panpan.errors import ToolError
 

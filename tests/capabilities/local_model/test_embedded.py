@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from panpan.capabilities.local_model.embedded import EmbeddedProvider
-from panpan.capabilities.local_model.profile import EmbeddedProfile, embedded_profile
 from panpan.capabilities.local_model.server import ServedModel
+from panpan.capabilities.local_model.warm_up import EmbeddedProfile, embedded_profile
 from panpan.errors import ConfigError, ProviderError
 from panpan.models.factory import AnswerWishes, model_options, resolve_model
 from panpan.models.model_choice import Wish

@@ -13,10 +13,9 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from panpan.capabilities.local_model.cli import LocalModel, ProgressLine
 from panpan.capabilities.local_model.cli import local as command
 from panpan.capabilities.local_model.fetching import FetchError, SourceUnavailableError
-from panpan.capabilities.local_model.local_model import LocalModel
-from panpan.capabilities.local_model.local_progress import ProgressLine
 from panpan.capabilities.local_model.machine import require_machine
 from panpan.capabilities.local_model.running_server import announced, running_server
 from panpan.capabilities.local_model.server import ServedModel

@@ -8,9 +8,14 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.capabilities.local_model.profile import CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, embedded_profile
 from panpan.capabilities.local_model.recent_rounds import room_tokens, tokens_of
-from panpan.capabilities.local_model.warm_up import prefix_key, warm_up_request
+from panpan.capabilities.local_model.warm_up import (
+    CONTEXT_TOKENS,
+    MAX_OUTPUT_TOKENS,
+    embedded_profile,
+    prefix_key,
+    warm_up_request,
+)
 from panpan.core.conversation import Conversation
 from panpan.core.tool import Tool
 from panpan.core.tool_call import prepared

@@ -1,6 +1,6 @@
 import pytest
 
-from panpan.capabilities.web.closed_hosts import without_closed_hosts
+from panpan.capabilities.web.domain_lists import without_closed_hosts
 from panpan.errors import ToolError
 from tests.fakes.outside import PUBLIC, Network
 

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from panpan.capabilities.web.pace import Pace
+from panpan.capabilities.web.web_pages import Pace
 
 
 def paced(waits: list[float], now: list[float]) -> Pace:

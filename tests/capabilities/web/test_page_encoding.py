@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.web.page_encoding import decoded
+from panpan.capabilities.web.page_text import decoded
 
 JAPANESE = "再現性のある研究"
 CHINESE = "可重复的研究"

@@ -5,8 +5,7 @@ import os
 import anyio
 import pytest
 
-from panpan.capabilities.web.fetching import Kind
-from panpan.capabilities.web.page_making import Came, Made, made_of
+from panpan.capabilities.web.fetching import Came, Kind, Made, made_of
 from panpan.errors import ToolError
 from panpan.system.processes.process_table import running_processes
 from panpan.system.sandbox.command_sandbox import CommandSandbox

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.web.paging import piece_at
+from panpan.capabilities.web.web_fetch import piece_at
 
 
 @given(st.text(alphabet=st.sampled_from("ab \n\U0001f600"), max_size=300), st.integers(1, 60))

@@ -1,6 +1,6 @@
 import pytest
 
-from panpan.capabilities.web.raw_form import raw_form
+from panpan.capabilities.web.web_pages import raw_form
 
 
 @pytest.mark.parametrize(

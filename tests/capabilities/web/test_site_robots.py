@@ -4,8 +4,7 @@ import anyio
 import pytest
 from anyio.abc import ByteStream
 
-from panpan.capabilities.web.robots import MAX_BYTES
-from panpan.capabilities.web.site_robots import SiteRobots
+from panpan.capabilities.web.robots import MAX_BYTES, SiteRobots
 from panpan.errors import ToolError
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.system.web.url_guard import plain_url

@@ -3,7 +3,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from panpan.capabilities.web.untrusted import marked
+from panpan.capabilities.web.web_pages import marked
 
 PARTS = st.sampled_from(
     ["<", "/", "web-content", " ", ">", "WEB-CONTENT", "\x1b[2J", "\n", "a", "\x00", "\u202e", '"', "\u200d", "\ufe0f",

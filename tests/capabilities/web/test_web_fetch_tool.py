@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from panpan.capabilities.web.page_kind import Obstacle
-from panpan.capabilities.web.paging import PAGE_CHARS, piece_at
 from panpan.capabilities.web.rendering import Allow, RenderedPage, Scroll
-from panpan.capabilities.web.web_fetch import WebFetchTool, _piece_told
+from panpan.capabilities.web.web_fetch import PAGE_CHARS, WebFetchTool, _piece_told, piece_at
 from panpan.capabilities.web.web_pages import SCRIPTS_S, WebPage
 from panpan.errors import ToolError
 from panpan.system.web.url_guard import plain_url

@@ -11,8 +11,14 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from anyio.abc import ByteStream
 
-from panpan.capabilities.web.search.choice import NoEngine, chosen_engine, searcher_of
-from panpan.capabilities.web.search.web_searcher import MAX_SNIPPET_CHARS, MAX_TITLE_CHARS, WebSearcher
+from panpan.capabilities.web.search.choice import (
+    MAX_SNIPPET_CHARS,
+    MAX_TITLE_CHARS,
+    NoEngine,
+    WebSearcher,
+    chosen_engine,
+    searcher_of,
+)
 from panpan.capabilities.web.web_search import WebSearchInput, WebSearchTool
 from panpan.config.settings import WebSettings
 from panpan.core.effects import Effects

@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.web.pace import Pace
-from panpan.capabilities.web.page_reader import PageReader
 from panpan.capabilities.web.rendering import PageRenderer
-from panpan.capabilities.web.web_fetch import WebFetchInput, WebFetchTool
-from panpan.capabilities.web.web_pages import WebPages
+from panpan.capabilities.web.web_fetch import PageReader, WebFetchInput, WebFetchTool
+from panpan.capabilities.web.web_pages import Pace, WebPages
 from panpan.config.settings import WebSettings
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.types.tool import Output

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.capabilities.web.closed_hosts import without_closed_hosts
+from panpan.capabilities.web.domain_lists import without_closed_hosts
 from panpan.errors import ToolError
 from panpan.system.web.filter_proxy import FilterProxy
 from panpan.system.web.guarded_client import GuardedClient

@@ -7,11 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.capabilities.files.commit import FileChange
 from panpan.capabilities.files.documents.notebook_text import CellType, NotebookText
-from panpan.capabilities.files.edited import Plan, Told
+from panpan.capabilities.files.edit_plan import similar_files
+from panpan.capabilities.files.edited import Plan, PlannedTool, Told
 from panpan.capabilities.files.file_text import readable
 from panpan.capabilities.files.known_file import find_target, read_known_text
-from panpan.capabilities.files.planned_tool import PlannedTool
-from panpan.capabilities.files.similar import similar_files
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError

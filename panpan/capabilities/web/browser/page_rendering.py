@@ -7,25 +7,97 @@ other page, saves no file and asks the user nothing; and nothing of it is left w
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from html import unescape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import CancelScope
 
-from panpan.capabilities.web.browser.chromium import PROXY_HOST
-from panpan.capabilities.web.browser.main_frame import MainFrame
-from panpan.capabilities.web.browser.page_wish import Manners, PageWish, Waits
 from panpan.capabilities.web.browser.page_world import PageWorld
-from panpan.capabilities.web.browser.running_chromium import RunningChromium
-from panpan.capabilities.web.browser.stealth import hide_driver, without_driver
-from panpan.capabilities.web.rendering import RenderedPage, Scroll
+from panpan.capabilities.web.browser.running_chromium import PROXY_HOST, RunningChromium
+from panpan.capabilities.web.rendering import Allow, Manners, PageWish, RenderedPage, Scroll, Waits
 from panpan.errors import ToolError
+from panpan.system.own_packages import how_to_install
 from panpan.system.web.filter_proxy import FilterProxy
 from panpan.system.web.network import WebNetwork
-from panpan.system.web.url_guard import PlainUrl
+from panpan.system.web.url_guard import PlainUrl, PrivateHosts, plain_url
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, Page, Response
+    from playwright.async_api import BrowserContext, CDPSession, Page, Response
+
+
+_MAX_REFUSED = 3
+
+
+class MainFrame:
+    """Keeps a page where it may be. Made by `watched`.
+
+    Args:
+        session: Speaks to the page.
+        frame: The page's own, as Chromium calls it.
+        allow: Raises ToolError where an address is not to be asked for.
+        private: Hosts that the page may lead to although they are not public.
+    """
+
+    def __init__(self, session: "CDPSession", frame: str, allow: Allow, private: PrivateHosts) -> None:
+        self._session = session
+        self._frame = frame
+        self._allow = allow
+        self._private = private
+        self._refused: dict[str, None] = {}
+
+    @classmethod
+    async def watched(cls, session: "CDPSession", allow: Allow, private: PrivateHosts) -> "MainFrame":
+        """Return the frame of a page, which from now on goes nowhere unasked."""
+        tree = await session.send("Page.getFrameTree")
+        main = cls(session, tree["frameTree"]["frame"]["id"], allow, private)
+        session.on("Fetch.requestPaused", main._judge)
+        await session.send("Fetch.enable", {"patterns": [{"resourceType": "Document", "requestStage": "Request"}]})
+        return main
+
+    @property
+    def refused(self) -> Sequence[str]:
+        """Why it did not go where it was sent; each once, the first of them."""
+        return tuple(self._refused)
+
+    async def _judge(self, paused: dict[str, Any]) -> None:
+        from playwright.async_api import Error
+
+        answer, more = "Fetch.continueRequest", {}
+        if paused.get("frameId") == self._frame:
+            try:
+                self._allow(plain_url(paused["request"]["url"], self._private))
+            except ToolError as refusal:
+                answer, more = "Fetch.failRequest", {"errorReason": "Aborted"}  # the page stays as it is
+                if len(self._refused) < _MAX_REFUSED:
+                    self._refused[str(refusal)] = None
+        with suppress(Error):  # the page is gone
+            await self._session.send(answer, {"requestId": paused["requestId"], **more})
+
+
+SCRIPTS = "playwright-stealth>=2,<3"
+"""The package that has them, as in the extra `browser` of pyproject.toml."""
+
+
+def without_driver(user_agent: str) -> str:
+    """Return what Chromium says of itself where it has a window."""
+    return user_agent.replace("HeadlessChrome", "Chrome")
+
+
+async def hide_driver(context: "BrowserContext") -> None:
+    """Let the pages of `context` see the browser as one that a person uses.
+
+    Raises:
+        ToolError: The scripts for it are not installed.
+    """
+    try:
+        from playwright_stealth import Stealth
+    except ImportError:
+        raise ToolError(
+            f"web.stealth is on and playwright-stealth is not installed; run: {how_to_install(SCRIPTS)}"
+        ) from None
+    # the platform stays the true one: one that the user agent contradicts is what gives a browser away
+    await Stealth(navigator_platform=False, navigator_platform_override=None).apply_stealth_async(context)
+
 
 MAX_HTML_CHARS = 5_000_000
 MAX_SCROLLS: Mapping[Scroll, int] = {"none": 0, "smart": 10, "full": 50}

@@ -10,9 +10,8 @@ import pytest
 import pytest_asyncio
 
 from panpan.capabilities.web.browser.browser import Browser
-from panpan.capabilities.web.browser.chromium import find_chromium
-from panpan.capabilities.web.browser.page_wish import Waits
-from panpan.capabilities.web.browser.running_chromium import Launch
+from panpan.capabilities.web.browser.running_chromium import Launch, find_chromium
+from panpan.capabilities.web.rendering import Waits
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
 from tests.fakes.outside import OTHER, PUBLIC, Network

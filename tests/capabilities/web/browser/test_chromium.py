@@ -5,8 +5,7 @@ import pytest
 import trio
 
 from panpan.capabilities.web.browser.browser import Browser
-from panpan.capabilities.web.browser.chromium import arguments, find_chromium
-from panpan.capabilities.web.browser.running_chromium import Launch, RunningChromium
+from panpan.capabilities.web.browser.running_chromium import Launch, RunningChromium, arguments, find_chromium
 from panpan.errors import ToolError
 from panpan.system.web.network import WebNetwork
 from tests.fakes.outside import anywhere

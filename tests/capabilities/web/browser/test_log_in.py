@@ -5,10 +5,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.capabilities.web.browser.browser import Browser
-from panpan.capabilities.web.browser.log_in import log_in, require_display
+from panpan.capabilities.web.browser.browser import Browser, SavedLogins
 from panpan.capabilities.web.browser.running_chromium import Launch
-from panpan.capabilities.web.browser.saved_logins import SavedLogins
+from panpan.capabilities.web.cli import log_in, require_display
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
 from tests.fakes.outside import Network, anywhere

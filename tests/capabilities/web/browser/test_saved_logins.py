@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.web.browser.saved_logins import SavedLogins, site_of
+from panpan.capabilities.web.browser.browser import SavedLogins, site_of
 from panpan.errors import ToolError
 
 

@@ -1,0 +1,324 @@
+"""The search engines: how each is asked, and what its answer means."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Any, Protocol
+from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
+
+from panpan.capabilities.web.domain_lists import DomainLists
+from panpan.errors import ToolError
+from panpan.system.web.url_guard import read_url
+from panpan.types.dataclass import dataclass
+
+JSON = {"accept": "application/json", "content-type": "application/json"}
+"""Headers of requests that send and want JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """What is looked for."""
+
+    text: str
+    most: int
+    """Pages that are wanted; 1 to 20."""
+    domains: DomainLists = field(default_factory=DomainLists)
+    """Of which hosts; an engine may leave this to whoever asks it."""
+
+    def with_operators(self, max_chars: int) -> str:
+        """Return the text with `site:` operators for engines that know no other way, as far as there is room."""
+        sites = " OR ".join(f"site:{host}" for host in self.domains.allowed)
+        parts = [self.text, sites and f"({sites})", *(f"-site:{host}" for host in self.domains.blocked)]
+        written = self.text
+        for part in filter(None, parts[1:]):
+            if len(written) + len(part) < max_chars:
+                written = f"{written} {part}"
+        return written
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRequest:
+    """What to send to an engine."""
+
+    url: str
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """One result, as the engine wrote it."""
+
+    title: str
+    url: str
+    snippet: str
+
+
+class SearchEngine(Protocol):
+    """One search engine."""
+
+    title: str
+    """As people call it."""
+    host: str
+    """Where requests go."""
+    key: str
+    """What it asks for to let itself be asked; empty: nothing. It must not be in any text."""
+    refused: str
+    """What to do where it answers 401 or 403, as the end of a sentence."""
+
+    def request(self, query: SearchQuery) -> EngineRequest:
+        """Return what to send."""
+        ...
+
+    def pages(self, answer: bytes) -> Sequence[FoundPage]:
+        """Return what an answer with status 200 holds, best first.
+
+        Raises:
+            ToolError: It is no such answer.
+        """
+        ...
+
+
+def rows(answer: bytes, title: str, *path: str) -> Sequence[Mapping[str, Any]]:
+    """Return the objects of the list to which `path` leads; none where it leads nowhere.
+
+    Args:
+        answer: What came.
+        title: The engine, for the message.
+        path: Keys, from outside in.
+
+    Raises:
+        ToolError: It is no JSON object, or what lies there is no list.
+    """
+    found = _object(answer, title)
+    for key in path:
+        if found is None:
+            return ()
+        if not isinstance(found, dict):
+            raise ToolError(f"{title} answered with JSON that holds no results")
+        found = found.get(key)
+    if found is None:
+        return ()
+    if not isinstance(found, list):
+        raise ToolError(f"{title} answered with JSON that holds no results")
+    return [row for row in found if isinstance(row, dict)]
+
+
+def text_of(row: Mapping[str, Any], key: str) -> str:
+    """Return a text of an object; empty where there is none."""
+    value = row.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def complaint(answer: bytes) -> str:
+    """Return what an engine says is wrong, as far as it says it in one of the usual ways; empty where it does not."""
+    try:
+        found: Any = json.loads(answer)
+    except (ValueError, RecursionError):
+        return ""
+    for _ in range(2):  # detail.error of Tavily, error.detail of Brave, error of Exa
+        if isinstance(found, dict):
+            found = next((found[key] for key in ("detail", "error", "message") if found.get(key)), "")
+    return found if isinstance(found, str) else ""
+
+
+def _object(answer: bytes, title: str) -> Any:
+    try:
+        found = json.loads(answer)
+    except (ValueError, RecursionError):
+        raise ToolError(f"{title} answered with something that is no JSON") from None
+    if not isinstance(found, dict):
+        raise ToolError(f"{title} answered with JSON that holds no results")
+    return found
+
+
+_BRAVE_QUERY_CHARS = 400
+"""More is answered with 422."""
+
+
+class Brave:
+    """The engine.
+
+    Args:
+        key: The token of a subscription.
+        refused: See `SearchEngine`.
+    """
+
+    title = "Brave Search"
+    host = "api.search.brave.com"
+
+    def __init__(self, key: str, refused: str) -> None:
+        self.key = key
+        self.refused = refused
+
+    def request(self, query: SearchQuery) -> EngineRequest:
+        text = query.with_operators(_BRAVE_QUERY_CHARS)
+        asked = urlencode({"q": text, "count": query.most, "text_decorations": "false", "result_filter": "web"})
+        headers = {"accept": "application/json", "x-subscription-token": self.key}
+        return EngineRequest(f"https://{self.host}/res/v1/web/search?{asked}", headers=headers)
+
+    def pages(self, answer: bytes) -> Sequence[FoundPage]:
+        found = rows(answer, self.title, "web", "results")
+        return [FoundPage(text_of(row, "title"), text_of(row, "url"), text_of(row, "description")) for row in found]
+
+
+_DUCKDUCKGO_QUERY_CHARS = 480
+_REDIRECT = "/l/"
+"""Path of links that lead over DuckDuckGo; where to stands in `uddg`."""
+
+
+class DuckDuckGo:
+    """The page; there is nothing to set."""
+
+    title = "DuckDuckGo"
+    host = "html.duckduckgo.com"
+    key = ""
+    refused = "it does not want programs just now; wait, or set a key of Tavily, Brave or Exa"
+
+    def request(self, query: SearchQuery) -> EngineRequest:
+        asked = urlencode({"q": query.with_operators(_DUCKDUCKGO_QUERY_CHARS)})
+        return EngineRequest(f"https://{self.host}/html/?{asked}", headers={"accept": "text/html"})
+
+    def pages(self, answer: bytes) -> Sequence[FoundPage]:
+        from lxml import etree, html  # takes 30 ms
+
+        try:
+            tree = html.document_fromstring(answer.decode("utf-8", "replace"))
+        except (etree.ParserError, ValueError):
+            raise ToolError(f"{self.title} answered with something that is no page") from None
+        found = [page for result in _of_class(tree, "result") if (page := _html_page(result)) is not None]
+        if not found and tree.xpath(".//*[contains(@class, 'anomaly-modal')]"):
+            raise ToolError(f"{self.title} wants a sign that a person asks; {self.refused}")
+        return found
+
+
+def _html_page(result: Any) -> FoundPage | None:
+    links = _of_class(result, "result__a")
+    if not links or "result--ad" in (result.get("class") or ""):
+        return None
+    snippets = _of_class(result, "result__snippet")
+    snippet = snippets[0].text_content() if snippets else ""
+    return FoundPage(links[0].text_content(), _target(links[0].get("href") or ""), snippet)
+
+
+def _of_class(element: Any, name: str) -> list[Any]:
+    """Return the elements below that are of a class."""
+    found: list[Any] = element.xpath(
+        ".//*[contains(concat(' ', normalize-space(@class), ' '), concat(' ', $name, ' '))]", name=name
+    )
+    return found
+
+
+def _target(href: str) -> str:
+    """Return where a link leads in the end; empty for what leads to an advertisement."""
+    try:
+        whole = urljoin("https://duckduckgo.com/", href)
+        parts = urlsplit(whole)
+    except ValueError:
+        return ""
+    if not (parts.hostname or "").endswith("duckduckgo.com"):
+        return whole
+    return next(iter(parse_qs(parts.query).get("uddg", ())), "") if parts.path == _REDIRECT else ""
+
+
+_TEXT_CHARS = 500
+"""Of each page; a result without contents has no words but its title."""
+
+
+class Exa:
+    """The engine.
+
+    Args:
+        key: Of an account.
+        refused: See `SearchEngine`.
+    """
+
+    title = "Exa"
+    host = "api.exa.ai"
+
+    def __init__(self, key: str, refused: str) -> None:
+        self.key = key
+        self.refused = refused
+
+    def request(self, query: SearchQuery) -> EngineRequest:
+        asked: dict[str, object] = {
+            "query": query.text,
+            "numResults": query.most,
+            "type": "auto",
+            "contents": {"text": {"maxCharacters": _TEXT_CHARS}},
+        }
+        if query.domains.allowed:
+            asked["includeDomains"] = query.domains.allowed
+        if query.domains.blocked:
+            asked["excludeDomains"] = query.domains.blocked
+        headers = JSON | {"x-api-key": self.key}
+        return EngineRequest(f"https://{self.host}/search", "POST", headers, json.dumps(asked).encode())
+
+    def pages(self, answer: bytes) -> Sequence[FoundPage]:
+        return [_page(row) for row in rows(answer, self.title, "results")]
+
+
+def _page(row: Mapping[str, Any]) -> FoundPage:
+    highlights = row.get("highlights")
+    texts = [text for text in highlights if isinstance(text, str)] if isinstance(highlights, list) else []
+    return FoundPage(text_of(row, "title"), text_of(row, "url"), " … ".join(texts) or text_of(row, "text"))
+
+
+_SEARXNG_QUERY_CHARS = 1_000
+
+
+class SearXng:
+    """One instance.
+
+    Args:
+        url: Where it is, as the user's settings name it.
+
+    Raises:
+        ToolError: The address cannot be read.
+    """
+
+    title = "SearXNG"
+    key = ""
+    refused = "its settings.yml must list json under search.formats, and its limiter must let panpan pass"
+
+    def __init__(self, url: str) -> None:
+        self.host = read_url(url).host
+        self._url = url.partition("?")[0].partition("#")[0].rstrip("/").removesuffix("/search")
+
+    def request(self, query: SearchQuery) -> EngineRequest:
+        asked = urlencode({"q": query.with_operators(_SEARXNG_QUERY_CHARS), "format": "json"})
+        return EngineRequest(f"{self._url}/search?{asked}", headers={"accept": "application/json"})
+
+    def pages(self, answer: bytes) -> Sequence[FoundPage]:
+        found = rows(answer, self.title, "results")
+        return [FoundPage(text_of(row, "title"), text_of(row, "url"), text_of(row, "content")) for row in found]
+
+
+class Tavily:
+    """The engine.
+
+    Args:
+        key: Begins with `tvly-`.
+        refused: See `SearchEngine`.
+    """
+
+    title = "Tavily"
+    host = "api.tavily.com"
+
+    def __init__(self, key: str, refused: str) -> None:
+        self.key = key
+        self.refused = refused
+
+    def request(self, query: SearchQuery) -> EngineRequest:
+        asked: dict[str, object] = {"query": query.text, "max_results": query.most}
+        if query.domains.allowed:
+            asked["include_domains"] = query.domains.allowed
+        if query.domains.blocked:
+            asked["exclude_domains"] = query.domains.blocked
+        headers = JSON | {"authorization": f"Bearer {self.key}"}
+        return EngineRequest(f"https://{self.host}/search", "POST", headers, json.dumps(asked).encode())
+
+    def pages(self, answer: bytes) -> Sequence[FoundPage]:
+        found = rows(answer, self.title, "results")
+        return [FoundPage(text_of(row, "title"), text_of(row, "url"), text_of(row, "content")) for row in found]

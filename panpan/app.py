@@ -13,7 +13,7 @@ from typing import Any
 
 from panpan.capabilities.background.capability import BackgroundCapability
 from panpan.capabilities.budget.capability import BudgetCapability
-from panpan.capabilities.compaction.capability import Compaction
+from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.capabilities.datasets.capability import Datasets
 from panpan.capabilities.environment.capability import Environment
 from panpan.capabilities.files.capability import Files
@@ -79,7 +79,7 @@ BUILTIN: Sequence[type[Capability]] = (
     TodosCapability,
     BudgetCapability,
     RemindersCapability,
-    Compaction,
+    CompactionCapability,
     SnapshotsCapability,
     Guards,
 )

@@ -58,13 +58,16 @@ def _face(options: Options, session: Session, out: StdoutWriter) -> HeadlessFace
 
         return JsonFace(out, session.info.id)
     if options["output_format"] == "stream-json":
+        from panpan.capabilities.subagents.definitions.load import AgentDefinitions
         from panpan.faces.headless.output_formats import StreamJsonFace
 
+        agents = session.find(AgentDefinitions)
         return StreamJsonFace(
             out,
             session.info,
             has_partial_messages=options["include_partial_messages"],
             commands=session.commands.names,
+            agents=() if agents is None else agents.names,
         )
     from panpan.faces.headless.output_formats import TextFace
 

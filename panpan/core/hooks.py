@@ -89,6 +89,9 @@ class Hook:
         """Whether it has something for the model that is worth a turn, although the user says nothing."""
         return False
 
+    async def wait_for_news(self) -> None:
+        """Wait until it has news, or nothing goes on that may bring it any."""
+
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         """Return what belongs behind the user's message, before the first request of the turn."""
         return ()

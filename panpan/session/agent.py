@@ -1,7 +1,10 @@
 """An agent: the main one of a session, or a subagent. What it has is alike, so that one turn and one hook list do."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+from anyio import CancelScope
 
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
@@ -81,6 +84,8 @@ class Agent:
         self.unfinished = unfinished
         self.warn = warn
         self._model: ModelParts | None = None
+        self._work: CancelScope | None = None
+        """Ends the turn that runs, or what else is done with the conversation; None: nothing is."""
 
     @property
     def is_main(self) -> bool:
@@ -121,3 +126,44 @@ class Agent:
     def hooks(self) -> Sequence[Hook]:
         """Its hooks, in the order in which they are asked."""
         return self.model.hooks
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a turn runs, or other work that nothing may come between."""
+        return self._work is not None
+
+    @contextmanager
+    def alone(self) -> Iterator[CancelScope]:
+        """Keep turns and other work on the conversation away until the block ends.
+
+        Enter the scope around the work, so that `interrupt` ends it.
+
+        Raises:
+            RuntimeError: A turn is running already.
+        """
+        self.require_idle()
+        self._work = CancelScope()
+        try:
+            yield self._work
+        finally:
+            self._work = None
+
+    def require_idle(self) -> None:
+        """Check that no turn runs.
+
+        Raises:
+            RuntimeError: A turn is running already.
+        """
+        if self.is_busy:
+            raise RuntimeError("a turn is running already")
+
+    def interrupt(self) -> bool:
+        """End the turn that runs, or other work; safe to call from a key binding.
+
+        Returns:
+            True if there was one that had not been told to end before.
+        """
+        if self._work is None or self._work.cancel_called:
+            return False
+        self._work.cancel("the user interrupted the turn")
+        return True

@@ -3,35 +3,24 @@
 The session owns the tasks for its whole life and a turn is one of them; `submit` only receives.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Self
 
-from anyio import AsyncContextManagerMixin, CancelScope, create_task_group, move_on_after, to_thread
+from anyio import AsyncContextManagerMixin, create_task_group, move_on_after, to_thread
 
-from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.compaction.compactor import Compactor
-from panpan.capabilities.compaction.limits import limits_on_demand
-from panpan.capabilities.language_servers.language_servers import LanguageServers, ServerState
-from panpan.capabilities.subagents.definitions.load import AgentDefinitions
-from panpan.capabilities.subagents.host import SubagentHost
-from panpan.capabilities.subagents.past import PastSubagents
-from panpan.capabilities.todos.todo import Todo
-from panpan.capabilities.todos.todos import Todos
 from panpan.config.settings import Settings
 from panpan.core.tool_executor import CLEANUP_S
-from panpan.errors import ConfigError, NothingToCompactError, SessionLogError
+from panpan.errors import ConfigError, SessionLogError
 from panpan.permissions.gate import PermissionGate
 from panpan.session.added_folders import AddedFolders
 from panpan.session.agent import Agent
-from panpan.session.agent_log import agents_folder
 from panpan.session.budget.budget import Budget
-from panpan.session.budget.budgeted_model import BudgetedModel
-from panpan.session.capability import Capabilities, beside
+from panpan.session.capability import Capabilities, OfferedT, beside
 from panpan.session.commands_running import commands_running
-from panpan.session.context_usage import ContextUsage, measured_usage, used_tokens
+from panpan.session.context_usage import ContextUsage, measured_usage
 from panpan.session.event_hop import EventHop
 from panpan.session.made_title import MadeTitle
 from panpan.session.parts import ModelParts, ModelSource
@@ -42,12 +31,9 @@ from panpan.session.slash_commands import NoCommands, SlashCommands
 from panpan.session.steering import Steering
 from panpan.session.turn_run import TurnRun
 from panpan.system.single_exception import unwrap_single_exception
-from panpan.types.agent import AgentDefinition
-from panpan.types.compaction import Compaction
 from panpan.types.content import TextBlock, UserContent
 from panpan.types.dataclass import dataclass
 from panpan.types.events import CommandRan, Compacted, Event, TurnEnded
-from panpan.types.file_change import FileChange
 from panpan.types.llm import Effort
 from panpan.types.messages import AssistantMessage, Usage, UserMessage
 from panpan.types.permission import PermissionMode, is_permission_mode
@@ -85,8 +71,6 @@ class SessionInfo:
     permission_mode: PermissionMode
     tools: Sequence[str]
     """Names of the tools that the model may call."""
-    agents: Sequence[str] = ()
-    """Names of the kinds of subagents that it may start."""
 
 
 class Session(AsyncContextManagerMixin):
@@ -132,7 +116,6 @@ class Session(AsyncContextManagerMixin):
         """What the user has added to the workspace."""
         self._woken = 0
         """Turns since the user last said something."""
-        self._turn_scope: CancelScope | None = None
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
@@ -148,6 +131,22 @@ class Session(AsyncContextManagerMixin):
                     self._task_group.cancel_scope.cancel("the session is over")
         finally:
             self.agent.transcript.log.close()
+
+    def find(self, kind: type[OfferedT]) -> OfferedT | None:
+        """Return the object of a class that one of its features offers; None: the session has no such feature.
+
+        Args:
+            kind: A class, or one that it names as its base.
+        """
+        return self.capabilities.find(kind)
+
+    def __getitem__(self, kind: type[OfferedT]) -> OfferedT:
+        """Return the same.
+
+        Raises:
+            KeyError: The session has no such feature.
+        """
+        return self.capabilities[kind]
 
     async def _close_model(self) -> None:
         await self.agent.model.aclose()
@@ -169,7 +168,7 @@ class Session(AsyncContextManagerMixin):
             PanpanError: The turn failed; what was said before stays in the conversation.
             RuntimeError: A turn is running already.
         """
-        self._require_no_turn()
+        self.agent.require_idle()
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
         line = self.commands.line_in(message.typed)
         turn = self._run_command(line, message) if line is not None else self.send(await self.prepared(message))
@@ -226,7 +225,7 @@ class Session(AsyncContextManagerMixin):
             PanpanError: The turn failed; what was said before stays in the conversation.
             RuntimeError: A turn is running already.
         """
-        self._require_no_turn()
+        self.agent.require_idle()
         self._woken = 0
         if self._title is None and not self._has_reply:
             self._task_group.start_soon(self._entitle, message.typed or message.text)
@@ -243,7 +242,7 @@ class Session(AsyncContextManagerMixin):
             PanpanError: The turn failed; what was said before stays in the conversation.
             RuntimeError: A turn is running already.
         """
-        self._require_no_turn()
+        self.agent.require_idle()
         self._woken += 1
         try:
             async with aclosing(self._turn(None)) as events:
@@ -266,33 +265,28 @@ class Session(AsyncContextManagerMixin):
 
     async def _turn(self, message: UserMessage | None) -> AsyncGenerator[Event, None]:
         hop = EventHop[Event](_EVENTS_AHEAD)
-        self._turn_scope = scope = CancelScope()
-        run = TurnRun(self.agent, hop, scope)
-        turn = self._task_group.start_soon(run.run, message)
-        try:
-            while events := await hop.take():
-                for event in events:
-                    yield event
-        finally:
-            scope.cancel("the face has left")
-            hop.leave()
-            with move_on_after(2 * CLEANUP_S, shield=True):
-                await turn.wait()
-            self._turn_scope = None
+        with self.agent.alone() as scope:
+            run = TurnRun(self.agent, hop, scope)
+            turn = self._task_group.start_soon(run.run, message)
+            try:
+                while events := await hop.take():
+                    for event in events:
+                        yield event
+            finally:
+                scope.cancel("the face has left")
+                hop.leave()
+                with move_on_after(2 * CLEANUP_S, shield=True):
+                    await turn.wait()
         if run.failure:
             raise run.failure[0]
 
     def interrupt(self) -> bool:
-        """End the running turn; safe to call from a key binding.
+        """End the running turn, or a compaction; safe to call from a key binding.
 
         Returns:
-            Whether there was a turn that had not been told to end before.
+            True if there was one that had not been told to end before.
         """
-        scope = self._turn_scope
-        if scope is None or scope.cancel_called:
-            return False
-        scope.cancel("the user interrupted the turn")
-        return True
+        return self.agent.interrupt()
 
     async def prepare(self) -> None:
         """Do beforehand what the first request and the first command would wait for, as while the user types."""
@@ -308,11 +302,6 @@ class Session(AsyncContextManagerMixin):
         """
         return self.agent.model.retry_now()
 
-    @property
-    def background(self) -> BackgroundTasks:
-        """What goes on beside the conversation, and what can be moved there."""
-        return self.capabilities[BackgroundTasks]
-
     def add_message(self, message: UserMessage) -> None:
         """Add to the conversation what the user said or did without asking for an answer, such as a command he ran.
 
@@ -321,7 +310,7 @@ class Session(AsyncContextManagerMixin):
                 space.
             RuntimeError: A turn is running; `steering` takes messages then.
         """
-        self._require_no_turn()
+        self.agent.require_idle()
         try:
             self._recorder.begin()
         finally:  # also where the log is full
@@ -340,64 +329,12 @@ class Session(AsyncContextManagerMixin):
             ValueError: There is no such message.
             RuntimeError: A turn is running.
         """
-        self._require_no_turn()
+        self.agent.require_idle()
         await to_thread.run_sync(self._recorder.rewind, to)
         self.agent.unfinished.forget()
         self.agent.context.seen_files.clear()
         for hook in self.agent.model.hooks:
             await hook.history_replaced(self.conversation)
-
-    # what is sent of it
-
-    async def compact(self, hint: str = "") -> Compaction | None:
-        """Make what the model is sent of the conversation shorter, and return how; None where it was interrupted.
-
-        Args:
-            hint: What the summary shall heed.
-
-        Raises:
-            NothingToCompactError: There is nothing that could leave.
-            ConfigError: A turn is running.
-            BudgetError: The budget has too little left for the summary.
-            ProviderError: The provider cannot be reached or does not accept the key; everything is as it was.
-            SessionLogError: The log is full; it counts all the same, and is written as soon as there is space.
-        """
-        if self._turn_scope is not None:
-            raise ConfigError("the conversation cannot be made shorter while a turn runs; wait for its end")
-        conversation, model = self.conversation, self.agent.model
-        llm = BudgetedModel(model.llm, self.budget)
-        limits = limits_on_demand(self.settings.compaction, model.context_window, used_tokens(conversation))
-        compaction: Compaction | None = None
-        try:
-            with CancelScope() as scope:
-                self._turn_scope = scope
-                compaction = await self.capabilities[Compactor].compaction(conversation, llm, limits, "manual", hint)
-        finally:
-            self._turn_scope = None
-        if scope.cancelled_caught:
-            return None
-        self._note_replies_beside()
-        if compaction is None:
-            raise NothingToCompactError("there is nothing to make shorter: all that was said is short or recent")
-        self._recorder.compact(compaction)
-        return compaction
-
-    def undo_compaction(self) -> Compaction:
-        """Let the model be sent again what it was sent before the newest compaction, and what was said since.
-
-        Raises:
-            ConfigError: There is none, or a turn is running.
-            SessionLogError: The log is full; it counts all the same, and is written as soon as there is space.
-        """
-        from panpan.capabilities.compaction.undo import undone
-
-        if self._turn_scope is not None:
-            raise ConfigError("a compaction cannot be taken back while a turn runs; wait for its end")
-        compaction = undone(self.conversation)
-        if compaction is None:
-            raise ConfigError("there is no compaction to take back")
-        self._recorder.compact(compaction)
-        return compaction
 
     async def context_usage(self) -> ContextUsage:
         """Return what fills the context window; the provider is asked for the exact count, where it offers one."""
@@ -417,7 +354,6 @@ class Session(AsyncContextManagerMixin):
             key_source=model.key_source,
             permission_mode=self.permission_mode,
             tools=[tool.name for tool in self.conversation.tools if tool.name in model.tools],
-            agents=[definition.name for definition in self.agents],
         )
 
     @property
@@ -431,57 +367,9 @@ class Session(AsyncContextManagerMixin):
         return self.agent.transcript.log.git_branch
 
     @property
-    def agents(self) -> Sequence[AgentDefinition]:
-        """The kinds of subagents that the model may start, by name."""
-        found = self.capabilities.find(AgentDefinitions)
-        return () if found is None else found.all
-
-    @property
-    def running_agents(self) -> Collection[str]:
-        """The ids of the subagents that run at the moment."""
-        found = self.capabilities.find(SubagentHost)
-        return () if found is None else found.running
-
-    @property
-    def language_servers(self) -> Sequence[ServerState]:
-        """The language servers that there are, and what they do at the moment."""
-        found = self.capabilities.find(LanguageServers)
-        return () if found is None else found.states
-
-    @property
-    def past_subagents(self) -> PastSubagents:
-        """Tells of the subagents that the session has had, from their logs."""
-        return PastSubagents(agents_folder(self.log_path.parent, self.agent.id))
-
-    @property
     def budget(self) -> Budget:
         """What may be spent and what is, subagents included."""
         return self.agent.budget
-
-    @property
-    def turn_files(self) -> Sequence[FileChange]:
-        """What the newest turn changed in the workspace, also where it failed; empty where no snapshots are kept."""
-        return [file for hook in self.agent.hooks for file in hook.turn_files]
-
-    @property
-    def todos(self) -> Sequence[Todo]:
-        """What the model has set out to do, as it was read or written last."""
-        todos = self.capabilities.find(Todos)
-        return () if todos is None else todos.todos
-
-    async def read_todos(self) -> Sequence[Todo]:
-        """Return the same, also where another process changed it."""
-        todos = self.capabilities.find(Todos)
-        return () if todos is None else await todos.current()
-
-    async def clear_todos(self) -> None:
-        """Empty the list of todos; the model is told.
-
-        Raises:
-            ToolError: It could not be kept; the list is as it was.
-        """
-        if (todos := self.capabilities.find(Todos)) is not None:
-            await todos.clear()
 
     @property
     def title(self) -> str | None:
@@ -612,7 +500,7 @@ class Session(AsyncContextManagerMixin):
         self._take_model(self._models("thinking").with_thinking(is_on=is_on))
 
     def _models(self, what: str) -> ModelSource:
-        if self._turn_scope is not None:
+        if self.agent.is_busy:
             raise ConfigError(f"{what} cannot be changed while a turn runs; wait for its end, or interrupt it")
         if self._model_source is None:
             raise ConfigError(f"{what} of this session cannot be changed")
@@ -632,10 +520,6 @@ class Session(AsyncContextManagerMixin):
             self._recorder.note_replies_beside()
         except SessionLogError as error:
             self.agent.warn(str(error))
-
-    def _require_no_turn(self) -> None:
-        if self._turn_scope is not None:
-            raise RuntimeError("a turn is running already")
 
 
 def _behind_typed(message: UserMessage) -> Sequence[UserContent]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -69,3 +70,15 @@ class FakeBackground:
     def _change(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
+
+
+class SessionWith(SimpleNamespace):
+    """A session of a few fields, whose only feature is `feature`."""
+
+    feature: Any
+
+    def find(self, kind: type) -> Any:
+        return self.feature
+
+    def __getitem__(self, kind: type) -> Any:
+        return self.feature

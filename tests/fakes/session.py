@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.compaction.compactor import Compactor
+from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.capabilities.mentions.capability import Mentions
 from panpan.config.settings import Settings
 from panpan.core.conversation import Conversation
@@ -87,16 +87,20 @@ def session_in(
     )
     agent.use(model)
     capabilities = Capabilities()
-    capabilities.offer(Compactor(lambda: agent.hooks), BackgroundTasks(), *parts.pop("offers", ()))
+    capabilities.offer(BackgroundTasks(), *parts.pop("offers", ()))
     facts = SimpleNamespace(
         find=capabilities.find,
+        main=agent,
+        conversation=conversation,
+        recorder=recorder,
         setup=SimpleNamespace(env=parts.pop("env", {})),
         settings=parts.get("settings", Settings()),
         tool_context=agent.context,
         gate=gate,
         warn=warn,
     )
-    capabilities.add(Mentions(cast("SessionContext", facts)))
+    for kind in (Mentions, CompactionCapability):
+        capabilities.add(kind(cast("SessionContext", facts)))
     titles = Titles(before.title, parts.pop("make_title", None))
     return Session(agent, capabilities, steering=steering, models=models, titles=titles, **parts)
 

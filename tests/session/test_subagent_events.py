@@ -4,6 +4,7 @@ from pathlib import Path
 
 from panpan import open_session
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
+from panpan.capabilities.subagents.past import PastSubagents
 from panpan.faces.headless.face import TurnSummary
 from panpan.session.budget.budget import Budget
 from panpan.types.agent import AgentDefinition
@@ -45,9 +46,7 @@ async def test_a_session_names_the_kinds_of_subagents_that_there_are(tmp_path: P
     )
 
     async with session_in(tmp_path, ScriptedLLM(), offers=(kinds,)) as session:
-        assert [one.name for one in session.agents] == list(session.info.agents) == ["explore", "plan"]
-        assert session.running_agents == ()
-        assert session.past_subagents.records() == []
+        assert [one.name for one in session[AgentDefinitions].all] == ["explore", "plan"]
 
 
 async def test_a_subagent_that_is_named_in_the_prompt_is_wanted(tmp_path: Path) -> None:
@@ -74,8 +73,8 @@ async def test_what_subagents_did_is_found_again_by_the_session_that_had_them(tm
     async with open_session(
         place.workspace, overrides=overrides, env=environment(place.home), continues=True
     ) as session:
-        (record,) = session.past_subagents.records()
-        said = session.past_subagents.turns().take(record.tool_use_id)
+        (record,) = session[PastSubagents].records()
+        said = session[PastSubagents].turns().take(record.tool_use_id)
 
     assert (record.name, record.description) == ("general-purpose", "find it")
     assert said is not None

@@ -209,6 +209,10 @@ class BackgroundTasks(Hook, Background):
     def goes_on_at_timeout(self) -> bool:
         return self._settings.at_timeout == "go_on" and self._group is not None and self._has_room
 
+    async def wait_for_news(self) -> None:
+        while not self.has_news and self._tasks.running:
+            await self.wait_changed()
+
     async def wait_changed(self) -> None:
         """Return when the next one begins or ends."""
         await self._tasks.wait_changed()

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 
 from panpan.capabilities.background.background import TaskInfo
+from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task_text import ended_line, task_detail
 from panpan.errors import ConfigError
 from panpan.faces.terminal.screen.canvas import say
@@ -20,7 +21,7 @@ _SHOW, _STOP = numbered([Option("Show its output"), Option("Stop it")])
 
 
 async def _tasks(terminal: Terminal, wanted: str) -> None:
-    tasks = terminal.session.background.tasks
+    tasks = terminal.session[BackgroundTasks].tasks
     if not tasks:
         say(terminal, "nothing runs in the background, and nothing has in this session")
         return
@@ -34,7 +35,7 @@ async def _tasks(terminal: Terminal, wanted: str) -> None:
         case 0:
             await _show(terminal, task)
         case 1:
-            say(terminal, ended_line(await terminal.session.background.stop(task.id)))
+            say(terminal, ended_line(await terminal.session[BackgroundTasks].stop(task.id)))
         case _:
             pass
 
@@ -62,7 +63,7 @@ def _task_of(wanted: str, tasks: Sequence[TaskInfo]) -> TaskInfo:
 
 
 async def _show(terminal: Terminal, task: TaskInfo) -> None:
-    output = await terminal.session.background.output(task.id, pattern=None, max_bytes=MAX_BYTES)
+    output = await terminal.session[BackgroundTasks].output(task.id, pattern=None, max_bytes=MAX_BYTES)
     heading = f"{clean_line(task.title)}: {task_detail(task, time.time())}"
     if not output.text.strip():
         say(terminal, f"{heading}; it has printed nothing")
@@ -72,7 +73,7 @@ async def _show(terminal: Terminal, task: TaskInfo) -> None:
 
 
 def _ids(session: Session) -> Sequence[str]:
-    return [task.id for task in session.background.tasks]
+    return [task.id for task in session[BackgroundTasks].tasks]
 
 
 TASK_COMMANDS: Sequence[Command] = (
@@ -108,7 +109,9 @@ def tasks_to_ask_about(session: Session) -> TasksAtLeaving:
 
     That commands are to be kept says nothing of what cannot be.
     """
-    background, at_exit = session.background, session.settings.background.at_exit
+    background, at_exit = session.find(BackgroundTasks), session.settings.background.at_exit
+    if background is None:
+        return TasksAtLeaving((), ())
     keepable = background.keepable
     kept = {task.id for task in keepable}
     ending = [task for task in background.running if task.id not in kept]

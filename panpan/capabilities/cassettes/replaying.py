@@ -23,7 +23,7 @@ from panpan.capabilities.cassettes.session_copy import write_session
 from panpan.config.environment import VARIABLES
 from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
-from panpan.errors import CassetteError, PanpanError
+from panpan.errors import CassetteError, NothingToCompactError, PanpanError
 from panpan.models.factory import ResolvedModel, resolve_from
 from panpan.session.session import Session
 from panpan.system.files.folder_tree import temporary_folder
@@ -183,10 +183,10 @@ async def do_again(replay: Replay, session: Session, step: RecordedStep) -> None
         case Rewound(kept=kept) if kept < len(session.conversation.messages):
             await session.rewind(session.conversation.messages[kept].uuid)
         case RecordedCompaction(is_undo=True):
-            session.undo_compaction()
+            await _compact(session, "/compact undo")
         case RecordedCompaction(hint=hint):
             replay.expect(step)
-            await session.compact(hint)
+            await _compact(session, f"/compact {hint}".rstrip())
         case ModelChanged() if replay.change_model(step):
             await session.use_model(_model_of(replay))
         case AnswersChosen(effort=effort, thinks=thinks):
@@ -195,6 +195,18 @@ async def do_again(replay: Replay, session: Session, step: RecordedStep) -> None
                 session.use_thinking(is_on=thinks)
         case _:
             pass
+
+
+async def _compact(session: Session, line: str) -> None:
+    """Run the command with which the user made the conversation shorter, or took that back.
+
+    Raises:
+        PanpanError: It stays as it is.
+    """
+    before = len(session.conversation.compactions)
+    result = await session.commands.run(line, session)
+    if len(session.conversation.compactions) == before:
+        raise NothingToCompactError(result.text)
 
 
 async def _play_turn(replay: Replay, session: Session, turn: RecordedTurn, show: Show) -> str:
@@ -218,8 +230,9 @@ async def _play_turn(replay: Replay, session: Session, turn: RecordedTurn, show:
 
 async def _news(session: Session) -> None:
     """Wait for what the model was woken for, as long as something runs that may bring it."""
-    while not session.may_be_woken and session.background.running:
-        await session.background.wait_changed()
+    for hook in session.agent.hooks:
+        if not session.may_be_woken:
+            await hook.wait_for_news()
 
 
 def _too_few(replay: Replay, turn: RecordedTurn) -> str:

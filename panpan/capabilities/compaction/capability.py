@@ -4,17 +4,22 @@ from collections.abc import Iterable
 
 from panpan.capabilities.compaction.compactor import Compactor
 from panpan.capabilities.compaction.context_nearly_full import ContextNearlyFull
+from panpan.capabilities.compaction.limits import limits_on_demand
 from panpan.capabilities.compaction.long_session import LongSession
 from panpan.capabilities.compaction.make_room import MakeRoom
 from panpan.core.hooks import Hook
+from panpan.errors import ConfigError, NothingToCompactError, SessionLogError
 from panpan.session.agent import Agent
+from panpan.session.budget.budgeted_model import BudgetedModel
 from panpan.session.capability import Capability
 from panpan.session.command import Command
 from panpan.session.context import SessionContext
+from panpan.session.context_usage import used_tokens
 from panpan.session.reminders.source import ReminderSource
+from panpan.types.compaction import Compaction
 
 
-class Compaction(Capability):
+class CompactionCapability(Capability):
     """Makes room in the context window of each agent."""
 
     name = "compaction"
@@ -22,9 +27,6 @@ class Compaction(Capability):
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
         self.compactor = Compactor(lambda: session.main.hooks)
-
-    def offers(self) -> Iterable[object]:
-        return (self.compactor,)
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         compactor = self.compactor if agent.is_main else Compactor()
@@ -42,3 +44,53 @@ class Compaction(Capability):
         from panpan.capabilities.compaction.compact_command import COMPACT_COMMANDS
 
         return COMPACT_COMMANDS
+
+    async def compact(self, hint: str = "") -> Compaction | None:
+        """Make what the model is sent of the conversation shorter, and return how; None: it was interrupted.
+
+        Args:
+            hint: What the user wants the summary to heed.
+
+        Raises:
+            NothingToCompactError: There is nothing that could leave.
+            ConfigError: A turn is running.
+            BudgetError: The budget has too little left for the summary.
+            ProviderError: The provider cannot be reached or does not accept the key; everything is as it was.
+            SessionLogError: The log is full; it counts all the same, and is written as soon as there is space.
+        """
+        agent, conversation = self.session.main, self.session.conversation
+        if agent.is_busy:
+            raise ConfigError("the conversation cannot be made shorter while a turn runs; wait for its end")
+        llm = BudgetedModel(agent.model.llm, agent.budget)
+        settings = self.session.settings.compaction
+        limits = limits_on_demand(settings, agent.model.context_window, used_tokens(conversation))
+        compaction: Compaction | None = None
+        with agent.alone() as scope, scope:
+            compaction = await self.compactor.compaction(conversation, llm, limits, "manual", hint)
+        if scope.cancelled_caught:
+            return None
+        try:
+            self.session.recorder.note_replies_beside()
+        except SessionLogError as error:
+            self.session.warn(str(error))
+        if compaction is None:
+            raise NothingToCompactError("there is nothing to make shorter: all that was said is short or recent")
+        self.session.recorder.compact(compaction)
+        return compaction
+
+    def undo(self) -> Compaction:
+        """Let the model be sent again what it was sent before the newest compaction, and what was said since.
+
+        Raises:
+            ConfigError: There is none, or a turn is running.
+            SessionLogError: The log is full; it counts all the same, and is written as soon as there is space.
+        """
+        from panpan.capabilities.compaction.undo import undone  # most sessions take none back
+
+        if self.session.main.is_busy:
+            raise ConfigError("a compaction cannot be taken back while a turn runs; wait for its end")
+        compaction = undone(self.session.conversation)
+        if compaction is None:
+            raise ConfigError("there is no compaction to take back")
+        self.session.recorder.compact(compaction)
+        return compaction

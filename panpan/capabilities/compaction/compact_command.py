@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from anyio import get_cancelled_exc_class
 
+from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.errors import NothingToCompactError
 from panpan.faces.terminal.screen.canvas import say
 from panpan.session.command import Command, Terminal
@@ -15,14 +16,14 @@ UNDO = "undo"
 
 
 async def _compact(terminal: Terminal, rest: str) -> None:
-    session = terminal.session
+    compacting = terminal.session[CompactionCapability]
     if rest.lower() == UNDO:
-        _show(terminal, session.undo_compaction())
+        _show(terminal, compacting.undo())
         return
     say(terminal, "making the conversation shorter; this takes a moment and can be interrupted", "dim")
     compaction: Compaction | None = None
     try:
-        compaction = await session.compact(rest)
+        compaction = await compacting.compact(rest)
     except get_cancelled_exc_class():
         _say_interrupted(terminal)
         raise

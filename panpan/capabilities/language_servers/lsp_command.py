@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from anyio import to_thread
 
-from panpan.capabilities.language_servers.language_servers import ServerState
+from panpan.capabilities.language_servers.language_servers import LanguageServers, ServerState
 from panpan.faces.terminal.rendering.list_rows import say_pairs
 from panpan.faces.terminal.screen.canvas import say
 from panpan.session.command import Command, Terminal
@@ -12,8 +12,8 @@ from panpan.system.text.terminal_text import clean_line
 
 
 async def _lsp(terminal: Terminal, rest: str) -> None:
-    session = terminal.session
-    states = await to_thread.run_sync(lambda: session.language_servers)
+    servers = terminal.session[LanguageServers]
+    states = await to_thread.run_sync(lambda: servers.states)
     there = [state for state in states if state.program]
     missing = [state.name for state in states if not state.program]
     if there:

@@ -4,6 +4,9 @@ from collections.abc import Collection, Sequence
 
 from anyio import to_thread
 
+from panpan.capabilities.subagents.definitions.load import AgentDefinitions
+from panpan.capabilities.subagents.host import SubagentHost
+from panpan.capabilities.subagents.past import PastSubagents
 from panpan.faces.terminal.rendering.list_rows import say_pairs
 from panpan.faces.terminal.screen.canvas import say
 from panpan.session.agent_log import AgentRecord
@@ -17,20 +20,20 @@ MAX_SHOWN = 30
 
 async def _agents(terminal: Terminal, rest: str) -> None:
     session = terminal.session
-    definitions = await to_thread.run_sync(lambda: session.agents)
+    definitions = await to_thread.run_sync(lambda: session[AgentDefinitions].all)
     if not definitions:
         say(terminal, "there are no subagents; a file agents/NAME.md defines one")
         return
     say(terminal, "The model may start these; @NAME in a prompt tells it to:", "strong")
     say_pairs(terminal, [(one.name, _told(one)) for one in definitions])
-    records = await to_thread.run_sync(session.past_subagents.records)
+    records = await to_thread.run_sync(session[PastSubagents].records)
     if not records:
         say(terminal, "None has been started in this session.", "dim")
         return
     say(terminal, "This session has had:", "strong")
     if (hidden := len(records) - MAX_SHOWN) > 0:
         say(terminal, f"… {hidden:,} before these", "dim")
-    running = session.running_agents
+    running = session[SubagentHost].running
     say_pairs(terminal, [(record.id, _state(record, running)) for record in records[-MAX_SHOWN:]])
 
 

@@ -9,6 +9,7 @@ from panpan.capabilities.subagents.agent_mentioned import AgentMentioned
 from panpan.capabilities.subagents.definitions.load import load_definitions
 from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.left_open import results_of_subagents
+from panpan.capabilities.subagents.past import PastSubagents
 from panpan.capabilities.subagents.runner import SubagentRunner
 from panpan.capabilities.subagents.task import TaskTool
 from panpan.capabilities.subagents.worktrees.merge_worktree import MergeWorktreeTool
@@ -45,7 +46,8 @@ class SubagentsCapability(Capability):
         self.host = SubagentHost(session, self.definitions)
 
     def offers(self) -> Iterable[object]:
-        return self.definitions, self.host
+        past = PastSubagents(agents_folder(self.session.opened.log.path.parent, self.session.id))
+        return self.definitions, self.host, past
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         yield TaskTool(SubagentRunner(self.host, agent))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from panpan.capabilities.todos.todo import todo_counts
+from panpan.capabilities.todos.todos import Todos
 from panpan.errors import ConfigError
 from panpan.faces.terminal.rendering.todos import todo_lines
 from panpan.faces.terminal.screen.canvas import say
@@ -13,12 +14,13 @@ from panpan.system.text.terminal_text import clean_line
 async def _todos(terminal: Terminal, rest: str) -> None:
     if rest and rest.lower() != "clear":
         raise ConfigError(f"/todos shows the list, and /todos clear empties it; {clean_line(rest)[:40]} is neither")
-    todos = await terminal.session.read_todos()
+    kept = terminal.session[Todos]
+    todos = await kept.current()
     if not todos:
         say(terminal, "the model has no todos in this session")
         return
     if rest:
-        await terminal.session.clear_todos()
+        await kept.clear()
         say(terminal, "the list of todos is empty; the model is told with its next request")
         return
     say(terminal, f"{todo_counts(todos)}:", "strong")

@@ -48,7 +48,7 @@ class Background:
     """Looks after the background tasks of a session.
 
     Args:
-        session: The session.
+        session: The session; it has background tasks.
         face: Told when one starts or ends.
         warn: Prints one line for the user on standard error.
         drains: Whether they are waited for at the end.
@@ -57,9 +57,9 @@ class Background:
     def __init__(self, session: Session, face: HeadlessFace, warn: Callable[[str], None], *, drains: bool) -> None:
         self.drains = drains
         self._session = session
-        self._tasks = session.background
+        self._tasks = session[BackgroundTasks]
         self._warn = warn
-        self._lines = TaskLines(session.background, face)
+        self._lines = TaskLines(self._tasks, face)
 
     async def tell(self) -> None:
         """Tell the face of tasks, until cancelled."""

@@ -61,18 +61,26 @@ class StreamJsonFace(JsonFace):
         info: What the first line tells of the session.
         has_partial_messages: Whether deltas are printed, too.
         commands: Names of the slash commands that a message may be.
+        agents: Names of the kinds of subagents that the model may start.
     """
 
     def __init__(
-        self, out: StdoutWriter, info: SessionInfo, *, has_partial_messages: bool, commands: Sequence[str] = ()
+        self,
+        out: StdoutWriter,
+        info: SessionInfo,
+        *,
+        has_partial_messages: bool,
+        commands: Sequence[str] = (),
+        agents: Sequence[str] = (),
     ) -> None:
         super().__init__(out, info.id)
         self._info = info
         self._commands = commands
+        self._agents = agents
         self._has_partial_messages = has_partial_messages
 
     async def begin(self) -> None:
-        await self._print(wire.init_line(self._info, self._commands))
+        await self._print(wire.init_line(self._info, self._commands, self._agents))
 
     async def task_started(self, task: TaskInfo) -> None:
         await self._print(wire.task_started_line(task, self._session_id))

@@ -7,7 +7,9 @@ from typing import Literal, TypeAlias
 
 import anyio
 
+from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.guards.reply_limits import note_on_end
+from panpan.capabilities.snapshots.session_snapshots import Snapshots
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.errors import AnswerNeededError, ConfigError, PanpanError
 from panpan.faces.headless.background import Background
@@ -68,10 +70,11 @@ async def run_headless(
                 run.face = make_face(session)
                 run.take_budget(session.budget)
                 await run.face.begin()
-                if background is not None:
-                    session.background.keeps = background == "exit"
-                run.background = Background(session, run.face, warn, drains=background == "drain")
-                task_group.start_soon(run.background.tell)
+                if (tasks := session.find(BackgroundTasks)) is not None:
+                    if background is not None:
+                        tasks.keeps = background == "exit"
+                    run.background = Background(session, run.face, warn, drains=background == "drain")
+                    task_group.start_soon(run.background.tell)
                 queue = run.queue = PromptQueue(prompts, session.steering, session.steer)
                 task_group.start_soon(queue.read)
                 await run.turns(session, queue)
@@ -127,10 +130,9 @@ class _Run:
 
     async def turns(self, session: Session, queue: PromptQueue) -> None:
         """Run the prompts one after the other; an interrupt ends a turn, and those that wait come all the same."""
-        assert self.background is not None
         outcome = Outcome()
         while True:
-            if not self._has_one_prompt and not outcome.error and await self.background.has_news_before(queue):
+            if not outcome.error and await self._has_news_before(queue):
                 with queue.turn():
                     outcome = await self._woken_turn(session)
                 continue
@@ -146,10 +148,16 @@ class _Run:
                 outcome = await self._turn(session, prompt)
             if outcome is INTERRUPTED and (self._has_one_prompt or self._received.exit_code is not None):
                 return
-        if not self._has_one_prompt:
+        if not self._has_one_prompt and self.background is not None:
             if self.background.drains:
                 await self.background.drain(lambda: self._woken_turn(session))
             await self.background.stop()
+
+    async def _has_news_before(self, queue: PromptQueue) -> bool:
+        """Return whether the model is to be woken before the next prompt; wait for it."""
+        if self._has_one_prompt or self.background is None:
+            return False
+        return await self.background.has_news_before(queue)
 
     async def cut_short(self) -> None:
         """Show the result of what a signal has ended, if a reader still takes it."""
@@ -202,7 +210,8 @@ class _Run:
                         outcome = INTERRUPTED
         except PanpanError as error:
             outcome = outcome_of_error(error)
-            self._summary.files = session.turn_files  # of a turn that failed no event tells
+            if (snapshots := session.find(Snapshots)) is not None:
+                self._summary.files = snapshots.turn_files  # of a turn that failed no event tells
         except Exception as error:  # a bug; the result is shown, and the report is written above
             await self._show(Outcome("error_during_execution", 1, f"unexpected {type(error).__name__}"), 0.0)
             raise

@@ -40,8 +40,8 @@ _TASK_STATUS: Mapping[TaskState, str] = {
 }
 
 
-def init_line(info: SessionInfo, commands: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the first line: what the session is made of, and which slash commands a message may be."""
+def init_line(info: SessionInfo, commands: Sequence[str] = (), agents: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the first line: what the session is made of, its slash commands, and its kinds of subagents."""
     return {
         "type": "system",
         "subtype": "init",
@@ -53,7 +53,7 @@ def init_line(info: SessionInfo, commands: Sequence[str] = ()) -> dict[str, Any]
         "model": info.model,
         "permissionMode": info.permission_mode,
         "slash_commands": list(commands),
-        "agents": list(info.agents),
+        "agents": list(agents),
         "skills": [],
         "plugins": [],
         "output_style": "default",

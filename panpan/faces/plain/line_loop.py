@@ -1,12 +1,14 @@
 """The interactive loop in its plainest form: a prompt, a turn, a prompt."""
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from time import monotonic
 
 import anyio
 
+from panpan.capabilities.background.background import TaskInfo
+from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task_commands import tasks_to_ask_about
 from panpan.capabilities.background.task_text import cannot_be_kept, counted, ended_line, titles
 from panpan.capabilities.guards.reply_limits import note_on_end
@@ -42,11 +44,16 @@ class LineTasks:
         self._session = session
         self._out = out
         self._lines = lines
-        self._told = {task.id for task in session.background.tasks if not task.is_running}
+        self._told = {task.id for task in self._tasks if not task.is_running}
+
+    @property
+    def _tasks(self) -> Sequence[TaskInfo]:
+        tasks = self._session.find(BackgroundTasks)
+        return () if tasks is None else tasks.tasks
 
     async def say_what_ended(self) -> None:
         """Print a line for each task that has ended since this was last asked for."""
-        for task in self._session.background.tasks:
+        for task in self._tasks:
             if not task.is_running and task.id not in self._told:
                 self._told.add(task.id)
                 await self._out.write(f"{ended_line(task)}\n")
@@ -66,7 +73,7 @@ class LineTasks:
         answer = (await self._lines.next() or "").strip().lower()
         stays = answer in ("b", "back")
         if tasks.keepable and not stays:
-            self._session.background.keeps = answer in ("k", "keep")
+            self._session[BackgroundTasks].keeps = answer in ("k", "keep")
         return not stays
 
 

@@ -18,7 +18,7 @@ class BackgroundWatch:
     """Sees tasks end.
 
     Args:
-        background: The tasks.
+        background: The tasks; None: the session has none.
         say: Shows a line.
         wake: Lets the model know as soon as nothing else is going on.
         refresh: Draws what tells of tasks that run.
@@ -26,7 +26,7 @@ class BackgroundWatch:
 
     def __init__(
         self,
-        background: BackgroundTasks,
+        background: BackgroundTasks | None,
         say: Callable[[str], None],
         wake: Callable[[], None],
         refresh: Callable[[], None],
@@ -35,7 +35,7 @@ class BackgroundWatch:
         self._say = say
         self._wake = wake
         self._refresh = refresh
-        self._over = {task.id for task in background.tasks if not task.is_running}
+        self._over = {task.id for task in self._tasks if not task.is_running}
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -46,10 +46,16 @@ class BackgroundWatch:
             if any(task.state != "stopped" for task in ended):
                 self._wake()
             self._refresh()
+            if self._background is None:
+                return
             await self._background.wait_changed()
 
+    @property
+    def _tasks(self) -> Sequence[TaskInfo]:
+        return () if self._background is None else self._background.tasks
+
     def _newly_ended(self) -> Sequence[TaskInfo]:
-        ended = [task for task in self._background.tasks if not task.is_running and task.id not in self._over]
+        ended = [task for task in self._tasks if not task.is_running and task.id not in self._over]
         self._over |= {task.id for task in ended}
         return ended
 
@@ -117,5 +123,5 @@ class Leaving:
             keep = f"{cannot_be_kept(tasks.ending)}; {keep.removesuffix('them')}the others"
         options = [Option("Stop", titles(tasks.all)), Option("Keep running", keep), Option("Stay here")]
         picked = await self._terminal.choose(title, numbered(options))
-        self._session.background.keeps = picked == 1
+        self._session[BackgroundTasks].keeps = picked == 1
         return picked in (0, 1)

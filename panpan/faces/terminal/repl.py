@@ -7,6 +7,10 @@ from typing import Any
 
 import anyio
 
+from panpan.capabilities.background.background_tasks import BackgroundTasks
+from panpan.capabilities.subagents.definitions.load import AgentDefinitions
+from panpan.capabilities.subagents.past import PastSubagents
+from panpan.capabilities.todos.todos import Todos
 from panpan.config.locations import Locations
 from panpan.config.ui_look import ThemeSetting
 from panpan.faces.session_change import SessionChange
@@ -59,8 +63,10 @@ class Repl:
         self._hint = PassingHint(monotonic)
         self._dialogs = DialogQueue(self.refresh, monotonic, lambda: bool(desk.draft.text), desk.draft.insert)
         self._status = StatusView(session, desk.env, lambda: desk.screen.vi_mode, self.refresh, self._hint.show)
-        self._todos = TodosView(lambda: session.todos)
-        kinds = session.agents
+        todos = session.find(Todos)
+        self._todos = TodosView(lambda: () if todos is None else todos.todos)
+        definitions, background = session.find(AgentDefinitions), session.find(BackgroundTasks)
+        kinds = () if definitions is None else definitions.all
         colours = {one.name: one.color for one in kinds}
         self._view = TurnView(
             self,
@@ -70,16 +76,16 @@ class Repl:
             is_asking=self._is_asking,
             rule_place=asking.rule_place,
             waiting=asking.waiting,
-            can_move=lambda: bool(session.background.movable),
+            can_move=lambda: background is not None and bool(background.movable),
             doing=lambda: self._todos.doing,
             asked_about=lambda: asking.asked_about,
-            subagents=session.past_subagents,
+            subagents=session.find(PastSubagents),
             colour_of=lambda kind: colours.get(kind, ""),
         )
         self._work = Work(self, self._view, commands, self._give_back)
         self._leaving = Leaving(session, self._work, self)
         self._background = BackgroundWatch(
-            session.background, lambda line: say(self, f"\n{line}", "dim"), self._work.wake, self.refresh
+            background, lambda line: say(self, f"\n{line}", "dim"), self._work.wake, self.refresh
         )
         self._around = AroundInput(
             session,

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.background.background import TaskInfo
+from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.session.session import Session
 from panpan.system.processes.process_table import running_processes
 from panpan.types.events import ToolStarted
@@ -36,7 +37,7 @@ def configure(place: Place, text: str) -> None:
 
 
 def marked(session: Session) -> list[str]:
-    mark = session.background.tree.mark
+    mark = session[BackgroundTasks].tree.mark
     return [process.name for process in running_processes().values() if mark in process.marks]
 
 
@@ -46,7 +47,7 @@ def causes(session: Session) -> list[str]:
 
 
 def the_task(session: Session) -> TaskInfo:
-    (task,) = session.background.tasks
+    (task,) = session[BackgroundTasks].tasks
     return task
 
 
@@ -61,7 +62,7 @@ async def test_the_user_is_asked_for_it_as_for_any_command(place: Place) -> None
         (refused,) = results(await turn(session))
 
         assert refused.is_error
-        assert session.background.tasks == []
+        assert session[BackgroundTasks].tasks == []
     assert [question.title for question in questions] == ["touch made (in the background)"]
     assert not (place.root / "workspace" / "made").exists()
 
@@ -71,18 +72,18 @@ async def test_plan_mode_refuses_what_it_refuses_in_the_foreground(place: Place)
         (refused,) = results(await turn(session))
 
         assert refused.is_error
-        assert session.background.tasks == []
+        assert session[BackgroundTasks].tasks == []
 
 
 async def test_the_model_is_told_of_the_end_once_and_a_resumed_session_knows(place: Place) -> None:
     async with place.open(bash("echo hi; exit 3"), DONE, DONE, DONE, ask=allow) as session:
         (started,) = results(await turn(session))
-        info = await session.background.wait(the_task(session).id, 20)
+        info = await session[BackgroundTasks].wait(the_task(session).id, 20)
         assert f"runs in the background as task {info.id}" in started.text
         await turn(session)
         await turn(session)
         assert causes(session) == [f"task:{info.id}"]
-        assert not session.background.has_news
+        assert not session[BackgroundTasks].has_news
     async with place.open(DONE, DONE, DONE, DONE, DONE, ask=allow, continues=True) as session:
         await turn(session)
 
@@ -129,7 +130,7 @@ async def test_what_is_kept_runs_on_in_its_sandbox_and_is_found_again(place: Pla
         assert place.warnings == [f"still running in the background, as before: {task.id} (beat)"]
         await turn(again)
         assert causes(again) == [f"task:{task.id}:running"]
-        assert (await again.background.stop(task.id)).state == "stopped"
+        assert (await again[BackgroundTasks].stop(task.id)).state == "stopped"
     assert marked(again) == []
 
     # what its sandbox needed is gone with it
@@ -162,12 +163,12 @@ async def test_a_held_task_can_be_stopped(place: Place) -> None:
         await until((place.root / "workspace" / "beats").exists)
         session.set_permission_mode("plan")
 
-        assert (await session.background.stop(the_task(session).id)).state == "stopped"
+        assert (await session[BackgroundTasks].stop(the_task(session).id)).state == "stopped"
         assert marked(session) == []
 
 
 def _pids(session: Session) -> list[int]:
-    mark = session.background.tree.mark
+    mark = session[BackgroundTasks].tree.mark
     return [process.pid for process in running_processes().values() if mark in process.marks]
 
 

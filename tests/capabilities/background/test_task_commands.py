@@ -2,6 +2,7 @@
 
 import pytest
 
+from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.errors import ConfigError
 from tests.faces.terminal.commands.command_fixtures import FakeTerminal, terminal_in, type_in
 from tests.fakes.background import FakeBackground, task
@@ -9,8 +10,8 @@ from tests.fakes.background import FakeBackground, task
 
 def terminal_with(tmp_path, *tasks, picks=(), **outputs) -> FakeTerminal:
     terminal = terminal_in(tmp_path / "work")
-    terminal.session.background = FakeBackground(*tasks)
-    terminal.session.background.outputs = outputs
+    terminal.session[BackgroundTasks] = FakeBackground(*tasks)
+    terminal.session[BackgroundTasks].outputs = outputs
     left = list(picks)
 
     async def choose(title, options, search=None):
@@ -44,14 +45,14 @@ async def test_each_is_listed_with_its_state(tmp_path):
 async def test_one_that_runs_is_stopped(tmp_path):
     terminal = await type_in(terminal_with(tmp_path, task(), picks=[0, 1]), "/tasks")
 
-    assert terminal.session.background.running == []
+    assert terminal.session[BackgroundTasks].running == []
     assert "was stopped: npm run build" in terminal.text
 
 
 async def test_nothing_is_stopped_where_nothing_is_picked(tmp_path):
     terminal = await type_in(terminal_with(tmp_path, task(), picks=[0]), "/tasks")
 
-    assert len(terminal.session.background.running) == 1
+    assert len(terminal.session[BackgroundTasks].running) == 1
 
 
 async def test_what_one_printed_can_be_read_while_it_runs_and_afterwards(tmp_path):
@@ -74,7 +75,7 @@ async def test_one_is_named_by_its_id(tmp_path):
     terminal = terminal_with(tmp_path, task("aaaa0001"), task("aaaa0002", "pytest"), picks=[1])
     await type_in(terminal, "/tasks aaaa0002")
 
-    assert [one.id for one in terminal.session.background.running] == ["aaaa0001"]
+    assert [one.id for one in terminal.session[BackgroundTasks].running] == ["aaaa0001"]
 
 
 async def test_an_id_that_is_none_is_refused(tmp_path):
@@ -87,7 +88,7 @@ async def test_one_is_named_by_its_number_and_by_the_beginning_of_its_id(tmp_pat
     tasks = task("aaaa0001"), task("bbbb0002" if wanted.lower().startswith(("2", "b")) else "12345678", "pytest")
     terminal = await type_in(terminal_with(tmp_path, *tasks, picks=[1]), f"/tasks {wanted}")
 
-    assert [one.id for one in terminal.session.background.running] == ["aaaa0001"]
+    assert [one.id for one in terminal.session[BackgroundTasks].running] == ["aaaa0001"]
 
 
 async def test_the_beginning_of_several_ids_is_refused(tmp_path):

@@ -22,6 +22,7 @@ from panpan.capabilities.cassettes.recorded_steps import (
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Replay
 from panpan.capabilities.cassettes.replaying import do_again, model_of_user, replay_session
+from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.types.events import ToolStarted
 from panpan.types.messages import UserMessage
 from panpan.types.plan import PlanApproved, PlanProposal
@@ -51,9 +52,9 @@ async def test_what_was_made_shorter_by_hand_and_taken_back_is_again(place: Plac
     async with opened(place, model, tap=Recording(place.cassette)) as session:
         for prompt in ("one", "two", "three"):
             await say_to(session, prompt)
-        assert await session.compact("heed the colour") is not None
+        assert await session[CompactionCapability].compact("heed the colour") is not None
         await say_to(session, "and now?")
-        session.undo_compaction()
+        session[CompactionCapability].undo()
         await say_to(session, "and then?")
     recorded = read_session(place.cassette)
 
@@ -78,9 +79,9 @@ async def test_the_plan_that_was_pinned_is_told_again(place: Place) -> None:
     async with opened(place, model, ask_plan=approved, tap=recording, overrides=settings) as session:
         for prompt in ("plan it", "two", "three"):
             await say_to(session, prompt)
-        await session.compact()
+        await session[CompactionCapability].compact()
         await say_to(session, "and now?")
-        await session.compact()
+        await session[CompactionCapability].compact()
         await say_to(session, "and then?")
 
     report = await place.replay("strict")
@@ -93,7 +94,7 @@ async def test_another_request_for_a_summary_is_named(place: Place) -> None:
     async with opened(place, taped(place, replies(*LONG, SUMMARY)), tap=Recording(place.cassette)) as session:
         for prompt in ("one", "two", "three"):
             await say_to(session, prompt)
-        await session.compact("heed the colour")
+        await session[CompactionCapability].compact("heed the colour")
     place.cassette.write_text(place.cassette.read_text().replace('"hint":"heed the colour"', '"hint":"heed the form"'))
 
     report = await place.replay("strict")
@@ -110,7 +111,7 @@ async def test_a_compaction_that_was_interrupted_is_left_out(place: Place) -> No
         for prompt in ("one", "two", "three"):
             await say_to(session, prompt)
         async with create_task_group() as tasks:
-            tasks.start_soon(session.compact)
+            tasks.start_soon(session[CompactionCapability].compact)
             while recording._number < 4:
                 await checkpoint()
             session.interrupt()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.cassettes.recorded_session import read_session
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Mode
@@ -82,7 +83,7 @@ async def test_a_turn_that_a_background_task_began_is_replayed(place: Place, mod
     async with opened(place, taped(place, tape), tap=Recording(place.cassette)) as session:
         await say_to(session, "build it")
         while not session.may_be_woken:
-            await session.background.wait_changed()
+            await session[BackgroundTasks].wait_changed()
         await wake(session)
 
     report = await place.replay(mode, cwd=place.workspace if mode == "live-tools" else None)

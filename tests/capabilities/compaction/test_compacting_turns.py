@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
+from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.capabilities.compaction.compactor import Compactor
 from panpan.capabilities.compaction.make_room import MakeRoom
 from panpan.errors import BudgetError
@@ -28,7 +29,7 @@ async def test_what_a_summary_cost_counts_for_the_budget_also_when_the_session_g
     replies = [say(f"part {number} {WORDS}", cost_usd=0.01) for number in range(4)]
     async with session(tmp_path, *replies, say(SUMMARY, cost_usd=1.0)) as one:
         await turns(one, *(f"question {number}" for number in range(4)))
-        await one.compact()
+        await one[CompactionCapability].compact()
     async with session_in(tmp_path, PricedLLM(), budget=Budget(limits=SpendingLimits(usd=0.5))) as resumed:
         with pytest.raises(Exception, match="is spent"):
             await turns(resumed, "go on")
@@ -89,7 +90,7 @@ async def test_a_spent_budget_lets_no_summary_be_asked_for(tmp_path: Path) -> No
     async with session_in(tmp_path, PricedLLM(*replies), budget=Budget(limits=SpendingLimits(usd=1.0))) as one:
         await turns(one, *(f"question {number}" for number in range(4)))
         with pytest.raises(BudgetError, match="is spent"):
-            await one.compact()
+            await one[CompactionCapability].compact()
         llm: Any = one.agent.model.llm
 
     assert len(llm.requests) == 4
@@ -117,7 +118,7 @@ async def test_a_session_whose_newest_calls_are_open_can_be_made_shorter(tmp_pat
     open_at = next(number for number, line in enumerate(lines) if '"tool_use"' in line)
     log.write_text("".join(lines[: open_at + 1]))
     async with session(tmp_path, say(SUMMARY), say("on")) as resumed:
-        await resumed.compact()
+        await resumed[CompactionCapability].compact()
         events = await turns(resumed, "go on")
         assert is_paired(resumed.conversation.sent)
         sent = wire(resumed.conversation.sent)
@@ -134,8 +135,8 @@ def test_it_works_on_both_event_loops(tmp_path: Path, backend: str) -> None:
     async def all_of_it() -> list[str]:
         async with session(tmp_path, *replies, say(SUMMARY), say("short"), say(SUMMARY)) as one:
             await turns(one, *(f"question {number} " for number in range(9)))
-            await one.compact("heed it")
-            one.undo_compaction()
+            await one[CompactionCapability].compact("heed it")
+            one[CompactionCapability].undo()
             return [compaction.trigger for compaction in one.conversation.compactions]
 
     assert anyio.run(all_of_it, backend=backend) == ["auto", "manual", "undo"]

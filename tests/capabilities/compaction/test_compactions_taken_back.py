@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.core.conversation import Conversation
 from panpan.errors import ConfigError
 from panpan.session.fold import folded
@@ -23,7 +24,7 @@ async def test_what_the_user_has_taken_back_is_not_made_shorter_at_once(tmp_path
     replies = [say(f"part {number} {WORDS}") for number in range(8)]
     async with session(tmp_path, *replies, say(SUMMARY), say("short"), say("whole"), say(WORDS), say("x")) as one:
         await turns(one, *(f"question {number} " for number in range(9)))
-        one.undo_compaction()
+        one[CompactionCapability].undo()
         events = await turns(one, "and now?")
 
     assert not [event for event in events if isinstance(event, Compacted)]
@@ -34,13 +35,13 @@ async def test_compact_and_undo(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(4)]
     async with session(tmp_path, *replies, say(SUMMARY), say("short"), say("long")) as one:
         await turns(one, *(f"question {number}" for number in range(4)))
-        compaction = await one.compact("heed the colour")
+        compaction = await one[CompactionCapability].compact("heed the colour")
         await turns(one, "now?")
-        undo = one.undo_compaction()
+        undo = one[CompactionCapability].undo()
         await turns(one, "and now?")
         llm: Any = one.agent.model.llm
         with pytest.raises(ConfigError, match="no compaction"):
-            one.undo_compaction()
+            one[CompactionCapability].undo()
 
     assert compaction is not None
     assert undo.trigger == "undo"
@@ -55,13 +56,13 @@ async def test_undo_goes_back_one_compaction_at_a_time(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(6)]
     async with session(tmp_path, *replies[:4], say(SUMMARY), *replies[4:], say(SUMMARY)) as one:
         await turns(one, *(f"question {number}" for number in range(4)))
-        await one.compact()
+        await one[CompactionCapability].compact()
         first = list(one.conversation.sent)
         await turns(one, "question 4", "question 5")
-        await one.compact()
-        one.undo_compaction()
+        await one[CompactionCapability].compact()
+        one[CompactionCapability].undo()
         again = list(one.conversation.sent)
-        one.undo_compaction()
+        one[CompactionCapability].undo()
 
         assert again[: len(first)] == first
         assert one.conversation.sent == one.conversation.messages
@@ -71,7 +72,7 @@ async def test_a_rewind_to_before_a_compaction_sends_what_was_sent_then(tmp_path
     replies = [say(f"part {number} {WORDS}") for number in range(4)]
     async with session(tmp_path, *replies, say(SUMMARY), say("short")) as one:
         await turns(one, *(f"question {number}" for number in range(4)))
-        await one.compact()
+        await one[CompactionCapability].compact()
         await turns(one, "now?")
         prompts = [message for message in one.conversation.messages if isinstance(message, UserMessage)]
         await one.rewind(prompts[-1].uuid)
@@ -85,16 +86,16 @@ async def test_undo_after_a_rewind_and_after_going_on_with_the_session(tmp_path:
     replies = [say(f"part {number} {WORDS}") for number in range(4)]
     async with session(tmp_path, *replies, say(SUMMARY), say("short"), say("more")) as one:
         await turns(one, *(f"question {number}" for number in range(4)))
-        await one.compact()
+        await one[CompactionCapability].compact()
         await turns(one, "now?", "and now?")
         prompts = [message for message in one.conversation.messages if isinstance(message, UserMessage)]
         await one.rewind(prompts[-1].uuid)
     async with session(tmp_path, say("whole")) as resumed:
-        undo = resumed.undo_compaction()
+        undo = resumed[CompactionCapability].undo()
         assert resumed.conversation.sent == resumed.conversation.messages
         assert undo.tokens_after > undo.tokens_before
         with pytest.raises(ConfigError, match="no compaction"):
-            resumed.undo_compaction()
+            resumed[CompactionCapability].undo()
         await turns(resumed, "go on")
         llm: Any = resumed.agent.model.llm
 
@@ -105,7 +106,7 @@ async def test_a_fork_sends_what_the_session_sends(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(4)]
     async with session(tmp_path, *replies, say(SUMMARY), say("short")) as one:
         await turns(one, *(f"question {number}" for number in range(4)))
-        await one.compact()
+        await one[CompactionCapability].compact()
         await turns(one, "now?")
         log = one.agent.transcript.log.path
     copy = folded(read_records(fork(log, tmp_path.parent / "forks")))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.core.conversation import Conversation
 from panpan.errors import ConfigError, ContextOverflowError
 from panpan.session.compaction_record import compaction_of, compaction_record
@@ -103,7 +104,7 @@ async def test_there_is_nothing_to_compact_in_a_short_session(tmp_path: Path) ->
     async with session(tmp_path, say("hello")) as one:
         await turns(one, "hi")
         with pytest.raises(ConfigError, match="nothing to make shorter"):
-            await one.compact()
+            await one[CompactionCapability].compact()
 
     assert one.conversation.compactions == []
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.capabilities.compaction.compactor import Compactor
 from panpan.capabilities.compaction.make_room import MakeRoom
 from panpan.capabilities.compaction.stand_ins import WORDS
@@ -88,8 +89,8 @@ async def test_what_was_taken_back_and_is_refused_is_not_sent_again_where_it_sta
     async with session(tmp_path, *replies, say(SUMMARY), window=None) as one:
         for number in range(20):
             await say_to(one, to_remember(number))
-        await one.compact()
-        one.undo_compaction()
+        await one[CompactionCapability].compact()
+        one[CompactionCapability].undo()
     async with session(tmp_path, REFUSAL, say(SUMMARY)) as smaller:
         with pytest.raises(ContextOverflowError, match="nothing more can leave it"):
             await say_to(smaller, "go on")

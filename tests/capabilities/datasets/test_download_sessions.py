@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.session.session import Session
 from panpan.types.messages import SystemReminder
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
@@ -103,8 +104,8 @@ async def test_in_the_background_it_is_a_task_whose_end_the_model_hears_of(place
     background = download(run_in_background=True)
     async with opened(place, files, PREPARE, background, say("done"), say("well"), asked=[]) as session:
         _, started = results(await turn(session))
-        (task,) = session.background.tasks
-        ended = await session.background.wait(task.id, 20)
+        (task,) = session[BackgroundTasks].tasks
+        ended = await session[BackgroundTasks].wait(task.id, 20)
         await turn(session, "and?")
         reminders = [one.text for one in session.conversation.messages if isinstance(one, SystemReminder)]
 

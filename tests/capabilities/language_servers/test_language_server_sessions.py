@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from panpan.app import open_session
+from panpan.capabilities.language_servers.language_servers import LanguageServers
 from panpan.session.session import Session
 from panpan.types.messages import ToolResultMessage
 from tests.capabilities.language_servers.toy import SCRIPT
@@ -77,7 +78,7 @@ async def test_the_tool_is_offered_and_works_where_the_project_is_trusted(place:
         is_offered = "LSP" in session.info.tools
         starts = place.starts
         told = await results(session)
-        states = {state.name: state.state for state in session.language_servers}
+        states = {state.name: state.state for state in session[LanguageServers].states}
 
     assert is_offered is trusts
     assert starts == 0
@@ -109,7 +110,7 @@ async def test_a_project_names_servers_only_where_it_is_trusted(place: Place, tr
 
     opening = open_session(place.root, overrides=overrides, env=place.env, trusts_project=trusts)
     async with opening as session:
-        names = [state.name for state in session.language_servers]
+        names = [state.name for state in session[LanguageServers].states]
         await results(session)
 
     assert ("toy" in names) is trusts
@@ -122,7 +123,7 @@ async def test_switched_off_there_are_none(place: Place) -> None:
 
     opening = open_session(place.root, overrides=overrides, env=place.env, trusts_project=True)
     async with opening as session:
-        is_offered, states = "LSP" in session.info.tools, session.language_servers
+        is_offered, states = "LSP" in session.info.tools, session[LanguageServers].states
 
     assert not is_offered
     assert states == []

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from panpan.capabilities.language_servers.language_servers import ServerState
+from panpan.capabilities.language_servers.language_servers import LanguageServers, ServerState
 from tests.faces.terminal.commands.command_fixtures import terminal_in, type_in
 
 
 async def test_servers_are_listed_with_what_they_do(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", width=120)
-    terminal.session.language_servers = [
+    terminal.session[LanguageServers].states = [
         ServerState("ty", "/usr/bin/ty", Path("/work"), "runs"),
         ServerState("gopls", "/usr/bin/gopls", None, "failed: \x1b[2Jout of luck"),
         ServerState("clangd", "", None, "not installed"),
@@ -24,7 +24,7 @@ async def test_servers_are_listed_with_what_they_do(tmp_path: Path) -> None:
 
 async def test_without_any_it_says_so(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", width=120)
-    terminal.session.language_servers = []
+    terminal.session[LanguageServers].states = []
 
     await type_in(terminal, "/lsp")
 

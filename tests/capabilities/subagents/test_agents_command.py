@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from panpan.capabilities.subagents.definitions.load import AgentDefinitions
+from panpan.capabilities.subagents.host import SubagentHost
 from panpan.types.agent import AgentDefinition
 from tests.faces.terminal.commands.command_fixtures import terminal_in, type_in
 from tests.fakes.agent_logs import keep_turn
@@ -17,7 +19,7 @@ WRITER = AgentDefinition(
 @pytest.mark.parametrize("width", [30, 60, 120])
 async def test_each_kind_is_listed_with_what_it_is_for_and_may_use(tmp_path: Path, width: int) -> None:
     terminal = terminal_in(tmp_path / "p", width=width)
-    terminal.session.agents = (EXPLORE, WRITER)
+    terminal.session[AgentDefinitions].all = (EXPLORE, WRITER)
 
     await type_in(terminal, "/agents")
 
@@ -36,8 +38,8 @@ async def test_those_of_the_session_are_listed_with_what_became_of_them(tmp_path
     keep_turn(folder, "cccccccc", "t4", name="plan", description="plan it", end="done")
     keep_turn(folder, "cccccccc", "t5", name="plan", description="plan it")
     keep_turn(folder, "bbbbbbbb", "t2", name="writer", description="tell of it")
-    terminal.session.agents = (EXPLORE,)
-    terminal.session.running_agents = {"bbbbbbbb"}
+    terminal.session[AgentDefinitions].all = (EXPLORE,)
+    terminal.session[SubagentHost].running = {"bbbbbbbb"}
 
     await type_in(terminal, "/agents")
 

@@ -5,6 +5,7 @@ import shutil
 import threading
 from dataclasses import replace
 
+from panpan.capabilities.subagents.host import SubagentHost
 from tests.capabilities.subagents.test_subagent_sessions import (
     Place,
     bash,
@@ -56,7 +57,7 @@ async def test_one_that_runs_keeps_its_model_and_those_begun_later_have_the_new_
             await session.use_model(THIRD)
             await turn(session)
             go_on.set()
-            await until(lambda: not session.running_agents)
+            await until(lambda: not session[SubagentHost].running)
 
     assert [model_of(one) for one in place.of_subagents] == [FIRST, SECOND, THIRD, FIRST]
 

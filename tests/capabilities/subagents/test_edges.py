@@ -10,7 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
+from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.snapshots.session_snapshots import Snapshots
+from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.left_open import results_of_subagents
 from panpan.errors import ToolError
 from panpan.session import models
@@ -58,7 +60,7 @@ async def test_one_for_which_the_background_has_no_room_does_not_run(place: Plac
     with place.answering(calls(*both), say("done"), child=lambda _: held(go_on)):
         async with place.open({"background.max_tasks": 1}) as session:
             events = await turn(session)
-            running = len(session.running_agents)
+            running = len(session[SubagentHost].running)
             go_on.set()
 
     assert [result.is_error for result in results(events)].count(True) == 1
@@ -81,7 +83,7 @@ async def test_one_that_finds_no_room_in_the_background_stays_where_it_is(place:
                 async for event in turn_events:
                     events.append(event)
                     if isinstance(event, SubagentEvent) and isinstance(event.event, ToolResultMessage):
-                        session.background.move()
+                        session[BackgroundTasks].move()
                         go_on.set()
 
     assert results(events)[1].text.startswith("second is done\n\nThe user wanted it in the background")
@@ -94,14 +96,14 @@ async def test_one_that_is_done_when_it_is_moved_reports_all_the_same(place: Pla
             args = tool.input_model.model_validate(task("look").input)
             async with aclosing(tool.run(args, context)) as yields:
                 await anext(yields)
-                await until(lambda: not session.running_agents)
-                assert session.background.move() == ["t1"]
+                await until(lambda: not session[SubagentHost].running)
+                assert session[BackgroundTasks].move() == ["t1"]
                 *events, output = [item async for item in yields]
 
     assert any(isinstance(one, SubagentEvent) and isinstance(one.event, AssistantMessage) for one in events)
     assert isinstance(output, Output)
     assert output.text.startswith("it was the seed")
-    assert not session.background.tasks
+    assert not session[BackgroundTasks].tasks
 
 
 async def test_a_subagent_waits_for_its_own_since_nobody_would_tell_it_of_their_end(place: Place) -> None:
@@ -117,8 +119,8 @@ async def test_a_subagent_waits_for_its_own_since_nobody_would_tell_it_of_their_
             async with aclosing(session.submit("go")) as events:
                 async for event in events:
                     if isinstance(event, SubagentEvent) and isinstance(event.event, SubagentEvent):
-                        movable.append(len(session.background.movable))
-            tasks = session.background.tasks
+                        movable.append(len(session[BackgroundTasks].movable))
+            tasks = session[BackgroundTasks].tasks
 
     assert not tasks
     assert set(movable) == {1}
@@ -302,7 +304,7 @@ async def test_what_one_changes_while_the_next_turn_begins_can_be_undone(place: 
             await turn(session)
             (place.workspace / "go").touch()
             with anyio.fail_after(20):
-                await session.background.drain()
+                await session[BackgroundTasks].drain()
             await until(lambda: snapshots.rounds.is_settled)
             assert (place.workspace / "a.txt").read_text() == "two\n"
             await snapshots.undo.restore(await snapshots.undo.plan_undo())

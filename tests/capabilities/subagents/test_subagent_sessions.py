@@ -15,7 +15,10 @@ import anyio
 import pytest
 
 from panpan.app import open_session
+from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.snapshots.session_snapshots import Snapshots
+from panpan.capabilities.subagents.host import SubagentHost
+from panpan.capabilities.subagents.past import PastSubagents
 from panpan.capabilities.todos.todos import Todos
 from panpan.session.session import Session
 from panpan.types.display import SummaryDisplay
@@ -368,9 +371,9 @@ async def test_a_description_deceives_nobody_wherever_it_is_shown(place: Place) 
     with place.answering(calls(hostile), say("ok"), child=child):
         async with place.open({"permission.mode": "default"}, ask=ask, is_attended=True) as session:
             await turn(session)
-            (info,) = session.background.tasks
-            await until(lambda: not session.running_agents)
-            (record,) = session.past_subagents.records()
+            (info,) = session[BackgroundTasks].tasks
+            await until(lambda: not session[SubagentHost].running)
+            (record,) = session[PastSubagents].records()
 
     assert {info.title, asked[0].agent, record.label} == {f"general-purpose: red<U+202E> {'w' * 60}"}
 
@@ -442,8 +445,8 @@ async def test_an_interrupt_ends_all_of_them_and_what_they_started(place: Place)
 
             tasks.start_soon(stop)
             events = await turn(session)
-            running, agents = tree.members(), set(session.running_agents)
-            ends = [record.end for record in session.past_subagents.records()]
+            running, agents = tree.members(), set(session[SubagentHost].running)
+            ends = [record.end for record in session[PastSubagents].records()]
 
     assert running == []
     assert ends == ["stopped"] * 3
@@ -463,7 +466,7 @@ async def test_its_log_says_how_it_ended(place: Place) -> None:
     with place.answering(*parent, child=child):
         async with place.open(agents=kinds) as session:
             await turn(session)
-            records = session.past_subagents.records()
+            records = session[PastSubagents].records()
 
     ends = {record.description: record.end for record in records}
     assert ends == {"good": "done", "bad": "failed", "long": "done"}
@@ -485,12 +488,12 @@ async def test_one_in_the_background_is_announced_once_when_it_ends(place: Place
     with place.answering(*parent, child=child):
         async with place.open() as session:
             first = await turn(session)
-            (running,) = session.background.running
+            (running,) = session[BackgroundTasks].running
             assert running.kind == "subagent"
             assert running.title == "explore: look"
             go_on.set()
             with anyio.fail_after(20):
-                await session.background.drain()
+                await session[BackgroundTasks].drain()
             second, third = await turn(session), await turn(session)
 
     assert running.id in results(first)[0].text
@@ -516,12 +519,12 @@ async def test_one_that_runs_can_be_moved_to_the_background(place: Place) -> Non
                 async for event in turn_events:
                     events.append(event)
                     if isinstance(event, SubagentEvent) and isinstance(event.event, ToolResultMessage):
-                        assert list(session.background.move()) == [event.parent_tool_use_id]
-            (moved,) = session.background.tasks
+                        assert list(session[BackgroundTasks].move()) == [event.parent_tool_use_id]
+            (moved,) = session[BackgroundTasks].tasks
             assert moved.state == "running"
             go_on.set()
             with anyio.fail_after(20):
-                await session.background.drain()
+                await session[BackgroundTasks].drain()
             second = await turn(session)
 
     assert "works in the background as task" in results(events)[0].text
@@ -536,9 +539,9 @@ async def test_one_in_the_background_can_be_stopped(place: Place) -> None:
     with place.answering(calls(task("look", run_in_background=True)), say("meanwhile"), child=child):
         async with place.open() as session:
             await turn(session)
-            (running,) = session.background.running
-            stopped = await session.background.stop(running.id)
-            assert set(session.running_agents) == set()
+            (running,) = session[BackgroundTasks].running
+            stopped = await session[BackgroundTasks].stop(running.id)
+            assert set(session[SubagentHost].running) == set()
 
     assert stopped.state == "stopped"
 
@@ -613,7 +616,7 @@ async def test_what_one_in_the_background_changes_after_the_turn_can_be_undone(p
             await turn(session)
             go_on.set()
             with anyio.fail_after(20):
-                await session.background.drain()
+                await session[BackgroundTasks].drain()
             snapshots = session.capabilities[Snapshots]
             assert snapshots is not None
             await until(lambda: snapshots.rounds.is_settled)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from panpan.app import open_session
+from panpan.capabilities.todos.todos import Todos
 from panpan.faces.headless.wire import message_line
 from panpan.session.session import Session
 from panpan.types.display import TodoDisplay
@@ -64,7 +65,7 @@ async def turn(session: Session, prompt: str = "go") -> list[Event]:
 
 
 def contents(session: Session) -> list[str]:
-    return [todo.content for todo in session.todos]
+    return [todo.content for todo in session[Todos].todos]
 
 
 def told(session: Session, category: str) -> Sequence[SystemReminder]:
@@ -126,7 +127,7 @@ async def test_a_resumed_session_has_its_list_and_a_fork_one_of_its_own(place: P
 async def test_a_fork_has_the_list_as_the_user_left_it(place: Place) -> None:
     async with place.open(write(("read", "pending")), DONE, DONE) as session:
         await turn(session)
-        await session.clear_todos()
+        await session[Todos].clear()
         await turn(session)
 
     async with place.open(DONE, continues=True, forks=True) as fork:
@@ -167,7 +168,7 @@ async def test_a_rewind_brings_the_list_of_that_point_back(place: Place) -> None
         assert contents(session) == ["read", "write"]
 
         await session.rewind(second)
-        assert [(todo.content, todo.status) for todo in session.todos] == [("read", "pending")]
+        assert [(todo.content, todo.status) for todo in session[Todos].todos] == [("read", "pending")]
         await session.rewind(first)
         assert contents(session) == []
 
@@ -178,7 +179,7 @@ async def test_a_rewind_brings_the_list_of_that_point_back(place: Place) -> None
 async def test_the_model_is_told_once_that_the_user_cleared_the_list(place: Place) -> None:
     async with place.open(write(("read", "pending")), DONE, DONE, DONE) as session:
         await turn(session)
-        await session.clear_todos()
+        await session[Todos].clear()
         await turn(session)
         await turn(session)
 

@@ -16,7 +16,7 @@ from tests.faces.memory import Memory
 from tests.fakes.scripted_llm import call, say
 from tests.fakes.subagents import looks, of_agent, reply
 
-INFO = SessionInfo("s1", Path("/w"), "scripted", "scripted, said so", "none", "default", ("Task",), ("explore", "plan"))
+INFO = SessionInfo("s1", Path("/w"), "scripted", "scripted, said so", "none", "default", ("Task",))
 TASK = ("t1", "Task", {"description": "find it"})
 
 
@@ -29,7 +29,7 @@ async def lines_of(*events: Event, has_partial_messages: bool = False) -> list[d
 
 
 def test_the_first_line_names_the_kinds_of_subagents() -> None:
-    assert wire.init_line(INFO)["agents"] == ["explore", "plan"]
+    assert wire.init_line(INFO, agents=("explore", "plan"))["agents"] == ["explore", "plan"]
 
 
 async def test_a_message_of_a_subagent_bears_the_call_that_began_it() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from panpan.app import slash_commands
+from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.errors import ConfigError
 from panpan.faces.plain.line_commands import LineCommands, LineTerminal, line_commands
 from panpan.faces.terminal.commands.registry import all_commands
@@ -123,18 +124,18 @@ async def test_what_the_user_took_to_answer_is_told_apart(tmp_path: Path) -> Non
 
 async def test_a_background_task_is_stopped_by_two_numbers(tmp_path: Path) -> None:
     lines = Lines(tmp_path)
-    lines.session.background = FakeBackground(task("aaaa0001", "npm run dev"), task("aaaa0002", "pytest -x"))
+    lines.session[BackgroundTasks] = FakeBackground(task("aaaa0001", "npm run dev"), task("aaaa0002", "pytest -x"))
 
     await lines.type("/tasks 2 2")
 
-    assert [one.title for one in lines.session.background.running] == ["npm run dev"]
+    assert [one.title for one in lines.session[BackgroundTasks].running] == ["npm run dev"]
     assert lines.out.text.startswith("Background task aaaa0002 was stopped: pytest -x")
 
 
 async def test_of_a_long_text_the_end_is_printed(tmp_path: Path) -> None:
     lines = Lines(tmp_path)
-    lines.session.background = FakeBackground(task("aaaa0001", state="finished"))
-    lines.session.background.outputs = {"aaaa0001": "".join(f"line {number}\n" for number in range(500))}
+    lines.session[BackgroundTasks] = FakeBackground(task("aaaa0001", state="finished"))
+    lines.session[BackgroundTasks].outputs = {"aaaa0001": "".join(f"line {number}\n" for number in range(500))}
 
     await lines.type("/tasks aaaa0001")
 

@@ -1,6 +1,5 @@
 """Background tasks where there are only lines."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from panpan.config.settings import BackgroundSettings, Settings
 from panpan.faces.plain.line_loop import STOP_OR_KEEP, STOP_OR_STAY, LineTasks
 from tests.faces.memory import Memory
-from tests.fakes.background import FakeBackground, task
+from tests.fakes.background import FakeBackground, SessionWith, task
 
 
 class Typed:
@@ -26,7 +25,7 @@ class Typed:
 
 def tasks_of(background: FakeBackground, *lines: str, at_exit: str = "ask") -> tuple[LineTasks, Memory]:
     settings: Any = BackgroundSettings(at_exit=at_exit)
-    session: Any = SimpleNamespace(background=background, settings=Settings(background=settings))
+    session: Any = SessionWith(feature=background, settings=Settings(background=settings))
     out, typed = Memory(), Typed(*lines)
     line_tasks: Any = LineTasks(session, out, typed)  # type: ignore[arg-type]
     return line_tasks, out

@@ -12,7 +12,7 @@ from panpan.config.settings import BackgroundSettings, Settings
 from panpan.faces.terminal.background_watch import Leaving
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.command import Leave, OpenSession
-from tests.fakes.background import FakeBackground, task
+from tests.fakes.background import FakeBackground, SessionWith, task
 
 
 @dataclass
@@ -45,8 +45,8 @@ class Left:
 @asynccontextmanager
 async def leaving(*tasks, answers=(), at_exit="ask") -> AsyncGenerator[tuple[Leaving, Left], None]:
     it = Left(FakeBackground(*tasks), list(answers))
-    session = SimpleNamespace(
-        background=it.background,
+    session = SessionWith(
+        feature=it.background,
         settings=Settings(background=BackgroundSettings(at_exit=at_exit)),
         info=SimpleNamespace(id="s1"),
     )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from time import monotonic
 
+from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.errors import PanpanError
 from panpan.faces.terminal.inbox import Sent
 from panpan.faces.terminal.input.draft import Draft, PasteTooLargeError
@@ -146,7 +147,8 @@ class KeyActions:
             self._say(f"thinking is {'on' if self._session.thinks else 'off'} from the next message on")
 
     def to_background(self) -> None:
-        if self._session.background.move():
+        tasks = self._session.find(BackgroundTasks)
+        if tasks is not None and tasks.move():
             self._say("it goes on in the background and ends with panpan; /tasks shows it")
         elif self._view.runs_tools:
             self._say("only a command or a subagent can go on in the background, and none runs; Esc stops what does")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import panpan
+from panpan.capabilities.subagents.definitions.load import AgentDefinitions
 from panpan.capabilities.subagents.definitions.shipped import shipped_definitions
 from tests.fakes.every_tool import every_tool
 
@@ -128,7 +129,7 @@ async def test_a_session_has_them_those_it_is_given_and_those_of_files_and_names
         warn=warnings.append,
     )
     async with opening as session:
-        names = {one.name for one in session.agents}
+        names = {one.name for one in session[AgentDefinitions].all}
 
     assert {"mine", "quick", "reproduce"} <= names
     assert "broken" not in names

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, aclosing
 
 import pytest
 
+from panpan.capabilities.language_servers.language_servers import LanguageServers
 from panpan.capabilities.snapshots.session_snapshots import Snapshots
 from panpan.session.session import Session
 from panpan.types.events import SubagentEvent
@@ -184,7 +185,7 @@ async def test_the_errors_of_an_edit_in_a_worktree_come_back_to_its_subagent(rep
         settings = {"permission.mode": "acceptEdits", "sandbox.mode": sandbox}
         async with repository.open(settings, trusts_project=True) as session:
             await turn(session)
-            roots = [state.root for state in session.language_servers if state.name == "toy"]
+            roots = [state.root for state in session[LanguageServers].states if state.name == "toy"]
 
     told = json.dumps(repository.of_subagents[-1].messages)
     assert told.count("wrong 0: ERROR") >= 2

@@ -4,13 +4,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from prompt_toolkit.utils import get_cwidth
 
 from panpan.app import slash_commands
+from panpan.capabilities.language_servers.language_servers import LanguageServers
+from panpan.capabilities.subagents.definitions.load import AgentDefinitions
+from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.past import PastSubagents
 from panpan.capabilities.todos.todo import Todo
+from panpan.capabilities.todos.todos import Todos
 from panpan.config.settings import Settings
 from panpan.config.ui_look import ThemeSetting
 from panpan.core.conversation import Conversation
@@ -23,10 +28,21 @@ from panpan.session.command import Next, Option, OptionSearch
 from panpan.session.context_usage import ContextUsage, context_usage
 from panpan.session.session import SessionInfo
 from panpan.system.files.paths import PathResolver
-from panpan.types.agent import AgentDefinition
 from panpan.types.messages import AssistantMessage, Message
 
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class FakeTodos:
+    """What faces use of `Todos`."""
+
+    todos: Sequence[Todo] = ()
+
+    async def current(self) -> Sequence[Todo]:
+        return self.todos
+
+    async def clear(self) -> None:
+        self.todos = ()
 
 
 class FakeSession:
@@ -40,16 +56,19 @@ class FakeSession:
                 self.budget.settle(self.budget.reserve(), message)
         self.settings = settings or Settings()
         self.title: str | None = None
-        self.todos: Sequence[Todo] = ()
         self.model = "scripted"
         self.effort: str | None = None
         self.context_window: int | None = 10_000
         self.permission_mode = "default"
         self.gate = PermissionGate()
         self.folders = AddedFolders(PathResolver(cwd), cwd)
-        self.agents: Sequence[AgentDefinition] = ()
-        self.running_agents: Sequence[str] = ()
-        self.past_subagents = PastSubagents(cwd / "s1" / "subagents")
+        self._features: dict[type, Any] = {
+            Todos: FakeTodos(),
+            AgentDefinitions: SimpleNamespace(all=()),
+            SubagentHost: SimpleNamespace(running=()),
+            PastSubagents: PastSubagents(cwd / "s1" / "subagents"),
+            LanguageServers: SimpleNamespace(states=()),
+        }
         self.log_path = cwd / "s1.jsonl"
         self.git_branch = ""
         self.thinks = False
@@ -59,15 +78,18 @@ class FakeSession:
     def info(self) -> SessionInfo:
         return SessionInfo("s1", self._cwd, self.model, f"{self.model}, since a test", "none", self.permission_mode, ())
 
+    def find(self, kind: type) -> Any:
+        return self._features.get(kind)
+
+    def __getitem__(self, kind: type) -> Any:
+        return self._features[kind]
+
+    def __setitem__(self, kind: type, feature: Any) -> None:
+        self._features[kind] = feature
+
     def rename(self, title: str) -> str:
         self.title = title
         return title
-
-    async def read_todos(self) -> Sequence[Todo]:
-        return self.todos
-
-    async def clear_todos(self) -> None:
-        self.todos = ()
 
     def set_permission_mode(self, mode: str) -> None:
         self.permission_mode = mode

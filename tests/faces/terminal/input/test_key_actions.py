@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from panpan.faces.terminal.input.key_actions import KeyActions
+from tests.fakes.background import SessionWith
 
 
 @pytest.mark.parametrize(
@@ -20,7 +21,7 @@ def test_what_cannot_go_on_in_the_background_is_said_and_where_nothing_runs_the_
     notes: list[str] = []
     messages: list[Any] = []
     actions: Any = KeyActions(
-        SimpleNamespace(background=SimpleNamespace(move=lambda: was_moved)),  # type: ignore[arg-type]
+        SessionWith(feature=SimpleNamespace(move=lambda: was_moved)),  # type: ignore[arg-type]
         SimpleNamespace(),  # type: ignore[arg-type]
         SimpleNamespace(send=messages.append),  # type: ignore[arg-type]
         SimpleNamespace(runs_tools=runs_tools),  # type: ignore[arg-type]

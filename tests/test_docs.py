@@ -316,6 +316,13 @@ def test_every_event_is_in_the_reference() -> None:
     assert members(Event) <= set(in_backticks(section(REFERENCE, "Events")))
 
 
+def test_every_record_of_the_log_is_in_the_reference() -> None:
+    code = "".join(text_of(path) for path in (ROOT / "panpan" / "session").rglob("*.py"))
+    written = {*re.findall(r'"subtype": "(\w+)"', code), "prefix"}
+
+    assert written == {name for row in table(section(REFERENCE, "Records of the log")) for name in in_backticks(row[1])}
+
+
 def test_the_exit_codes_of_the_readme_are_those_of_the_errors() -> None:
     codes = {int(code) for row in table(section(README, "Exit codes")) for code in row[0].split(",")}
     classes = [value for value in vars(errors).values() if isinstance(value, type)]

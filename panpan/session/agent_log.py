@@ -10,13 +10,33 @@ from typing import Any, Literal, TypeAlias
 
 from panpan.errors import SessionError
 from panpan.session.log import read_records
+from panpan.session.record_kinds import SystemRecord, Text
 from panpan.types.dataclass import dataclass
-from panpan.types.ids import new_id
 
 _ID = re.compile(r"[0-9a-f]{8}")
 
 AgentEnd: TypeAlias = Literal["done", "failed", "stopped"]
 """How a turn of a subagent ended; stopped: by the user, or by whoever started it."""
+
+
+class SubagentRecord(SystemRecord):
+    """A subagent was begun, or gone on with."""
+
+    subtype: Literal["subagent"] = "subagent"
+    agent_id: str
+    agent_type: str
+    """Name of its definition."""
+    description: Text = ""
+    tool_use_id: Text = ""
+    worktree: Text = ""
+    parent_agent_id: Text = ""
+
+
+class SubagentEndRecord(SystemRecord):
+    """The turn of a subagent is over."""
+
+    subtype: Literal["subagent_end"] = "subagent_end"
+    outcome: AgentEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +63,19 @@ class AgentRecord:
 
     def as_record(self) -> dict[str, Any]:
         """Return it for the log."""
-        return {
-            "type": "system",
-            "subtype": "subagent",
-            "uuid": new_id(),
-            "agentId": self.id,
-            "agentType": self.name,
-            "description": self.description,
-            "toolUseId": self.tool_use_id,
-            "worktree": self.worktree,
-            "parentAgentId": self.parent,
-        }
+        return SubagentRecord(
+            agent_id=self.id,
+            agent_type=self.name,
+            description=self.description,
+            tool_use_id=self.tool_use_id,
+            worktree=self.worktree,
+            parent_agent_id=self.parent,
+        ).as_json()
 
 
 def end_record(end: AgentEnd) -> dict[str, Any]:
     """Return the record that the turn of a subagent is over."""
-    return {"type": "system", "subtype": "subagent_end", "uuid": new_id(), "outcome": end}
+    return SubagentEndRecord(outcome=end).as_json()
 
 
 def new_agent_id() -> str:
@@ -99,29 +116,19 @@ def agent_record(path: Path) -> AgentRecord | None:
     for record in read_records(path, only=lambda line: b'"subagent' in line):
         if (begun := begun_by(record)) is not None:
             last = begun
-        elif last is not None and (end := _end_by(record)) is not None:
-            last = replace(last, end=end)
+        elif last is not None and (end := SubagentEndRecord.read(record)) is not None:
+            last = replace(last, end=end.outcome)
     return last
 
 
 def begun_by(record: Mapping[str, Any]) -> AgentRecord | None:
     """Return what a record of a log says of how the subagent was begun, or gone on with; None for other records."""
-    match record:
-        case {"subtype": "subagent", "agentId": str(id_), "agentType": str(name)} if _ID.fullmatch(id_):
-            keys = ("description", "toolUseId", "worktree", "parentAgentId")
-            description, call, worktree, parent = (str(record.get(key) or "") for key in keys)
-            return AgentRecord(id_, name, description, call, worktree, parent)
-        case _:
-            return None
-
-
-def _end_by(record: Mapping[str, Any]) -> AgentEnd | None:
-    match record:
-        case {"subtype": "subagent_end", "outcome": "done" | "failed" | "stopped"}:
-            end: AgentEnd = record["outcome"]
-            return end
-        case _:
-            return None
+    said = SubagentRecord.read(record) if record.get("subtype") == "subagent" else None
+    if said is None or not _ID.fullmatch(said.agent_id):
+        return None
+    return AgentRecord(
+        said.agent_id, said.agent_type, said.description, said.tool_use_id, said.worktree, said.parent_agent_id
+    )
 
 
 def _begun_at(path: Path) -> float:

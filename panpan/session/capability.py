@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from panpan.session.agent import Agent
     from panpan.session.command import Command
     from panpan.session.context import SessionContext
+    from panpan.session.record_kinds import SystemRecord
 
 OfferedT = TypeVar("OfferedT")
 
@@ -36,6 +37,8 @@ class Capability:
 
     name: ClassVar[str]
     """Name in the settings and in `panpan capabilities list`."""
+    records: ClassVar[Sequence[type["SystemRecord"]]] = ()
+    """Kinds of record that it alone writes into the log and reads."""
 
     def __init__(self, session: "SessionContext") -> None:
         self.session = session

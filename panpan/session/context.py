@@ -21,8 +21,8 @@ from panpan.session.capability import Capabilities, OfferedT
 from panpan.session.models import PromptWishes
 from panpan.session.open_calls import UnfinishedCall
 from panpan.session.opening import OpenedLog, opening_mode
+from panpan.session.record_kinds import permission_mode_record
 from panpan.session.recorder import Recorder
-from panpan.session.records import permission_mode_record
 from panpan.session.setup import Setup
 from panpan.session.tap import Askers
 from panpan.session.unfinished import Outcome, UnfinishedCalls

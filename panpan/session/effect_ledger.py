@@ -8,7 +8,7 @@ import anyio.to_thread
 from panpan.core.call_digest import digest_of
 from panpan.core.hooks import ToolCall
 from panpan.session.log import SessionLog
-from panpan.session.records import call_started_record, file_changes_record
+from panpan.session.record_kinds import CallStartedRecord, FileChangesRecord, RecordedChange
 from panpan.types.tool import IntendedChange
 
 
@@ -24,17 +24,18 @@ class EffectLedger:
 
     async def call_starts(self, call: ToolCall) -> None:
         tool = call.tool
-        record = call_started_record(
-            call.tool_use_id,
+        record = CallStartedRecord(
+            tool_use_id=call.tool_use_id,
             tool=tool.name,
             digest=digest_of(call),
             notes_changes=tool.notes_changes,
             process_mark=call.context.processes.mark,
         )
-        await self._keep(record, is_awaited=not tool.notes_changes)
+        await self._keep(record.as_json(), is_awaited=not tool.notes_changes)
 
     async def files_change(self, tool_use_id: str, changes: Sequence[IntendedChange]) -> None:
-        await self._keep(file_changes_record(tool_use_id, changes), is_awaited=True)
+        files = [RecordedChange(path=str(one.path), before=one.before, after=one.after) for one in changes]
+        await self._keep(FileChangesRecord(tool_use_id=tool_use_id, files=files).as_json(), is_awaited=True)
 
     async def _keep(self, record: Mapping[str, Any], *, is_awaited: bool) -> None:
         """Write a record; what is not awaited is on disk with the next one that is."""

@@ -7,42 +7,20 @@ guess what a session has lost.
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from panpan.errors import SessionError
-from panpan.session.compaction_record import compaction_of
 from panpan.session.fold import folded
 from panpan.session.log import read_records
 from panpan.session.log_lines import open_to_read
+from panpan.session.record_kinds import SYSTEM_RECORDS, SystemRecord, session_record, subtypes_of
 from panpan.session.records import FORMAT_VERSION, format_version, message_of
 from panpan.types.dataclass import dataclass
 
 Remedy: TypeAlias = Literal["none", "mode", "copy"]
 """What helps: nothing is needed, the modes are set right, or a copy is written in which it is mended."""
-
-KNOWN_SUBTYPES = frozenset(
-    {
-        "session_start",
-        "prefix",
-        "permission_mode",
-        "plan_file",
-        "model",
-        "opened",
-        "system_reminder",
-        "call_started",
-        "file_changes",
-        "rewind",
-        "compact_boundary",
-        "snapshot",
-        "spent",
-        "subagent",
-        "subagent_end",
-        "imported",
-    }
-)
-"""Of records of the type `system` that this version reads or writes."""
 
 _MOST_LINES = 5
 _MOST_CHARS = 60
@@ -60,8 +38,13 @@ class Finding:
     remedy: Remedy = "none"
 
 
-def examined(log: Path) -> list[Finding]:
-    """Return what is to be said of a session's log; nothing where all is well."""
+def examined(log: Path, further: Iterable[type[SystemRecord]] = ()) -> list[Finding]:
+    """Return what is to be said of a session's log; nothing where all is well.
+
+    Args:
+        log: It.
+        further: Kinds of record that features write, beside the session's own.
+    """
     try:
         status = log.lstat()
     except OSError as error:
@@ -79,7 +62,7 @@ def examined(log: Path) -> list[Finding]:
         return [*found, Finding("empty", "the log has no record that can be read")]
     found += _of_lines(damaged, is_torn=is_torn)
     found += _of_tree(records)
-    found += _of_kinds(records, log.stem)
+    found += _of_kinds(records, log.stem, subtypes_of((*SYSTEM_RECORDS, *further)) | {"system_reminder"})
     found += _of_calls(records)
     return found
 
@@ -164,13 +147,13 @@ def _of_tree(records: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
         yield Finding("two writers", f"two panpans wrote at once, and {what} not part of the session", "copy")
 
 
-def _of_kinds(records: Sequence[Mapping[str, Any]], session_id: str) -> Iterator[Finding]:
+def _of_kinds(records: Sequence[Mapping[str, Any]], session_id: str, known: Collection[str]) -> Iterator[Finding]:
     unread = sum(record.get("type") in ("user", "assistant") and message_of(record) is None for record in records)
     if unread:
         yield Finding(
             "unreadable messages", f"{unread} messages are not as panpan writes them, and are left out", "copy"
         )
-    if unknown := Counter(filter(None, map(_unknown_kind, records))):
+    if unknown := Counter(filter(None, (_unknown_kind(record, known) for record in records))):
         kinds = ", ".join(f"{count} of {kind}" for kind, count in unknown.most_common(_MOST_LINES))
         yield Finding("unknown records", f"this panpan does not know some records, and leaves them out: {kinds}")
     if any(format_version(record) > FORMAT_VERSION for record in records):
@@ -181,15 +164,15 @@ def _of_kinds(records: Sequence[Mapping[str, Any]], session_id: str) -> Iterator
         yield Finding("other session", f"records say that they are of the session {', '.join(sorted(others)[:3])}")
 
 
-def _unknown_kind(record: Mapping[str, Any]) -> str:
+def _unknown_kind(record: Mapping[str, Any], known: Collection[str]) -> str:
     """Return the kind of a record that this version does not know; empty where it knows it."""
     match record:
         case {"type": "user" | "assistant" | "summary"}:
             return ""
-        case {"type": "system", "subtype": "compact_boundary"} if compaction_of(record) is None:
+        case {"type": "system", "subtype": "compact_boundary"} if session_record(record) is None:
             return "a compaction of another program"
         case {"type": "system", "subtype": str(subtype)}:
-            return "" if subtype in KNOWN_SUBTYPES else f"system/{subtype[:_MOST_CHARS]}"
+            return "" if subtype in known else f"system/{subtype[:_MOST_CHARS]}"
         case _:
             return str(record.get("type"))[:_MOST_CHARS]
 

@@ -11,15 +11,25 @@ from typing import Any
 from panpan.core.conversation import repaired
 from panpan.session.budget.recorded import spending_of
 from panpan.session.budget.spending import Spending
-from panpan.session.compaction_record import compaction_of
 from panpan.session.open_calls import UnfinishedCall, open_calls, unfinished_calls
-from panpan.session.prefix import UNNAMED, SessionPrefix
+from panpan.session.prefix import SessionPrefix
+from panpan.session.record_kinds import (
+    CompactionRecord,
+    ModelRecord,
+    OpenedRecord,
+    PermissionModeRecord,
+    PlanFileRecord,
+    PrefixRecord,
+    SessionRecord,
+    TitleRecord,
+    reply_in,
+    session_record,
+)
 from panpan.session.records import FORMAT_VERSION, format_version, message_of
 from panpan.types.compaction import Compaction
 from panpan.types.dataclass import dataclass
-from panpan.types.llm import ToolDefinition
 from panpan.types.messages import AssistantMessage, Message
-from panpan.types.permission import PermissionMode, is_permission_mode
+from panpan.types.permission import PermissionMode
 
 
 @dataclass(slots=True)
@@ -70,47 +80,38 @@ def folded(records: Iterable[Mapping[str, Any]]) -> FoldedSession:
     for record in path:
         session.last_uuid = record["uuid"]
         session.is_from_newer_version |= format_version(record) > FORMAT_VERSION
-        _take_note(session, record)
+        match record:
+            case {"type": "assistant", "message": {"model": str(model)}} if model:
+                session.model = model
+            case _:
+                _take_note(session, session_record(record))
     messages = [message for record in path if (message := message_of(record)) is not None]
     session.unfinished = unfinished_calls(path, open_calls(messages))
     session.messages = list(repaired(messages, never_begun=_never_begun(path)))
-    session.compactions = [compaction for record in path if (compaction := compaction_of(record)) is not None]
     return session
 
 
-def _take_note(session: FoldedSession, record: Mapping[str, Any]) -> None:
+def _take_note(session: FoldedSession, record: SessionRecord | None) -> None:
     """Take what a record says beside the conversation."""
     match record:
-        case {"type": "system", "subtype": "session_start" | "prefix"}:
-            prefix = _prefix(record)
+        case PrefixRecord(prefix=prefix):
             session.prefixes[prefix.profile] = prefix
-        case {"type": "system", "subtype": "permission_mode", "permissionMode": str(mode)} if is_permission_mode(mode):
+        case PermissionModeRecord(permission_mode=mode):
             session.permission_mode = mode
-        case {"type": "system", "subtype": "opened", "interactive": bool(is_interactive)}:
+        case OpenedRecord(interactive=is_interactive):
             session.is_interactive = is_interactive
-        case {"type": "system", "subtype": "plan_file", "planFile": str(name)}:
-            session.plan_file, session.is_plan_approved = name, record.get("isApproved") is True
-        case {"type": "system", "subtype": "model", "model": str(model)} if model:
+        case PlanFileRecord(plan_file=name, is_approved=is_approved):
+            session.plan_file, session.is_plan_approved = name, is_approved
+        case ModelRecord(model=model) if model:
             session.model = model
-        case {"type": "assistant", "message": {"model": str(model)}} if model:
-            session.model = model
-        case {"type": "summary", "summary": str(title)}:
+        case CompactionRecord(compaction=compaction):
+            session.compactions.append(compaction)
+        case TitleRecord(summary=title):
             session.title = title
-            reply = message_of(record["reply"]) if isinstance(record.get("reply"), dict) else None
-            if isinstance(reply, AssistantMessage):
+            if (reply := reply_in(record.reply)) is not None:
                 session.replies_beside.append(reply)
         case _:
             pass
-
-
-def _prefix(record: Mapping[str, Any]) -> SessionPrefix:
-    """Return the prefix that a record holds; what is damaged of it is left out."""
-    profile, system = record.get("profile"), record.get("system")
-    return SessionPrefix(
-        profile if isinstance(profile, str) else UNNAMED,
-        system if isinstance(system, str) else None,
-        tuple(_tool_definitions(record.get("tools"))),
-    )
 
 
 def path_to_newest(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -163,11 +164,3 @@ def _tool_use_ids(block: Any) -> Sequence[str]:
             return (id_,)
         case _:
             return ()
-
-
-def _tool_definitions(tools: Any) -> Iterable[ToolDefinition]:
-    """Yield the tools that can be told to a model; what is damaged is left out."""
-    for tool in tools if isinstance(tools, list) else ():
-        match tool:
-            case {"name": str(name), "description": str(description), "input_schema": dict(schema)}:
-                yield ToolDefinition(name, description, schema)

@@ -6,6 +6,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from panpan.session.record_kinds import CallStartedRecord, FileChangesRecord, session_record
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage
@@ -52,33 +53,25 @@ def unfinished_calls(records: Iterable[Mapping[str, Any]], open_uses: Sequence[T
         records: The path of records that the session consists of.
         open_uses: The calls of its newest reply that have no result.
     """
+    if not open_uses:
+        return []
     found: dict[str, UnfinishedCall] = {}
     notes_starts = False
     for record in records:
-        match record:
-            case {"type": "assistant"}:
-                notes_starts = record.get("notesStarts") is True
-            case {"type": "system", "subtype": "call_started", "toolUseId": str(id_)}:
+        if record.get("type") == "assistant":
+            notes_starts = record.get("notesStarts") is True
+            continue
+        match session_record(record):
+            case CallStartedRecord(tool_use_id=id_, notes_changes=notes_changes, process_mark=mark):
                 use = next((use for use in open_uses if use.id == id_), None)
                 if use is not None:
-                    mark = "" if record.get("forkedFrom") else _mark(record.get("processMark"))
-                    found[id_] = UnfinishedCall(use, True, record.get("notesChanges") is True, process_mark=mark)
-            case {"subtype": "file_changes", "toolUseId": str(id_), "files": [*files]} if id_ in found:
+                    is_ours = _MARK.fullmatch(mark) and not record.get("forkedFrom")
+                    found[id_] = UnfinishedCall(use, True, notes_changes, process_mark=mark if is_ours else "")
+            case FileChangesRecord(tool_use_id=id_, files=files) if id_ in found:
                 call = found[id_]
-                changes = [change for file in files if (change := _change(file)) is not None]
-                is_whole = call.notes_changes and len(changes) == len(files)
+                changes = [IntendedChange(Path(file.path), file.before, file.after) for file in files if file]
+                is_whole = call.notes_changes and None not in files
                 found[id_] = UnfinishedCall(call.tool_use, True, is_whole, (*call.changes, *changes))
+            case _:
+                pass
     return [found.get(use.id) or UnfinishedCall(use, is_begun=not notes_starts) for use in open_uses]
-
-
-def _mark(mark: object) -> str:
-    """Return a mark that is one; what else a log may hold there finds no process."""
-    return mark if isinstance(mark, str) and _MARK.fullmatch(mark) else ""
-
-
-def _change(file: object) -> IntendedChange | None:
-    match file:
-        case {"path": str(path), "before": str() | None as before, "after": str() | None as after}:
-            return IntendedChange(Path(path), before, after)
-        case _:
-            return None

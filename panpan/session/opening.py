@@ -13,7 +13,7 @@ from panpan.session.git_branch import git_branch
 from panpan.session.log import SessionLog
 from panpan.session.parts import ModelParts
 from panpan.session.prefix import SessionPrefix, kept_prefix
-from panpan.session.records import opened_record
+from panpan.session.record_kinds import opened_record
 from panpan.session.resuming import EarlierModel, prefix_note, resumed, resumed_mode
 from panpan.session.setup import Setup
 from panpan.session.store import newest_session, session_path

@@ -9,20 +9,20 @@ from typing import Any
 
 from panpan.core.conversation import Conversation
 from panpan.errors import SessionLogError
-from panpan.session.budget.recorded import spent_record
 from panpan.session.budget.spending import Spending
-from panpan.session.compaction_record import compaction_record
 from panpan.session.fold import FoldedSession, folded, path_to_newest
 from panpan.session.log import SessionLog, read_records
 from panpan.session.prefix import NO_PREFIX, SessionPrefix
-from panpan.session.records import (
+from panpan.session.record_kinds import (
+    CompactionRecord,
+    PlanFileRecord,
+    PrefixRecord,
+    RewindRecord,
+    SpentRecord,
     permission_mode_record,
-    plan_file_record,
-    prefix_record,
-    record_of,
-    rewind_record,
     title_record,
 )
+from panpan.session.records import record_of
 from panpan.types.compaction import Compaction
 from panpan.types.messages import Message
 
@@ -71,7 +71,7 @@ class Recorder:
             self.prefixes[self.prefix.profile] = self.prefix
             opens_session = self._log.parent_uuid is None
             self._log.append(
-                prefix_record(self.prefix, opens_session=opens_session, panpan_version=self._panpan_version)
+                PrefixRecord.of(self.prefix, opens_session=opens_session, panpan_version=self._panpan_version).as_json()
             )
         while self._pending:
             self._append_note(self._pending.pop(0))
@@ -118,7 +118,7 @@ class Recorder:
         """
         if compaction.reply is not None:
             self._recorded_replies.add(compaction.reply.uuid)
-        self._log.append(compaction_record(compaction))
+        self._log.append(CompactionRecord.of(compaction).as_json())
 
     def note(self, record: Mapping[str, Any]) -> None:
         """Write what was decided, and is no part of the conversation.
@@ -155,7 +155,7 @@ class Recorder:
                 self._recorded_replies.add(reply.uuid)
                 spending = Spending()
                 spending.add_reply(reply)
-                self.note(spent_record(spending, "reply beside the conversation"))
+                self.note(SpentRecord.of(spending, "reply beside the conversation").as_json())
 
     def take_prefix(self, prefix: SessionPrefix) -> bool:
         """Let the next requests begin with `prefix`, and return whether that is a change."""
@@ -182,7 +182,7 @@ class Recorder:
         place = next((index for index, record in enumerate(path) if record["uuid"] == to), None)
         if place is None:
             raise ValueError(f"the log has no message {to}")
-        record = rewind_record(self._log.parent_uuid)
+        record = RewindRecord(left_uuid=self._log.parent_uuid).as_json()
         left, kept = folded(path), folded(path[:place])
         self._log.parent_uuid = kept.last_uuid
         self._log.append(record)
@@ -204,4 +204,4 @@ def _decided_since(kept: FoldedSession, left: FoldedSession) -> Iterator[Mapping
         yield permission_mode_record(left.permission_mode)
     plan = left.plan_file, left.is_plan_approved
     if left.plan_file is not None and plan != (kept.plan_file, kept.is_plan_approved):
-        yield plan_file_record(left.plan_file, is_approved=left.is_plan_approved)
+        yield PlanFileRecord(plan_file=left.plan_file, is_approved=left.is_plan_approved).as_json()

@@ -8,16 +8,12 @@ this version does not know is kept as it is and left out of the conversation.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from panpan.session.prefix import SessionPrefix
-from panpan.types.file_change import FileChange
-from panpan.types.ids import new_id
-from panpan.types.llm import Effort
 from panpan.types.messages import (
     AssistantMessage,
     Message,
@@ -26,14 +22,9 @@ from panpan.types.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from panpan.types.permission import PermissionMode
-from panpan.types.tool import IntendedChange
 
 FORMAT_VERSION = 1
 """Raised when a reader of the old format could misread the new one."""
-
-MAX_FILES_IN_RECORD = 200
-"""Changed files that a record of a snapshot names; how many there were it says in any case."""
 
 
 def encoded(record: Mapping[str, Any]) -> bytes:
@@ -98,124 +89,8 @@ def record_of(message: Message) -> dict[str, Any]:
             return _record("assistant", message, body) | {
                 **({} if message.cost_usd is None else {"costUSD": message.cost_usd}),
                 "durationMs": round(message.duration_s * 1000),
-                **({"notesStarts": True} if message.tool_uses else {}),  # see `call_started_record`
+                **({"notesStarts": True} if message.tool_uses else {}),  # see `CallStartedRecord`
             }
-
-
-def prefix_record(prefix: SessionPrefix, *, opens_session: bool, panpan_version: str) -> dict[str, Any]:
-    """Return the record of what requests begin with, so that a resumed session sends the same.
-
-    Args:
-        prefix: The prefix, for models of one profile.
-        opens_session: Whether it is the first record of the log.
-        panpan_version: Of this panpan, for whoever reads the log.
-    """
-    return {
-        "type": "system",
-        "subtype": "session_start" if opens_session else "prefix",
-        "uuid": new_id(),
-        "panpanVersion": panpan_version,
-        "profile": prefix.profile,
-        "system": prefix.system,
-        "tools": [
-            {"name": tool.name, "description": tool.description, "input_schema": dict(tool.input_schema)}
-            for tool in prefix.tools
-        ],
-    }
-
-
-def opened_record(*, is_interactive: bool) -> dict[str, Any]:
-    """Return the record of whether somebody has the session on a terminal from now on; without one, somebody has."""
-    return {"type": "system", "subtype": "opened", "uuid": new_id(), "interactive": is_interactive}
-
-
-def permission_mode_record(mode: PermissionMode) -> dict[str, Any]:
-    """Return the record that the user chose a permission mode in this session."""
-    return {"type": "system", "subtype": "permission_mode", "uuid": new_id(), "permissionMode": mode}
-
-
-def plan_file_record(name: str, *, is_approved: bool) -> dict[str, Any]:
-    """Return the record of the file that holds the session's newest plan, and whether the user has approved that.
-
-    It says the name alone: which folder plans lie in is not for a log to say.
-    """
-    return {"type": "system", "subtype": "plan_file", "uuid": new_id(), "planFile": name, "isApproved": is_approved}
-
-
-def model_record(model: str, effort: Effort | None) -> dict[str, Any]:
-    """Return the record that the session talks to another model, or with another effort, from now on."""
-    return {"type": "system", "subtype": "model", "uuid": new_id(), "model": model, "effort": effort}
-
-
-def title_record(title: str, *, reply: AssistantMessage | None = None) -> dict[str, Any]:
-    """Return the record of the session's title, in the form that other agents' viewers read.
-
-    Args:
-        title: On one line.
-        reply: What a model sent for it, for what it cost; None: the user chose it.
-    """
-    record = {"type": "summary", "uuid": new_id(), "summary": title}
-    return record if reply is None else {**record, "reply": record_of(reply)}
-
-
-def call_started_record(
-    tool_use_id: str, *, tool: str, digest: str, notes_changes: bool, process_mark: str
-) -> dict[str, Any]:
-    """Return the record that a call may change something from now on.
-
-    Where the record of a reply has `notesStarts`, a call of it without this record has changed nothing.
-
-    Args:
-        tool_use_id: The call.
-        tool: Name of what it calls.
-        digest: Of its exact arguments.
-        notes_changes: Whether it changes nothing before a record of the files that it changes.
-        process_mark: By which the processes are found that it starts.
-    """
-    record = {"type": "system", "subtype": "call_started", "uuid": new_id(), "toolUseId": tool_use_id}
-    return {**record, "tool": tool, "digest": digest, "notesChanges": notes_changes, "processMark": process_mark}
-
-
-def file_changes_record(tool_use_id: str, changes: Sequence[IntendedChange]) -> dict[str, Any]:
-    """Return the record of what a call is going to make of files, and of nothing else."""
-    files = [{"path": str(one.path), "before": one.before, "after": one.after} for one in changes]
-    return {
-        "type": "system",
-        "subtype": "file_changes",
-        "uuid": new_id(),
-        "toolUseId": tool_use_id,
-        "files": files,
-    }
-
-
-def rewind_record(left: str | None) -> dict[str, Any]:
-    """Return the record with which the session goes on from an earlier record, its parent.
-
-    Args:
-        left: The record that was the newest before.
-    """
-    return {"type": "system", "subtype": "rewind", "uuid": new_id(), "leftUuid": left}
-
-
-def snapshot_record(
-    cause: str, before: Mapping[str, str], after: Mapping[str, str] | None, *, turn: str, files: Sequence[FileChange]
-) -> dict[str, Any]:
-    """Return the record of the files before something that changes them, and after it.
-
-    Args:
-        cause: `turn`, `undo`, `redo` or `rewind`.
-        before: Ids of snapshots, by folder.
-        after: The same; None: it begins now.
-        turn: `uuid` of the message that began the turn; empty for what is no turn.
-        files: What became of each file.
-    """
-    record: dict[str, Any] = {"type": "system", "subtype": "snapshot", "uuid": new_id(), "cause": cause}
-    record |= {"turnUuid": turn} if turn else {}
-    record["before"] = dict(before)
-    if after is not None:
-        record |= {"after": dict(after), "files": [change.as_json() for change in files[:MAX_FILES_IN_RECORD]]}
-        record["fileCount"] = len(files)
-    return record
 
 
 def message_of(record: Mapping[str, Any]) -> Message | None:

@@ -25,7 +25,7 @@ from panpan.session.event_hop import EventHop
 from panpan.session.made_title import MadeTitle
 from panpan.session.parts import ModelParts, ModelSource
 from panpan.session.prefix import kept_prefix
-from panpan.session.records import model_record, title_record
+from panpan.session.record_kinds import model_record, title_record
 from panpan.session.resuming import EarlierModel, prefix_note
 from panpan.session.slash_commands import NoCommands, SlashCommands
 from panpan.session.steering import Steering

@@ -15,14 +15,13 @@ from panpan.core.tool import Tool
 from panpan.permissions.gate import PermissionGate
 from panpan.session.agent import Agent, Identity, Rights, Transcript
 from panpan.session.budget.budget import Budget
-from panpan.session.budget.recorded import spent_record
 from panpan.session.capability import Capabilities
 from panpan.session.fold import FoldedSession, folded
 from panpan.session.log import SessionLog, read_records
 from panpan.session.parts import ModelParts, ModelSource
 from panpan.session.prefix import NO_PREFIX
+from panpan.session.record_kinds import SpentRecord, permission_mode_record
 from panpan.session.recorder import Recorder
-from panpan.session.records import permission_mode_record
 from panpan.session.session import Session, Titles
 from panpan.session.steering import Steering
 from panpan.session.unfinished import Outcome, UnfinishedCalls
@@ -64,7 +63,7 @@ def session_in(
     recorder = Recorder(conversation, log, recorded, warn=parts.get("warn", lambda _: None))
     steering = Steering()
     budget = parts.pop("budget", None) or Budget()
-    budget.note = budget.note or (lambda spending, cause: recorder.decided(spent_record(spending, cause)))
+    budget.note = budget.note or (lambda spending, cause: recorder.decided(SpentRecord.of(spending, cause).as_json()))
     budget.count(before.spent)
     gate = parts.pop("gate", None) or PermissionGate(mode=permission_mode or "default")
     gate.subscribe(lambda mode: recorder.decided(permission_mode_record(mode)))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.session.examination import KNOWN_SUBTYPES, Finding, examined
+from panpan.app import BUILTIN
+from panpan.session.examination import Finding, examined
 from panpan.session.fold import folded
 from panpan.session.forking import fork
 from panpan.session.log import SessionLog, read_records
 from panpan.session.mending import MOST_BRANCHES, mended_copies, set_modes
-from panpan.session.records import encoded, record_of, rewind_record, title_record
+from panpan.session.record_kinds import SYSTEM_RECORDS, RewindRecord, title_record
+from panpan.session.records import encoded, record_of
 from panpan.session.store import newest_session
 from panpan.types.messages import UserMessage
 from tests.fakes.scripted_llm import call, say
@@ -56,15 +59,11 @@ def test_of_a_sound_log_there_is_nothing_to_say(log: Path) -> None:
     assert examined(log) == []
 
 
-def test_what_panpan_itself_writes_is_known(tmp_path: Path) -> None:
-    sources = "".join(path.read_text() for path in (ROOT / "panpan" / "services").rglob("*.py"))
-    written_ones = {
-        line.split('"subtype": "')[1].split('"')[0]
-        for line in sources.splitlines()
-        if '"subtype": "' in line and "case" not in line
-    }
+def test_what_panpan_itself_writes_is_known() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "panpan").rglob("*.py"))
+    known = (*SYSTEM_RECORDS, *(kind for feature in BUILTIN for kind in feature.records))
 
-    assert written_ones <= KNOWN_SUBTYPES
+    assert sorted(re.findall(r"class (\w+)\(SystemRecord\)", sources)) == sorted(kind.__name__ for kind in known)
 
 
 def test_a_torn_end_needs_no_remedy(log: Path) -> None:
@@ -121,7 +120,7 @@ def test_a_rewind_and_a_fork_are_no_damage(log: Path, tmp_path: Path) -> None:
     first, _, last = [record["uuid"] for record in read_records(log)]
     again = SessionLog(log, session_id="s1", cwd=tmp_path)
     again.parent_uuid = first
-    again.append(rewind_record(last))
+    again.append(RewindRecord(left_uuid=last).as_json())
     again.append(record_of(UserMessage.of("another two")))
     again.close()
 

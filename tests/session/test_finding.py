@@ -8,7 +8,8 @@ import pytest
 from panpan.errors import SessionError
 from panpan.session.finding import MOST_NAMED, find_session
 from panpan.session.log import SessionLog
-from panpan.session.records import record_of, title_record
+from panpan.session.record_kinds import title_record
+from panpan.session.records import record_of
 from panpan.types.messages import UserMessage
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.snapshots.history import UndoHistory
+from panpan.capabilities.snapshots.history import SnapshotRecord, UndoHistory
 from panpan.capabilities.subagents.past import PastSubagents
 from panpan.errors import SessionError
 from panpan.session.agent_log import agents_folder
@@ -18,7 +18,8 @@ from panpan.session.fold import folded
 from panpan.session.forking import discard_fork, fork
 from panpan.session.log import SessionLog, read_records
 from panpan.session.mending import mended_copies
-from panpan.session.records import record_of, rewind_record, snapshot_record
+from panpan.session.record_kinds import RewindRecord
+from panpan.session.records import record_of
 from panpan.session.store import newest_session
 from panpan.types.messages import UserMessage
 from tests.fakes.agent_logs import keep_turn
@@ -73,10 +74,12 @@ def test_the_snapshots_of_what_was_taken_back_come_along(tmp_path: Path) -> None
     first, second, third = map(UserMessage.of, ("one", "two", "another two"))
     log.append(record_of(first))
     log.append(record_of(second))
-    step = snapshot_record("turn", {"/w": "a" * 40}, {"/w": "b" * 40}, turn=second.uuid, files=())
+    step = SnapshotRecord(
+        cause="turn", turn_uuid=second.uuid, before={"/w": "a" * 40}, after={"/w": "b" * 40}
+    ).as_json()
     log.append(step)
     log.parent_uuid = first.uuid
-    log.append(rewind_record(step["uuid"]))
+    log.append(RewindRecord(left_uuid=step["uuid"]).as_json())
     log.append(record_of(third))
     log.close()
 

@@ -20,7 +20,8 @@ from panpan.errors import ConfigError, SessionError, SessionLogError
 from panpan.session.fold import folded
 from panpan.session.log import SessionLog, read_records
 from panpan.session.prefix import SessionPrefix
-from panpan.session.records import message_of, prefix_record, record_of
+from panpan.session.record_kinds import PrefixRecord
+from panpan.session.records import message_of, record_of
 from panpan.session.store import newest_session
 from panpan.system.files.lock_holder import lock_holder
 from panpan.types.content import ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock
@@ -215,7 +216,7 @@ def test_the_prefix_of_the_requests_is_kept(tmp_path: Path) -> None:
     tools = (ToolDefinition("Look", "looks", {"type": "object"}),)
     log = open_log(path)
     prefix = SessionPrefix("full", "be good", tools)
-    log.append(prefix_record(prefix, opens_session=True, panpan_version="0"))
+    log.append(PrefixRecord.of(prefix, opens_session=True, panpan_version="0").as_json())
     log.close()
 
     session = folded(read_records(path))

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from panpan.session import summary
 from panpan.session.log import SessionLog
-from panpan.session.records import encoded, record_of, title_record
+from panpan.session.record_kinds import title_record
+from panpan.session.records import encoded, record_of
 from panpan.session.summary import summary_of
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, UserMessage

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from panpan.capabilities.cassettes.header import Header, header_of
 from panpan.capabilities.cassettes.recorded_answers import is_answer
@@ -21,11 +21,16 @@ from panpan.capabilities.cassettes.recorded_steps import (
     Said,
 )
 from panpan.errors import ConfigError, RetryableError
-from panpan.session.compaction_record import compaction_of
+from panpan.session.record_kinds import (
+    CallStartedRecord,
+    CompactionRecord,
+    ModelRecord,
+    RewindRecord,
+    session_record,
+)
 from panpan.session.records import message_of
 from panpan.types.compaction import Compaction
 from panpan.types.dataclass import dataclass
-from panpan.types.llm import Effort
 from panpan.types.messages import Message, SystemReminder, ToolResultMessage, UserMessage
 
 
@@ -169,17 +174,19 @@ class _Reader:
 
     def _take_record(self, record: Mapping[str, Any]) -> None:
         """Take what the session's log says."""
-        match record:
-            case {"type": "system", "subtype": "rewind"}:
+        match session_record(record):
+            case RewindRecord():
                 self._rewind(record.get("parentUuid"))
-            case {"type": "system", "subtype": "call_started", "toolUseId": str(id_)}:
+            case CallStartedRecord(tool_use_id=id_):
                 self.session.begun.add(id_)
-            case {"type": "system", "subtype": "model", "effort": effort}:
+            case ModelRecord(effort=effort):
                 self._say_what_waits()
-                self._chosen = AnswersChosen(effort if effort in get_args(Effort) else None)
+                self._chosen = AnswersChosen(effort)
                 self.session.steps.append(self._chosen)
-            case {"type": "system", "subtype": "compact_boundary"}:
-                self._take_compaction(record)
+            case CompactionRecord(compaction=compaction):
+                self._take_compaction(compaction)
+            case _ if record.get("subtype") == "compact_boundary":
+                raise ValueError("it does not say how the conversation was made shorter")
             case _:
                 pass
         message = message_of(record)
@@ -192,9 +199,7 @@ class _Reader:
         elif isinstance(message, ToolResultMessage):
             self.session.results[message.tool_use_id] = message
 
-    def _take_compaction(self, record: Mapping[str, Any]) -> None:
-        if (compaction := compaction_of(record)) is None:
-            raise ValueError("it does not say how the conversation was made shorter")
+    def _take_compaction(self, compaction: Compaction) -> None:
         self._compactions.append(compaction)
         if self._turn is None:
             self._say_what_waits()

@@ -20,7 +20,7 @@ from panpan.config.known_secrets import known_secrets
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook
 from panpan.errors import ProviderError
-from panpan.session.compaction_record import compaction_record
+from panpan.session.record_kinds import CompactionRecord
 from panpan.session.records import message_of, record_of
 from panpan.session.setup import Setup
 from panpan.session.tap import Askers, Opening, Tap
@@ -82,7 +82,7 @@ class Recording(Tap):
         for message in opening.messages:
             self._note_record(record_of(message))
         for compaction in opening.compactions:
-            self._note_record(compaction_record(compaction))
+            self._note_record(CompactionRecord.of(compaction).as_json())
         self.mark("cassette_opened")
         self._is_open = True
         opening.log.listener = self._note_record

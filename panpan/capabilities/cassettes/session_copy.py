@@ -5,7 +5,7 @@ from itertools import chain
 from pathlib import Path
 
 from panpan.capabilities.cassettes.changed_text import Change, changed_json
-from panpan.session.compaction_record import compaction_record
+from panpan.session.record_kinds import CompactionRecord
 from panpan.session.records import record_of
 from panpan.session.whole_log import write_whole_log
 from panpan.types.compaction import Compaction
@@ -34,5 +34,5 @@ def write_session(
         SessionLogError: The disk is full.
     """
     told = (changed_json(record_of(message), change) for message in messages)
-    made_shorter = (compaction_record(compaction) for compaction in compactions)
+    made_shorter = (CompactionRecord.of(compaction).as_json() for compaction in compactions)
     return write_whole_log(folder, chain(told, made_shorter), cwd=cwd).stem

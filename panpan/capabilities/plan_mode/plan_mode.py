@@ -18,7 +18,7 @@ from panpan.core.hooks import Addition, Hook, Round
 from panpan.core.seen_files import SeenFiles
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
-from panpan.session.records import plan_file_record
+from panpan.session.record_kinds import PlanFileRecord
 from panpan.system.processes.held_processes import HeldProcesses
 from panpan.system.processes.process_tree import ProcessTree
 from panpan.system.text.terminal_text import printable
@@ -214,7 +214,7 @@ class PlanMode(Hook):
 
     def _record(self) -> None:
         if self.file is not None:
-            self._note(plan_file_record(self.file.name, is_approved=self._is_approved))
+            self._note(PlanFileRecord(plan_file=self.file.name, is_approved=self._is_approved).as_json())
 
 
 def _was_told(conversation: Conversation) -> bool:

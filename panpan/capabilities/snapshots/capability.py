@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 
+from panpan.capabilities.snapshots.history import SnapshotRecord
 from panpan.capabilities.snapshots.journal import SnapshotJournal
 from panpan.capabilities.snapshots.session_snapshots import Snapshots
 from panpan.capabilities.snapshots.snapshots_beside import SnapshotsBeside
@@ -18,6 +19,7 @@ class SnapshotsCapability(Capability):
     """Keeps what undo needs."""
 
     name = "snapshots"
+    records = (SnapshotRecord,)
 
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)

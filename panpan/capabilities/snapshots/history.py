@@ -7,8 +7,11 @@ it was written. Nothing that the log says is done without being shown; it may ha
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias
 
+from pydantic import Field
+
+from panpan.session.record_kinds import SystemRecord, Text, is_none, or_else
 from panpan.types.dataclass import dataclass
 
 Cause: TypeAlias = Literal["turn", "undo", "redo", "rewind"]
@@ -17,7 +20,31 @@ Cause: TypeAlias = Literal["turn", "undo", "redo", "rewind"]
 Trees: TypeAlias = Mapping[str, str]
 """The id of a snapshot for each folder."""
 
+MAX_FILES_IN_RECORD = 200
+"""Changed files that a record names; how many there were it says in any case."""
+
 _ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+Ids: TypeAlias = Annotated[dict[str, str] | None, or_else(None)]
+
+
+class SnapshotRecord(SystemRecord):
+    """The files before something that changes them, and after it."""
+
+    subtype: Literal["snapshot"] = "snapshot"
+    cause: Cause
+    turn_uuid: Text = Field("", exclude_if=lambda uuid: not uuid)
+    """Of the message that began the turn; empty for what is no turn."""
+    before: Ids
+    """Ids of snapshots, by folder."""
+    after: Ids = Field(None, exclude_if=is_none)
+    """The same; None: it begins now."""
+    files: Annotated[list[dict[str, Any]] | None, or_else(None)] = Field(None, exclude_if=is_none)
+    """What became of each file, of the first `MAX_FILES_IN_RECORD`."""
+    file_count: Annotated[int | None, or_else(None)] = Field(None, exclude_if=is_none)
+    since: Text = Field("", exclude_if=lambda time: not time)
+    """When the look at what was there before began; empty: when the record was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +131,11 @@ class UndoHistory:
             case {"type": "user", "uuid": str(uuid), "message": {"content": [{"type": kind}, *_]}}:
                 if kind != "tool_result":
                     self._events.append(uuid)
-            case {"type": "system", "subtype": "snapshot", "cause": cause, "before": before} if cause in get_args(
-                Cause
-            ):
-                if (trees := _trees(before)) is not None:
-                    turn, time, since = (str(record.get(name) or "") for name in ("turnUuid", "timestamp", "since"))
-                    self._add(_Change(cause, turn, trees, since or time), _trees(record.get("after")), time)
+            case {"type": "system", "subtype": "snapshot"}:
+                snapshot, time = SnapshotRecord.read(record), str(record.get("timestamp") or "")
+                if snapshot is not None and (trees := _trees(snapshot.before)) is not None:
+                    change = _Change(snapshot.cause, snapshot.turn_uuid, trees, snapshot.since or time)
+                    self._add(change, _trees(snapshot.after), time)
             case _:
                 pass
 
@@ -195,9 +221,6 @@ def _is_after(ended: str, began: str) -> bool:
     return not ended or ended >= began
 
 
-def _trees(value: Any) -> Trees | None:
+def _trees(value: Trees | None) -> Trees | None:
     """Return the ids of a record by folder; None where it has none, or what could be no id."""
-    if not isinstance(value, dict) or not value:
-        return None
-    is_sound = all(isinstance(id_, str) and _ID.fullmatch(id_) for id_ in value.values())
-    return {str(root): id_ for root, id_ in value.items()} if is_sound else None
+    return value if value and all(map(_ID.fullmatch, value.values())) else None

@@ -8,10 +8,9 @@ from typing import Any
 
 from anyio import to_thread
 
-from panpan.capabilities.snapshots.history import Cause, Trees, UndoHistory
+from panpan.capabilities.snapshots.history import MAX_FILES_IN_RECORD, Cause, SnapshotRecord, Trees, UndoHistory
 from panpan.errors import SessionError
 from panpan.session.log import read_records
-from panpan.session.records import snapshot_record
 from panpan.types.file_change import FileChange
 
 _MARKS = (b'"subtype":"snapshot"', b'"type":"user"')
@@ -69,8 +68,11 @@ class SnapshotJournal:
             turn: `uuid` of the message that began the turn.
             files: What became of each file.
         """
-        record = snapshot_record(cause, before, after, turn=turn, files=files)
-        self.note({**record, "since": since} if since else record)
+        said: dict[str, Any] = {}
+        if after is not None:
+            named = [change.as_json() for change in files[:MAX_FILES_IN_RECORD]]
+            said = {"after": dict(after), "files": named, "file_count": len(files)}
+        self.note(SnapshotRecord(cause=cause, turn_uuid=turn, before=dict(before), since=since, **said).as_json())
 
     def _others(self, since: str) -> Sequence[UndoHistory]:
         found = []

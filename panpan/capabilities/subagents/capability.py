@@ -15,7 +15,7 @@ from panpan.capabilities.subagents.task import TaskTool
 from panpan.capabilities.subagents.worktrees.merge_worktree import MergeWorktreeTool
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
-from panpan.session.agent_log import agents_folder
+from panpan.session.agent_log import SubagentEndRecord, SubagentRecord, agents_folder
 from panpan.session.capability import Capability, beside
 from panpan.session.command import Command
 from panpan.session.context import SessionContext
@@ -29,6 +29,7 @@ class SubagentsCapability(Capability):
     """Starts subagents."""
 
     name = "subagents"
+    records = (SubagentRecord, SubagentEndRecord)
 
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)

@@ -30,10 +30,13 @@ def command(
 
     Damage does not keep a session from going on: what cannot be read is passed over.
     """
+    from panpan.app import BUILTIN
+
     locations = locations_of(ctx, cwd)
     logs = [log_of(locations, session)] if session else logs_of(locations, is_all=is_all)
     left = [] if session else left_unfinished(folders_of(locations, is_all=is_all))
-    found = {log: examined(log) for log in logs}
+    further = [kind for feature in BUILTIN for kind in feature.records]
+    found = {log: examined(log, further) for log in logs}
     copies = {log: _repaired(log, findings) if repairs else [] for log, findings in found.items()}
     if as_json:
         sessions = [_as_json(log, found[log], copies[log]) for log in logs]

@@ -9,10 +9,11 @@ from typing import Any
 from panpan.config.settings import Settings
 from panpan.errors import SessionError
 from panpan.session.budget.budget import Budget
-from panpan.session.budget.recorded import spending_of, spent_record
+from panpan.session.budget.recorded import spending_of
 from panpan.session.budget.spending import Spending
 from panpan.session.budget.turn_clock import TurnClock
 from panpan.session.log import read_records
+from panpan.session.record_kinds import SpentRecord
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.agent import SpendingLimits
 from panpan.types.dataclass import dataclass
@@ -46,7 +47,10 @@ def session_budget(
     """
     limits = SpendingLimits(settings.max_budget_usd, settings.max_tokens, settings.max_seconds)
     return Budget(
-        limits=limits, clock=clock, warn=warn, note=lambda spending, cause: note(spent_record(spending, cause))
+        limits=limits,
+        clock=clock,
+        warn=warn,
+        note=lambda spending, cause: note(SpentRecord.of(spending, cause).as_json()),
     )
 
 
@@ -92,7 +96,7 @@ def spent_beside(
     for one in spent_by_subagents(log):
         spent.add(replace(one.spent, seconds=0.0))  # the session's own turns ran meanwhile
     beside = spent.since(spending_of(copied))
-    return [spent_record(beside, "before the copy was made")] if beside.calls or beside.by_model else []
+    return [SpentRecord.of(beside, "before the copy was made").as_json()] if beside.calls or beside.by_model else []
 
 
 def _may_cost(line: bytes) -> bool:

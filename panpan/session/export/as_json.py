@@ -3,8 +3,8 @@
 import json
 import re
 
-from panpan.session.compaction_record import compaction_record
 from panpan.session.export.transcript import Transcript
+from panpan.session.record_kinds import CompactionRecord
 from panpan.session.records import record_of
 from panpan.types.compaction import Compaction
 
@@ -27,7 +27,8 @@ def json_text(transcript: Transcript) -> str:
         "model": transcript.model,
         "cwd": transcript.cwd,
         "messages": [
-            compaction_record(part) if isinstance(part, Compaction) else record_of(part) for part in transcript.parts
+            CompactionRecord.of(part).as_json() if isinstance(part, Compaction) else record_of(part)
+            for part in transcript.parts
         ],
     }
     text = json.dumps(exported, ensure_ascii=False, indent=2)

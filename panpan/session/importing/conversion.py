@@ -6,9 +6,9 @@ from dataclasses import field
 from typing import Any, get_args
 
 from panpan.core.conversation import repaired
-from panpan.session.compaction_record import compaction_of
 from panpan.session.importing.blocks import assistant_blocks, result_block, user_blocks
 from panpan.session.importing.transcript import Record, conversation_in, reply_id
+from panpan.session.record_kinds import CompactionRecord, session_record
 from panpan.session.records import format_version, message_of
 from panpan.types.compaction import Compaction, CompactionReport, CompactionTrigger
 from panpan.types.content import AssistantContent, TextBlock, ToolUseBlock
@@ -107,12 +107,12 @@ class _Conversion:
         """Take a record of the conversation."""
         is_own = format_version(record) > 0
         own = message_of(record) if is_own else None
-        compaction = compaction_of(record) if is_own else None
+        noted = session_record(record) if is_own else None
         match record:
             case _ if own is not None:
                 self._add(own.model_copy(update={"uuid": self._uuid(record)}), record)
-            case _ if compaction is not None:
-                self._compact(compaction)
+            case _ if isinstance(noted, CompactionRecord):
+                self._compact(noted.compaction)
             case {"type": "assistant", "message": {"content": content} as body}:
                 if body.get("model") == _SYNTHETIC or record.get("isApiErrorMessage") is True:
                     self.found.left_out["notes of the program about errors"] += 1

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from panpan.session.compaction_record import compaction_record
 from panpan.session.importing.conversion import Converted
-from panpan.session.records import record_of, title_record
+from panpan.session.record_kinds import CompactionRecord, ImportedRecord, title_record
+from panpan.session.records import record_of
 from panpan.session.whole_log import write_whole_log
-from panpan.types.ids import new_id
 
 
 def write_session(converted: Converted, folder: Path, *, source: Path) -> Path:
@@ -27,12 +26,13 @@ def write_session(converted: Converted, folder: Path, *, source: Path) -> Path:
 
 
 def _records(converted: Converted, source: Path) -> Iterator[Mapping[str, Any]]:
-    yield {"type": "system", "subtype": "imported", "uuid": new_id(), "source": str(source)}
+    yield ImportedRecord(source=str(source)).as_json()
     for message in converted.messages:
         record = record_of(message)
         if at := converted.timestamps.get(message.uuid):
             record["timestamp"] = at
         yield record
-        yield from map(compaction_record, converted.compactions.get(message.uuid, ()))
+        for compaction in converted.compactions.get(message.uuid, ()):
+            yield CompactionRecord.of(compaction).as_json()
     if converted.title:
         yield title_record(converted.title)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.core.conversation import Conversation
 from panpan.errors import ConfigError, ContextOverflowError
-from panpan.session.compaction_record import compaction_of, compaction_record
+from panpan.session.record_kinds import CompactionRecord
 from panpan.session.records import encoded
 from panpan.types.compaction import Compaction
 from panpan.types.events import Compacted, Waiting
@@ -111,11 +111,11 @@ async def test_there_is_nothing_to_compact_in_a_short_session(tmp_path: Path) ->
 
 @pytest.mark.parametrize("damage", ["compactMetadata", "upTo", "added", "pinned", "notes", "keptFrom"])
 async def test_a_damaged_record_sends_the_whole_conversation(damage: str) -> None:
-    record = compaction_record(Compaction("auto", "u", 10, 5, added=(SystemReminder(text="a"),)))
+    record = CompactionRecord.of(Compaction("auto", "u", 10, 5, added=(SystemReminder(text="a"),))).as_json()
 
-    assert compaction_of(record) is not None
-    assert compaction_of({**record, damage: 7}) is None
-    assert compaction_of({**record, damage: [7]}) is None
+    assert CompactionRecord.read(record) is not None
+    assert CompactionRecord.read({**record, damage: 7}) is None
+    assert CompactionRecord.read({**record, damage: [7]}) is None
 
 
 def test_a_record_says_all_of_a_compaction() -> None:
@@ -133,7 +133,10 @@ def test_a_record_says_all_of_a_compaction() -> None:
         hint="heed",
     )
 
-    assert compaction_of(json.loads(encoded(compaction_record(compaction)))) == compaction
+    record = CompactionRecord.read(json.loads(encoded(CompactionRecord.of(compaction).as_json())))
+
+    assert record is not None
+    assert record.compaction == compaction
 
 
 def test_a_compaction_of_another_conversation_changes_nothing() -> None:

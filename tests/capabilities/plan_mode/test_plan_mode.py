@@ -14,7 +14,7 @@ from panpan.core.hooks import Round
 from panpan.core.seen_files import SeenFiles
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
-from panpan.session.records import plan_file_record
+from panpan.session.record_kinds import PlanFileRecord
 from panpan.system.processes.process_tree import ProcessTree
 from panpan.types.messages import SystemReminder, UserMessage
 from panpan.types.permission import PermissionMode
@@ -158,7 +158,7 @@ async def test_the_file_is_known_to_the_model_so_that_it_may_write_it(place: Pla
 
     assert (place.gate.mode, place.gate.plan_file) == ("plan", path)
     assert place.seen_files.digest(path) is not None
-    assert place.notes == [plan_file_record(path.name, is_approved=False) | {"uuid": place.notes[0]["uuid"]}]
+    assert place.notes == [PlanFileRecord(uuid=place.notes[0]["uuid"], plan_file=path.name).as_json()]
 
 
 async def test_a_plan_that_is_not_approved_is_gone_on_with_and_an_approved_one_is_kept(place: Place) -> None:

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.snapshots.history import Step, UndoHistory, joined
-from panpan.session.records import snapshot_record
+from panpan.capabilities.snapshots.history import SnapshotRecord, Step, UndoHistory, joined
 
 
 def tree(letter: str) -> dict[str, str]:
@@ -13,7 +12,9 @@ def tree(letter: str) -> dict[str, str]:
 
 
 def change(cause: str, before: str, after: str | None, turn: str = "") -> dict[str, Any]:
-    return snapshot_record(cause, tree(before), tree(after) if after else None, turn=turn, files=())
+    return SnapshotRecord(
+        cause=cause, turn_uuid=turn, before=tree(before), after=tree(after) if after else None
+    ).as_json()
 
 
 def message(uuid: str) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from click.testing import CliRunner, Result
 from panpan.cli.main import cli
 from panpan.config.locations import Locations
 from panpan.errors import ConfigError, SessionError
-from panpan.session.compaction_record import compaction_record
 from panpan.session.log import SessionLog, read_records
-from panpan.session.records import record_of, title_record
+from panpan.session.record_kinds import CompactionRecord, title_record
+from panpan.session.records import record_of
 from panpan.session.whole_log import write_whole_log
 from panpan.types.compaction import Compaction
 from panpan.types.content import TextBlock
@@ -171,7 +171,7 @@ def test_a_session_is_shown_with_its_compactions(place: Place) -> None:
     records = list(read_records(path))
     log = SessionLog(path, session_id="01a", cwd=place.project)
     log.parent_uuid = records[-1]["uuid"]
-    log.append(compaction_record(Compaction("manual", records[1]["uuid"], tokens_before=9, tokens_after=5)))
+    log.append(CompactionRecord.of(Compaction("manual", records[1]["uuid"], tokens_before=9, tokens_after=5)).as_json())
     log.close()
 
     shown = place.shown("01a")

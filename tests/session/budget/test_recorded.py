@@ -15,15 +15,15 @@ from panpan.errors import BudgetError
 from panpan.session.agent_log import AgentRecord
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.opening import count_earlier, session_budget
-from panpan.session.budget.recorded import spending_of, spent_record
+from panpan.session.budget.recorded import spending_of
 from panpan.session.budget.spending import Spending
 from panpan.session.budget.turn_clock import TurnClock
-from panpan.session.compaction_record import compaction_record
 from panpan.session.fold import folded
 from panpan.session.forking import fork
 from panpan.session.log import SessionLog, read_records
 from panpan.session.mending import mended_copies
-from panpan.session.records import record_of, title_record
+from panpan.session.record_kinds import CompactionRecord, SpentRecord, title_record
+from panpan.session.records import record_of
 from panpan.session.session import Session
 from panpan.session.session_costs import ModelCosts
 from panpan.types.agent import SpendingLimits
@@ -48,7 +48,12 @@ async def turn(session: Session, prompt: str) -> None:
 def test_all_replies_count_whatever_they_were_for() -> None:
     compaction = Compaction("manual", "u", 10, 5, reply=reply(0.5))
     cut = say("a", stop_reason="interrupted")
-    records = [record_of(reply()), title_record("t", reply=reply()), compaction_record(compaction), record_of(cut)]
+    records = [
+        record_of(reply()),
+        title_record("t", reply=reply()),
+        CompactionRecord.of(compaction).as_json(),
+        record_of(cut),
+    ]
 
     spent = spending_of([*records, *records])
 
@@ -65,7 +70,7 @@ def spendings() -> st.SearchStrategy[Spending]:
 
 @given(spendings())
 def test_what_a_record_says_is_read_as_it_was_written(spent: Spending) -> None:
-    assert spending_of([spent_record(spent, "test")]) == spent
+    assert spending_of([SpentRecord.of(spent, "test").as_json()]) == spent
 
 
 @given(spendings(), spendings())

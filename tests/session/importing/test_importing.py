@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from panpan.core.conversation import Conversation
 from panpan.errors import SessionError
-from panpan.session.compaction_record import compaction_record
 from panpan.session.export.as_claude import claude_text
 from panpan.session.export.as_json import json_text
 from panpan.session.fold import FoldedSession, folded
@@ -19,6 +18,7 @@ from panpan.session.importing.conversion import CAUSE, Converted, converted
 from panpan.session.importing.transcript import read_transcript
 from panpan.session.importing.write import write_session
 from panpan.session.log import SessionLog, read_records
+from panpan.session.record_kinds import CompactionRecord
 from panpan.session.records import record_of
 from panpan.types.content import ImageBlock, ThinkingBlock
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
@@ -292,7 +292,7 @@ def test_compactions_of_panpans_own_come_back_and_requests_begin_with_them(tmp_p
         log.append(record_of(message))
         for one in (first, last):
             if one.up_to == message.uuid:
-                log.append(compaction_record(one))
+                log.append(CompactionRecord.of(one).as_json())
     log.close()
 
     for path in (exported, log.path):

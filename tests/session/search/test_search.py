@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from panpan.errors import ConfigError
 from panpan.session.log import SessionLog
-from panpan.session.records import record_of, title_record
+from panpan.session.record_kinds import title_record
+from panpan.session.records import record_of
 from panpan.session.search.excerpt import MOST_CHARS, excerpt_of
 from panpan.session.search.search import search_sessions
 from panpan.system.files.file_lock import hold_lock

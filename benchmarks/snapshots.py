@@ -11,8 +11,8 @@ import anyio
 
 from benchmarks.figure import Figure
 from benchmarks.process import run
-from panpan.capabilities.snapshots.journal import SnapshotJournal
-from panpan.capabilities.snapshots.session_snapshots import Snapshots
+from panpan.capabilities.snapshots.history import SnapshotJournal
+from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces, WorkspaceSnapshots, trees_of
 from panpan.config.settings import SnapshotSettings
 

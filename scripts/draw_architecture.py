@@ -19,8 +19,10 @@ from xml.sax.saxutils import escape
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from panpan.capabilities.environment.advice import ADVICE  # noqa: E402
-from panpan.capabilities.environment.layers import LAYERS  # noqa: E402
+from panpan.capabilities.environment.layers import (  # noqa: E402
+    ADVICE,
+    LAYERS,
+)
 from scripts.house_figures import Package, between_features, upward  # noqa: E402
 
 IMAGES = Path("docs", "images")

@@ -11,14 +11,14 @@ ROOT = Path(__file__).parents[1]
 
 HELD = {
     "capabilities whose folder can be deleted": 4,
-    "imports between features": 93,
+    "imports between features": 88,
     "imports upward": 28,
-    "lines of code a file": 76.9,
-    "files": 891,
+    "lines of code a file": 80.8,
+    "files": 847,
     "lines": 105_200,
     "files in one folder, 90th percentile": 21,
     "most parameters": 22,
-    "attributes set on another object": 46,
+    "attributes set on another object": 44,
 }
 """Each figure as it is. `scripts/house_figures.py` prints them, each with its aim."""
 

@@ -34,7 +34,7 @@ NAMES_GIT = {
     "permissions/sandbox_bounds.py": "knows it by its name in commands that somebody else wrote",
     "permissions/reach/takings.py": "knows it by its name in commands that somebody else wrote",
     "system/files/protected.py": "knows the folder with its settings",
-    "capabilities/environment/project/poetry_versions.py": "knows it as a key of what somebody else wrote",
+    "capabilities/environment/project/pyproject_wishes.py": "knows it as a key of what somebody else wrote",
     "capabilities/shell/sandbox_flags.py": "knows it by its name in commands that somebody else wrote",
     "shell_analysis/gathering.py": "knows it by its name in commands that somebody else wrote",
     "shell_analysis/judge.py": "knows it by its name in commands that somebody else wrote",

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from panpan.errors import SnapshotError, ToolError
 from panpan.file_trees.own_repository import OwnRepository, TooMuchError
-from panpan.file_trees.paths import all_folders_above
-from panpan.file_trees.snapshot import Entry, Snapshot
+from panpan.file_trees.snapshot import Entry, Snapshot, all_folders_above
 from panpan.types.dataclass import dataclass
 from panpan.types.file_change import ChangeKind, FileChange
 

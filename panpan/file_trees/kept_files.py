@@ -1,17 +1,21 @@
-"""Which of the files that were found are kept, and what the disk says of them.
-
-The rule: nothing is opened and no link is followed here; what is no file and no link, is too large or cannot be read is
-left out, with the reason.
-"""
+"""Which files of a folder are kept: those that may have changed since git last looked, and what the disk says."""
 
 import errno
 import os
+import re
 import stat
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 
+from anyio import create_task_group, to_thread
+
+from panpan.errors import ToolError
+from panpan.file_trees.own_repository import OwnRepository, TooMuchError
+from panpan.file_trees.snapshot import all_folders_above, folder_of
+from panpan.system.files.atomic_write import is_temporary_name
 from panpan.types.dataclass import dataclass
 
 MAX_IGNORED_FILES = 2_000
@@ -155,3 +159,184 @@ def without_folders(paths: Iterable[str], folders: Iterable[str]) -> list[str]:
     """Return the paths that do not lie in one of `folders`, each of which ends with a slash."""
     prefixes = tuple(folders)
     return [path for path in paths if not path.startswith(prefixes)] if prefixes else list(paths)
+
+
+_SHUT = re.compile(rb"warning: could not open directory '(.*?)': (?!No such file|Not a directory)", re.DOTALL)
+_NO_ENTRY = "it cannot be entered"
+_NO_NAME = "git keeps nothing of this name"
+
+
+@dataclass(slots=True)
+class Found:
+    """What one look at a folder has found."""
+
+    changed: list[str] = field(default_factory=list)
+    """Paths that git knows, whose files may have changed or gone."""
+    new: list[str] = field(default_factory=list)
+    """Of files that it does not know."""
+    folders: list[str] = field(default_factory=list)
+    """Of which it knows no file, each with a slash at its end."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Why a file or folder could not be looked at, or has no place in git."""
+
+
+class FileFinder:
+    """Looks at one folder.
+
+    Args:
+        repository: Whose work tree is the folder.
+        index: What git knows.
+        max_files: That are looked for; more are too much.
+        max_listing_bytes: Of the names of all files.
+        hidden: Folders that are not looked into, canonical.
+    """
+
+    def __init__(
+        self,
+        repository: OwnRepository,
+        index: Path,
+        *,
+        max_files: int,
+        max_listing_bytes: int,
+        hidden: Iterable[Path] = (),
+    ) -> None:
+        self._repository = repository
+        self._root = repository.work_tree
+        self._index = index
+        self._excludes = index.with_name(f"{index.name}.excludes")
+        self._max_files = max_files
+        self._max_bytes = max_listing_bytes
+        self.leavings: Set[str] = frozenset()
+        """Folders in which the newest look saw what panpans that were killed have left while they wrote."""
+        self._closed = {f"{place.relative_to(self._root)}/" for place in hidden if place.is_relative_to(self._root)}
+
+    def prepare(self) -> None:
+        """Write down what git is not to look into.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        self._excludes.write_bytes(b"".join(map(_pattern, sorted(self._closed))))
+
+    def close(self, folders: Iterable[str]) -> None:
+        """Look into these folders no more; each has a slash at its end.
+
+        Raises:
+            OSError: It cannot be written down.
+        """
+        self._closed.update(folders)
+        self.prepare()
+
+    async def find(self) -> Found:
+        """Return what may have changed, and what is new.
+
+        Raises:
+            ToolError: git cannot look; `TooMuchError` where there is too much.
+        """
+        printed: dict[str, bytes] = {}
+        warnings: list[bytes] = []
+        everything = ("ls-files", "-o", "-z", "--directory", f"--exclude-from={self._excludes}")
+
+        errors: list[ToolError] = []
+
+        async def ask(name: str, *args: str) -> None:
+            look = partial(self._repository.run, index=self._index, max_bytes=self._max_bytes)
+            try:
+                printed[name] = await look(*args, note_warnings=warnings.append)
+            except ToolError as error:  # of both, so that what fails for one reason is one error
+                errors.append(error)
+
+        async with create_task_group() as tasks:
+            tasks.start_soon(ask, "changed", "diff-files", "--name-only", "-z")
+            tasks.start_soon(ask, "new", *everything)
+        if errors:
+            raise errors[0]
+        found = Found(changed=paths_in(printed["changed"]))
+        found.left_out = {os.fsdecode(path): _NO_ENTRY for text in warnings for path in _SHUT.findall(text)}
+        names = without_folders(paths_in(printed["new"]), self._closed)
+        found.new = [path for path in names if not path.endswith("/")]
+        await to_thread.run_sync(self._walk, found, {path for path in names if path.endswith("/")})
+        for path in [path for path in (*found.new, *found.folders) if _is_git_own(path)]:
+            found.left_out[path] = _NO_NAME
+        self.leavings = {folder_of(path) for path in found.new if is_temporary_name(path)}
+        found.new = [path for path in found.new if path not in found.left_out and not is_temporary_name(path)]
+        found.folders = [path for path in found.folders if found.left_out.get(path) != _NO_NAME]
+        return found
+
+    async def heavy_folders(self, sizes: Mapping[str, int], new: Iterable[str]) -> Sequence[str]:
+        """Return the folders that git ignores and that hold too many of the new files, or too much.
+
+        Args:
+            sizes: Bytes of files.
+            new: The new files.
+
+        Raises:
+            ToolError: git cannot look.
+        """
+        new = list(new)
+        ignored = []
+        for folder in ("", *self._repositories(new)):
+            options = ("-i", "-o", "--directory", "--exclude-per-directory=.gitignore")
+            ignored += [folder + path for path in await self._listed(folder, *options) if path.endswith("/")]
+        return heavy_folders(ignored, [(path, sizes.get(path, 0)) for path in new])
+
+    def _walk(self, found: Found, folders: Set[str]) -> None:
+        """Add all that is below folders of which git knows no file; what is called `.git` is not looked into."""
+        at_files = {f"{path}/" for path in found.changed if self._is_folder(path)}  # which git does not name
+        waiting = sorted((folders | at_files) - self._closed)
+        while waiting:
+            here = waiting.pop()
+            found.folders.append(here)
+            if _is_git_own(here):
+                continue
+            try:
+                with os.scandir(f"{self._root}/{here}") as entries:
+                    for entry in entries:
+                        if entry.name == ".git":
+                            continue
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting += {f"{here}{entry.name}/"} - self._closed
+                        elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
+                            found.new.append(here + entry.name)
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # it went while it was looked at
+            except OSError as error:
+                found.left_out[here] = TOO_LONG if error.errno == errno.ENAMETOOLONG else _NO_ENTRY
+            if len(found.new) + len(found.folders) > 2 * self._max_files:
+                raise TooMuchError(f"it holds more than {self._max_files:,} files")
+
+    def _is_folder(self, path: str) -> bool:
+        try:
+            return stat.S_ISDIR(os.lstat(f"{self._root}/{path}").st_mode)
+        except OSError:
+            return False
+
+    def _repositories(self, paths: Iterable[str]) -> Sequence[str]:
+        """Return the folders above `paths` that are repositories of their own."""
+        return sorted(folder for folder in all_folders_above(paths) if os.path.lexists(f"{self._root}/{folder}.git"))
+
+    async def _listed(self, folder: str, *options: str) -> list[str]:
+        """Return what git lists of a folder as if it knew none of its files."""
+        unknown = self._index.with_name(f"{self._index.name}.none")
+        place = self._root / folder
+        args = ("ls-files", *options, "-z")
+        return paths_in(await self._repository.run(*args, index=unknown, work_tree=place, max_bytes=self._max_bytes))
+
+
+def paths_in(printed: bytes) -> list[str]:
+    """Return the paths that git printed with `-z`."""
+    return [path for path in os.fsdecode(printed).split("\0") if path]
+
+
+def _is_git_own(path: str) -> bool:
+    """Return whether git refuses a path, as it does where a part of it is `.git` in any case of its letters."""
+    lower = f"/{path.lower()}/"
+    return "/.git/" in lower
+
+
+def _pattern(folder: str) -> bytes:
+    """Return the line of an exclude file for one folder; nothing where no such line can name it."""
+    if "\n" in folder:
+        return b""
+    escaped = "".join(f"\\{character}" if character in "\\*?[]!# " else character for character in folder)
+    return os.fsencode(f"/{escaped}\n")

@@ -6,7 +6,9 @@ repositories in the folder and permission bits, is added here.
 """
 
 import os
+import stat
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence, Set
 from functools import partial
 from pathlib import Path
@@ -15,24 +17,78 @@ from shutil import copy2
 from anyio import to_thread
 
 from panpan.errors import PanpanError, SnapshotError, ToolError
-from panpan.file_trees.finding import FileFinder, paths_in
 from panpan.file_trees.kept_files import (
     MAX_IGNORED_BYTES,
     MAX_IGNORED_FILES,
+    FileFinder,
     KeepLimits,
     Looked,
     bare_repositories,
     environments,
     look_at,
+    paths_in,
     without_folders,
 )
-from panpan.file_trees.kept_folders import KeptFolders
-from panpan.file_trees.modes import Modes, modes_of
 from panpan.file_trees.own_repository import OwnRepository, TooMuchError
-from panpan.file_trees.paths import all_folders_above
-from panpan.file_trees.snapshot import Snapshot, commit_of, message_of, snapshot_from
-from panpan.file_trees.writing_folders import require_own_place
+from panpan.file_trees.snapshot import (
+    Modes,
+    Snapshot,
+    all_folders_above,
+    commit_of,
+    folder_of,
+    message_of,
+    modes_of,
+    snapshot_from,
+)
+from panpan.file_trees.writing import require_own_place
 from panpan.system.files.atomic_write import remove_leavings
+from panpan.system.sandbox.protected_places import is_placeholder
+
+
+class KeptFolders:
+    """The folders in which files are kept, and the empty ones beside them.
+
+    Args:
+        root: The folder that is kept; canonical.
+        paths: The files that are kept.
+    """
+
+    def __init__(self, root: Path, paths: Iterable[str] = ()) -> None:
+        self.bits: dict[str, int] = {}
+        """Permission bits of each folder that is there."""
+        self.empty: frozenset[str] = frozenset()
+        """Those in which no file is kept, however deep."""
+        self._root = root
+        self._files = Counter(map(folder_of, paths))
+        """How many files are kept right in a folder."""
+
+    def note(self, added: Iterable[str], gone: Iterable[str]) -> None:
+        """Take note of files that are kept from now on, and of those that no longer are."""
+        self._files.update(map(folder_of, added))
+        self._files.subtract(map(folder_of, gone))
+
+    def look(self, seen: Iterable[str]) -> None:
+        """Look at all folders that are known, but for what a box that runs has put there.
+
+        Args:
+            seen: Those that may be new, or without files by now.
+        """
+        held = self._with_files()
+        bits = {}
+        for folder in {*held, *self.empty, *seen}:
+            try:
+                status = os.lstat(f"{self._root}/{folder[:-1]}")
+            except OSError:
+                continue
+            if stat.S_ISDIR(status.st_mode) and (folder in held or not is_placeholder(f"{self._root}/{folder[:-1]}")):
+                bits[folder] = stat.S_IMODE(status.st_mode)
+        self.bits, self.empty = bits, frozenset(bits.keys() - held)
+
+    def _with_files(self) -> set[str]:
+        """Return the folders that files are kept in, right there or deeper."""
+        direct = [folder for folder, count in self._files.items() if count > 0 and folder]
+        return {*direct, *all_folders_above(direct)}
+
 
 _TRIES = 3
 """How often a snapshot is begun anew where files change while they are read."""

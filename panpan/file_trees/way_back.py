@@ -12,10 +12,8 @@ from tempfile import TemporaryDirectory
 from panpan.errors import ToolError
 from panpan.file_trees.differences import Difference, content, differences, entries, names
 from panpan.file_trees.kept_files import without_folders
-from panpan.file_trees.modes import Modes
 from panpan.file_trees.own_repository import OwnRepository
-from panpan.file_trees.paths import all_folders_above
-from panpan.file_trees.snapshot import Entry, Snapshot
+from panpan.file_trees.snapshot import Entry, Modes, Snapshot, all_folders_above
 from panpan.types.file_change import is_generated
 
 

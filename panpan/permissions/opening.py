@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.packages.index_hosts import domains_of
+from panpan.capabilities.packages.uv_sources import domains_of
 from panpan.config.locations import Locations
 from panpan.config.settings import Settings
 from panpan.config.sources import Loaded

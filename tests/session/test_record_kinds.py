@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.snapshots.history import SnapshotRecord
-from panpan.capabilities.snapshots.journal import SnapshotJournal
+from panpan.capabilities.snapshots.history import SnapshotJournal, SnapshotRecord
 from panpan.session.agent_log import AgentRecord, end_record
 from panpan.session.budget.spending import Spending
 from panpan.session.prefix import SessionPrefix

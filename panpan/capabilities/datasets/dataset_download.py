@@ -178,8 +178,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         return Output(text, SummaryDisplay(text=f"in the background as task {task.id}"))
 
     def _carrying_out(self, plan: DownloadPlan) -> "CarryingOut":
-        from panpan.capabilities.datasets.carrying_out import CarryingOut
-        from panpan.capabilities.datasets.transfer import Transfer, usual_pause
+        from panpan.capabilities.datasets.carrying_out import CarryingOut, Transfer, usual_pause
 
         setup = self._present
         transfer = Transfer(
@@ -203,7 +202,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
 
     def _first_address(self, args: DatasetDownloadInput) -> str:
         """Return the address that is asked first when a download is prepared."""
-        from panpan.capabilities.datasets.hub_source import is_hub_source  # few sessions download anything
+        from panpan.capabilities.datasets.plain_source import is_hub_source  # few sessions download anything
 
         return self._present.hub if is_hub_source(args.source) else args.source
 

@@ -11,13 +11,11 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from panpan.capabilities.datasets.amounts import size_text
 from panpan.capabilities.datasets.archive import folder_name, is_archive
 from panpan.capabilities.datasets.data_setup import DataSetup
-from panpan.capabilities.datasets.download_plan import DownloadPlan, PlannedFile, RemoteFile
-from panpan.capabilities.datasets.hub_source import is_hub_source, look_at_repository
+from panpan.capabilities.datasets.download_plan import DownloadPlan, PlannedFile, RemoteFile, size_text
 from panpan.capabilities.datasets.partial_file import checksum_of
-from panpan.capabilities.datasets.plain_source import look_at
+from panpan.capabilities.datasets.plain_source import is_hub_source, look_at, look_at_repository
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.system.web.guarded_client import Allow

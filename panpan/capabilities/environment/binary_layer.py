@@ -4,9 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 
-from panpan.capabilities.environment.elf_file import ElfFile, read_elf, section_bytes
+from panpan.capabilities.environment.elf_file import ElfFile, LibrarySearch, read_elf, section_bytes
 from panpan.capabilities.environment.layers import Finding
-from panpan.capabilities.environment.library_search import LibrarySearch
 from panpan.capabilities.environment.machine_root import MachineRoot
 from panpan.capabilities.environment.python_layer import PythonLayer
 from panpan.errors import ToolError

@@ -64,9 +64,9 @@ class EnvDoctorTool(Tool[EnvDoctorInput]):
 
 
 def _look(place: str, ctx: ToolContext, withholds: Callable[[Path, Path], bool]) -> "EnvReport":
-    from panpan.capabilities.environment.allowed_look import machine_for, readable_folder
     from panpan.capabilities.environment.examine import examine
     from panpan.capabilities.environment.find_environment import find_environment, project_of
+    from panpan.capabilities.environment.machine_root import machine_for, readable_folder
 
     root = machine_for(ctx, withholds)
     environment = find_environment(root, place, ctx.own_environment)

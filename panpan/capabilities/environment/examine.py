@@ -4,19 +4,21 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
-from panpan.capabilities.environment.advice import judged
 from panpan.capabilities.environment.binary_rules import binary_constraints
-from panpan.capabilities.environment.driver_layer import driver_findings, look_at_driver
+from panpan.capabilities.environment.driver_layer import (
+    driver_findings,
+    hardware_findings,
+    look_at_driver,
+    look_at_hardware,
+)
+from panpan.capabilities.environment.elf_file import LibrarySearch
 from panpan.capabilities.environment.facts import look
-from panpan.capabilities.environment.filling import lacking, making
 from panpan.capabilities.environment.find_environment import Environment
 from panpan.capabilities.environment.gpu_rules import gpu_constraints
-from panpan.capabilities.environment.hardware_layer import hardware_findings, look_at_hardware
-from panpan.capabilities.environment.layers import Constraint, EnvReport, State, in_order
-from panpan.capabilities.environment.library_search import LibrarySearch
+from panpan.capabilities.environment.layers import Constraint, EnvReport, State, in_order, judged
 from panpan.capabilities.environment.machine_root import MachineRoot
 from panpan.capabilities.environment.project.project_wishes import ProjectWishes, project_wishes
-from panpan.capabilities.environment.project_rules import project_constraints, project_findings
+from panpan.capabilities.environment.project_rules import lacking, making, project_constraints, project_findings
 from panpan.capabilities.environment.python_rules import interpreter_constraints, python_constraints
 
 MAX_UNREAD = 20

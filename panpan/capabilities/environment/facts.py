@@ -3,9 +3,15 @@
 from collections.abc import Mapping
 
 from panpan.capabilities.environment.binary_layer import BinaryLayer, binary_findings, look_at_binaries
-from panpan.capabilities.environment.driver_layer import DriverLayer, driver_findings, look_at_driver
+from panpan.capabilities.environment.driver_layer import (
+    DriverLayer,
+    HardwareLayer,
+    driver_findings,
+    hardware_findings,
+    look_at_driver,
+    look_at_hardware,
+)
 from panpan.capabilities.environment.find_environment import Environment
-from panpan.capabilities.environment.hardware_layer import HardwareLayer, hardware_findings, look_at_hardware
 from panpan.capabilities.environment.layers import Finding
 from panpan.capabilities.environment.machine_root import MachineRoot
 from panpan.capabilities.environment.python_layer import PythonLayer, look_at_python, python_findings

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from panpan.capabilities.environment.advice import judged
 from panpan.capabilities.environment.cuda_facts import (
     FIRST_CUDA,
     LAST_CUDA,
@@ -15,7 +14,7 @@ from panpan.capabilities.environment.cuda_facts import (
     oldest_driver,
 )
 from panpan.capabilities.environment.facts import Facts
-from panpan.capabilities.environment.layers import Constraint, State
+from panpan.capabilities.environment.layers import Constraint, State, judged
 from panpan.capabilities.environment.toolkit_layer import Framework
 
 _NEED_AVX = ("jaxlib", "tensorflow", "tensorflow-cpu", "tf-nightly")

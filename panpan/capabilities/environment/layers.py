@@ -1,13 +1,7 @@
-"""The layers of an environment as data: what was found in each, what they ask of each other, and what does not hold.
-
-A layer stands on the ones below it, and most failures show above the layer that is broken. So layers are counted from
-the bottom: the first that is broken is the lowest one, and what lies above may be well once it is mended. An
-environment that is not the one that the project asks for, in its Python or its packages, counts as lower than the
-binaries and libraries in it, since they change with it.
-"""
+"""The layers of an environment as data: what was found in each, what does not hold, and where it is mended."""
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from pydantic import computed_field
 
@@ -103,3 +97,74 @@ def in_order(constraints: list[Constraint]) -> tuple[Constraint, ...]:
 
 def _depth(constraint: Constraint) -> float:
     return _DEPTH_OF_ENVIRONMENT if constraint.rule in _OF_THE_WRONG_ENVIRONMENT else _DEPTH[constraint.layer]
+
+
+class Advice(NamedTuple):
+    """Where a constraint is mended that does not hold, and what to do."""
+
+    layer: Layer
+    text: str
+
+
+ADVICE: Mapping[str, Advice] = {
+    "environment": Advice(
+        "python", "name one (`panpan env doctor PATH`), or make one for the project and install what it asks for"
+    ),
+    "project-python": Advice("python", "make the environment with a Python in the range that the project asks for"),
+    "project-package": Advice("python", "install what the project asks for"),
+    "project-unclear": Advice("python", "look at it yourself; from files alone it cannot be judged"),
+    "interpreter": Advice("python", "make the environment anew; the Python that it was made from is gone"),
+    "requires-python": Advice("python", "make the environment with a Python in that range, or take another version"),
+    "dependency": Advice("python", "install a version in that range, or one of the package that asks for less"),
+    "damaged-package": Advice("python", "install this version of it again by force, without its dependencies"),
+    "leftover": Advice("python", "delete the folder; it is what an installation that was cut off left behind"),
+    "two-versions": Advice("python", "uninstall the package until nothing of it is left, then install one version"),
+    "conda-and-pip": Advice("python", "install the package with one of both; what conda recorded of it is not true"),
+    "python-abi": Advice("binary", "install or build it anew for this Python, or make the environment with the other"),
+    "architecture": Advice("binary", "install it anew on this machine; environments cannot be carried between kinds"),
+    "c-library": Advice("binary", "take a wheel for this C library, or a system with the other, such as an image"),
+    "glibc": Advice("binary", "take an older version that asks for less, build it here, or use a newer system"),
+    "symbol-version": Advice("binary", "install a newer version of that library, or a build that asks for less"),
+    "library": Advice("binary", "install the package of the system or of the environment that has this library"),
+    "damaged-binary": Advice("binary", "install the package of this file again by force"),
+    "torch-abi": Advice("binary", "take the wheel with the other cxx11abi, or build it against this PyTorch"),
+    "built-for-torch": Advice("binary", "take the wheel for this PyTorch and CUDA, or the PyTorch it was built for"),
+    "numpy-abi": Advice("binary", "install numpy below 2, or a version of the package that was built with NumPy 2"),
+    "gpu-library": Advice("toolkit", "install the library in the version that is asked for, such as its nvidia wheel"),
+    "gpu-dependency": Advice("toolkit", "install the package in that version; it holds libraries of the GPU's runtime"),
+    "gpu-vendor": Advice("toolkit", "install the build for this kind of GPU"),
+    "gpu-generation": Advice("toolkit", "install a build for a CUDA that has code for this GPU"),
+    "toolkit-version": Advice("toolkit", "to compile extensions, set CUDA_HOME to a toolkit of the same major version"),
+    "driver-missing": Advice("driver", "install NVIDIA's driver on the machine, or load its module"),
+    "libcuda-missing": Advice("driver", "give the container the GPUs, such as with `--gpus all`, or install libcuda"),
+    "driver-match": Advice("driver", "restart the machine; the driver was updated while the old module was loaded"),
+    "driver-version": Advice("driver", "update the driver, or install a build for an older CUDA"),
+    "amd-driver": Advice("driver", "load the kernel's module amdgpu, or give the container /dev/kfd and /dev/dri"),
+    "no-gpu": Advice("hardware", "nothing, if it is meant to compute on the processor; else use a machine with a GPU"),
+    "processor": Advice("hardware", "use a machine whose processor has them, or build the package without them"),
+}
+"""By the name of the rule.
+
+A driver that is too old is mended in its own layer; a build that does not fit what lies below it, in the build's.
+"""
+
+
+def judged(
+    rule: str, state: State, needs: str, has: str, *, source: str = "", command: str = "", first: str = ""
+) -> Constraint:
+    """Return a constraint of the kind `rule`, with the layer and the advice that belong to it.
+
+    Args:
+        rule: Its name.
+        state: Whether it holds.
+        needs: What is asked for.
+        has: What is there.
+        source: Who asks.
+        command: What mends it.
+        first: What has to be done before, as the advice says it; empty: nothing.
+    """
+    layer, text = ADVICE[rule]
+    advice = "" if state == "holds" else f"{first}, then {text}" if first else text
+    return Constraint(
+        rule=rule, layer=layer, needs=needs, has=has, state=state, advice=advice, source=source, command=command
+    )

@@ -1,10 +1,8 @@
-"""The records that installers leave beside packages, and the head of each: names, versions, needs.
+"""Packages that are installed, as the records beside them tell; nothing of them is run."""
 
-Their form is "Recording installed projects" (packaging.python.org); egg-info is what setuptools and conda still write.
-"""
-
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from panpan.capabilities.environment.machine_root import MachineRoot
 from panpan.types.dataclass import dataclass
@@ -60,3 +58,102 @@ def read_head(root: MachineRoot, path: str) -> Head | None:
 def normalised(name: str) -> str:
     """Return a name as all spellings of it are compared (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+MAX_PACKAGES = 5_000
+_RECORD_BYTES = 8_000_000
+_NAME = re.compile(r"[A-Z0-9](?:[A-Z0-9._-]{0,200}[A-Z0-9])?", re.IGNORECASE)
+_TOP_LEVEL = re.compile(r"^([^/,\"\n.][^/,\"\n]*/__init__\.py|[^/,\"\n.][^/,\"\n]*\.(?:py|so)),", re.MULTILINE)
+"""What can be imported by itself, in RECORD."""
+
+
+_SHARED = {"tests", "test", "docs", "examples", "benchmarks", "scripts"}
+"""Folders that several packages bring along by mistake, so that one takes them away from the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One that is installed, whole or in part."""
+
+    name: str
+    """Normalised, as in PEP 503."""
+    version: str
+    folder: str
+    """Its `*.dist-info` or `*.egg-info`."""
+    requires_python: str = ""
+    requires: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    """Of the wheel it was installed from, such as `cp311-cp311-manylinux_2_28_x86_64`; none where nobody says."""
+    installer: str = ""
+    """Such as pip, uv or conda; empty where nobody says."""
+    wheel: str = ""
+    """The file it was installed from, where it was named by its address (PEP 610)."""
+    damage: str = ""
+    """What is missing of it; empty where nothing is."""
+
+
+def read_packages(root: MachineRoot, site_folders: Sequence[str]) -> list[Package]:
+    """Return all packages in these folders, whole or damaged; what pip left of some is none."""
+    return [package for folder in site_folders for package in _packages_in(root, folder)][:MAX_PACKAGES]
+
+
+def leftovers(root: MachineRoot, site_folders: Sequence[str]) -> list[str]:
+    """Return the folders that pip renamed to take a package away, and that it never deleted: `~umpy` of `numpy`."""
+    return [f"{folder}/{name}" for folder in site_folders for name in root.names(folder) if name.startswith("~")]
+
+
+def _packages_in(root: MachineRoot, folder: str) -> Iterator[Package]:
+    for place, head in records_in(root, folder):
+        yield _of_dist_info(root, place, head) if place.endswith(".dist-info") else _of_egg_info(place, head)
+
+
+def _of_dist_info(root: MachineRoot, folder: str, head: Head | None) -> Package:
+    named, _, version = folder.rpartition("/")[2].removesuffix(".dist-info").partition("-")
+    if head is None:
+        return Package(normalised(named), version, folder, damage="its METADATA is missing or cannot be read")
+    name, said = head.first("Name"), head.first("Version")
+    if not _NAME.fullmatch(name) or not said:
+        return Package(normalised(named), version, folder, damage="its METADATA has no name or no version")
+    wheel = read_head(root, f"{folder}/WHEEL")
+    return Package(
+        normalised(name),
+        said,
+        folder,
+        requires_python=head.first("Requires-Python"),
+        requires=tuple(head.all("Requires-Dist")),
+        tags=tuple(wheel.all("Tag")) if wheel else (),
+        installer=(root.text(f"{folder}/INSTALLER", max_bytes=100) or "").strip(),
+        wheel=_wheel_name(root.text(f"{folder}/direct_url.json", max_bytes=10_000)),
+        damage=_missing_modules(root, folder),
+    )
+
+
+def _of_egg_info(place: str, found: Head | None) -> Package:
+    named, _, version = place.rpartition("/")[2].removesuffix(".egg-info").partition("-")
+    head = found or Head(())
+    name, said = head.first("Name") or named, head.first("Version") or version.partition("-")[0]
+    damage = "" if found else "its PKG-INFO is missing or cannot be read"
+    requires = tuple(head.all("Requires-Dist"))
+    return Package(normalised(name), said, place, head.first("Requires-Python"), requires, damage=damage)
+
+
+def _wheel_name(direct_url: str | None) -> str:
+    if not direct_url:
+        return ""
+    try:
+        found = json.loads(direct_url)
+    except (ValueError, RecursionError):
+        return ""
+    url = found.get("url") if isinstance(found, dict) else None
+    if not isinstance(url, str):
+        return ""
+    name = url.partition("#")[0].rpartition("/")[2].replace("%2B", "+").replace("%2b", "+")
+    return name if name.endswith(".whl") else ""
+
+
+def _missing_modules(root: MachineRoot, folder: str) -> str:
+    record = root.text(f"{folder}/RECORD", max_bytes=_RECORD_BYTES) or ""
+    above = folder.rpartition("/")[0]
+    listed = (name for name in _TOP_LEVEL.findall(record) if name.partition("/")[0] not in _SHARED)
+    missing = [name for name in listed if not root.exists(f"{above}/{name}")]
+    return f"{missing[0]} is missing, which its RECORD lists" if missing else ""

@@ -4,14 +4,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from panpan.capabilities.environment.elf_file import ElfFile, read_elf
-from panpan.capabilities.environment.find_environment import Environment
-from panpan.capabilities.environment.interpreter import Interpreter, interpreter_of, package_folders, program_of
+from panpan.capabilities.environment.elf_file import ElfFile, read_elf, with_origin
+from panpan.capabilities.environment.find_environment import (
+    Environment,
+    Interpreter,
+    interpreter_of,
+    package_folders,
+    program_of,
+)
 from panpan.capabilities.environment.layers import Finding
-from panpan.capabilities.environment.library_search import with_origin
 from panpan.capabilities.environment.machine_root import MachineRoot
-from panpan.capabilities.environment.metadata import conda_records
-from panpan.capabilities.environment.packages import Package, leftovers, read_packages
+from panpan.capabilities.environment.metadata import Package, conda_records, leftovers, read_packages
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass
 

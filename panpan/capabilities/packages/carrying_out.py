@@ -4,34 +4,223 @@ The rule: what was changed until an interrupt is kept like any change, so that i
 """
 
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import shlex
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anyio import move_on_after, to_thread
+from anyio import current_time, move_on_after, to_thread
 
-from panpan.capabilities.environment.allowed_look import machine_for, readable_folder
-from panpan.capabilities.environment.find_environment import Environment, project_of
-from panpan.capabilities.environment.interpreter import interpreter_of, package_folders
-from panpan.capabilities.environment.machine_root import MachineRoot
-from panpan.capabilities.environment.project.project_wishes import project_wishes
-from panpan.capabilities.packages.broken import broken_by
-from panpan.capabilities.packages.changes import Changes, difference
-from panpan.capabilities.packages.installed import Installed, read_installed
-from panpan.capabilities.packages.mirrors import run_with_mirrors
-from panpan.capabilities.packages.outcome import changed_in_words, has_changed, outcome, way_back
-from panpan.capabilities.packages.plan import Plan
-from panpan.capabilities.packages.running import Ran
-from panpan.capabilities.packages.step import FileStep, Step, Steps, changed_files, digest, kept_texts, undo
+from panpan.capabilities.environment.find_environment import Environment, interpreter_of, package_folders, project_of
+from panpan.capabilities.environment.machine_root import MachineRoot, machine_for, readable_folder
+from panpan.capabilities.environment.metadata import normalised
+from panpan.capabilities.environment.project.project_files import Wish, is_for_conda
+from panpan.capabilities.environment.project.project_wishes import ProjectWishes, project_wishes
+from panpan.capabilities.environment.python_rules import applying, unmet
+from panpan.capabilities.packages.conflict import is_unreached
+from panpan.capabilities.packages.installed import Installed, python_needs, read_installed
+from panpan.capabilities.packages.plan import Plan, Ran, run_plan
+from panpan.capabilities.packages.step import (
+    Changes,
+    FileStep,
+    Step,
+    Steps,
+    changed_files,
+    difference,
+    digest,
+    kept_texts,
+    undo,
+)
+from panpan.capabilities.packages.target import Target
+from panpan.config.settings import PackageSettings
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.beneath import opened_folder
+from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, Progress
 
 if TYPE_CHECKING:
     from panpan.capabilities.packages.package_tool import PackageSetup
+
+
+_MOST_FAILURE_CHARS = 4_000
+"""Of the output of what failed and is not understood; with a reason, a quarter of it."""
+
+
+def outcome(
+    plan: Plan, ran: Ran, changes: Changes, files: Sequence[FileStep], notes: Sequence[str], *, existed: bool
+) -> Output:
+    """Return what to tell of a call that has run.
+
+    Args:
+        plan: What it was to do.
+        ran: How it went.
+        changes: What it changed of what is installed.
+        files: Which manifests and lock files it changed.
+        notes: What else there is to say, a line each.
+        existed: Whether the environment was there before.
+    """
+    if plan.runs_code:
+        lines = [ran.output.rstrip("\n") or "(no output)", *(f"[{note}]" for note in (*_ending(plan, ran), *ran.notes))]
+        return Output("\n".join(lines), is_error=not ran.went_well)
+    lines = list(changes.lines)
+    if not existed and plan.target.prefix.exists():
+        lines.insert(0, f"made: {plan.target.prefix}")
+    lines += [f"changed: {Path(file.path).name}" for file in files]
+    lines += [*ran.told, *notes]
+    if ran.went_well:
+        where = replace(plan.target, why="")
+        head = f"done for {where}" if lines else f"done for {where}; nothing changed"
+        more = [f"{len(notes) - 1} more notes"] if len(notes) > 1 else []
+        short = "; ".join([changed_in_words(plan, changes, files, existed=existed), *notes[:1], *more])
+        return Output("\n".join([head, *lines]), SummaryDisplay(text=short))
+    done = changed_in_words(plan, changes, files, existed=existed)
+    return _failure(plan, ran, lines, done if has_changed(plan, changes, files, existed=existed) else "")
+
+
+def way_back(plan: Plan) -> str:
+    """Return how what was changed by a call that did not end well is taken back."""
+    return "the same rollback goes on with it" if plan.step is not None else "rollback takes that back"
+
+
+def has_changed(plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: bool) -> bool:
+    """Return whether a call has changed anything."""
+    return bool(changes or files or (not existed and plan.target.prefix.exists()))
+
+
+def _failure(plan: Plan, ran: Ran, changed: Sequence[str], done: str) -> Output:
+    from panpan.capabilities.packages.conflict import (
+        advice_for,
+        conflict_in,  # no session needs them before something fails
+    )
+
+    conflict = conflict_in(ran.end)
+    advice = advice_for(ran.end)
+    if conflict is not None and not conflict.needs and (advice is not None or ran.notes):
+        conflict = None  # an index that was not reached has no versions, either
+    said = [*_ending(plan, ran)]
+    said += [f"no versions fit together: {conflict}" if conflict.needs else str(conflict)] if conflict else []
+    said += [advice] if advice is not None else []
+    said += [*ran.notes, *(changed or ["nothing was changed"]), *([way_back(plan)] if done else [])]
+    most = _MOST_FAILURE_CHARS // 4 if conflict or advice else _MOST_FAILURE_CHARS
+    rest = ran.end.strip()
+    shown = rest if len(rest) <= most else f"…{rest[-most:]}"
+    text = "\n".join([*said, "", f"the end of what `{ran.command[:200]}` printed:", shown or "(nothing)"])
+    reason = said[1] if conflict or advice else said[0]
+    return Output(text, SummaryDisplay(text=f"{reason}; {done}" if done else reason), is_error=True)
+
+
+def _ending(plan: Plan, ran: Ran) -> list[str]:
+    if ran.timed_out:
+        return [f"timed out after {plan.timeout_s:g} s and was stopped"]
+    return [f"exit code {ran.exit_code}"] if ran.exit_code else []
+
+
+def changed_in_words(plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: bool) -> str:
+    """Return what was changed, on one short line."""
+    made = [f"made {plan.target.prefix.name}"] if not existed and plan.target.prefix.exists() else []
+    names = [Path(file.path).name for file in files]
+    said = [*made, *([changes.summary(plan.asked)] if changes else []), *names]
+    return "; ".join(said) or "nothing changed"
+
+
+_MOST = 20
+
+
+def broken_by(target: Target, changes: Changes, wishes: ProjectWishes | None = None) -> list[str]:
+    """Return a sentence for each need that is not met, of what was changed or about it.
+
+    Args:
+        target: The environment, as it is now.
+        changes: What was changed in it.
+        wishes: What the project asks for to which it belongs.
+    """
+    if not changes:
+        return []
+    touched = (*changes.added, *changes.removed, *(after for _, after in changes.changed))
+    names = {normalised(package.name) for package in touched}
+    packages = list(python_needs(target.prefix))
+    versions = {name: version for name, version, _ in packages}
+    of_packages = (
+        (f"now broken: {name} {version} needs", text, name in names)
+        for name, version, texts in packages
+        for text in texts
+    )
+    of_project = (
+        (f"not what the project asks for: {one.source} asks for", one.text, False) for one in _wished(wishes, target)
+    )
+    markers, said = _markers(target), list[str]()
+    for who, text, is_touched in (*of_packages, *of_project):
+        requirement = applying(text, markers)
+        if requirement is None or not (is_touched or normalised(requirement.name) in names):
+            continue
+        if unmet(requirement, versions):
+            found = versions.get(normalised(requirement.name))
+            has = f"{normalised(requirement.name)} {found} is installed" if found else "that is not installed"
+            said.append(f"{who} {requirement.name}{requirement.specifier}, but {has}")
+    return [*said[:_MOST], *([f"and {len(said) - _MOST} more"] if len(said) > _MOST else [])]
+
+
+def _wished(wishes: ProjectWishes | None, target: Target) -> Iterator[Wish]:
+    """Yield what has to be in the environment, but for what conda has under names of its own."""
+    for wish in wishes.packages if wishes is not None else ():
+        if not (wish.group or wish.is_bound or wish.is_condas or (is_for_conda(wish.file) and target.kind != "conda")):
+            yield wish
+
+
+def _markers(target: Target) -> Mapping[str, str]:
+    from packaging.markers import default_environment
+
+    markers = {**{name: str(value) for name, value in default_environment().items()}, "extra": ""}
+    minor = target.python.rstrip("t")
+    return markers | ({"python_version": minor, "python_full_version": f"{minor}.0"} if minor else {})
+
+
+_MOST_CHARS = 300
+"""Of a command line that is told."""
+
+
+def mirrored(settings: PackageSettings) -> Iterator[PackageSettings]:
+    """Yield a user's settings with each of his mirrors in place of what it mirrors."""
+    yield from (settings.model_copy(update={"index": url}) for url in settings.mirrors)
+    yield from (settings.model_copy(update={"channel_alias": url}) for url in settings.channel_mirrors)
+
+
+def with_mirrors(plan: Plan, others: Iterable[Plan]) -> Plan:
+    """Return a plan that goes on with the commands of others where its own index is not reached.
+
+    Args:
+        plan: Of the call.
+        others: Of the same call with each mirror in place of its index.
+    """
+    different = [other for other in others if other.commands != plan.commands]
+    mirrors = [host for other in different for host in other.hosts if host not in plan.hosts]
+    return replace(
+        plan, instead=tuple(other.commands for other in different), mirror_hosts=tuple(dict.fromkeys(mirrors))
+    )
+
+
+async def run_with_mirrors(
+    plan: Plan, ctx: ToolContext, environment: Mapping[str, str]
+) -> AsyncGenerator[Progress | Ran, None]:
+    """Run a plan as `run_plan` does, again with each mirror until one is reached. Consume it under `aclosing`."""
+    told: tuple[str, ...] = ()
+    deadline = current_time() + plan.timeout_s
+    for commands in (plan.commands, *plan.instead):
+        is_last = len(told) == len(plan.instead)
+        left_s = max(0.0, deadline - current_time())
+        async with aclosing(run_plan(replace(plan, commands=commands, timeout_s=left_s), ctx, environment)) as items:
+            async for item in items:
+                if isinstance(item, Progress):
+                    yield item
+                elif is_last or item.went_well or item.timed_out or not is_unreached(item.end):
+                    yield replace(item, told=told)
+                    return
+        told = (*told, f"not reached: what `{shlex.join(commands[-1])[:_MOST_CHARS]}` asks; the next mirror was asked")
+
 
 _CLEANUP_S = 10.0
 """For telling what was changed until an interrupt."""

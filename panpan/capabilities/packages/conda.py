@@ -5,12 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from panpan.capabilities.environment.project.addresses import without_logins
+from panpan.capabilities.environment.project.requirement_wishes import without_logins
 from panpan.capabilities.packages.package_tool import LOOKING, REMOVE_S, PackageInput, PackageTool
 from panpan.capabilities.packages.pip import undo_with_pip
 from panpan.capabilities.packages.plan import Plan
-from panpan.capabilities.packages.python_wishes import new_environment
-from panpan.capabilities.packages.requirement_file import read_requirement_file
+from panpan.capabilities.packages.python_wishes import new_environment, read_requirement_file
 from panpan.capabilities.packages.sources import (
     UNKNOWN_HOST,
     addresses_in,

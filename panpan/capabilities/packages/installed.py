@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from panpan.capabilities.environment.interpreter import interpreter_of, package_folders
+from panpan.capabilities.environment.find_environment import interpreter_of, package_folders
 from panpan.capabilities.environment.machine_root import MachineRoot
 from panpan.capabilities.environment.metadata import Head, normalised, records_in
 from panpan.types.content import Frozen

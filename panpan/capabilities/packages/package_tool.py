@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from anyio import fail_after, to_thread
 from pydantic import BaseModel, ConfigDict
 
+from panpan.capabilities.packages.installed import read_installed, shown_package
 from panpan.capabilities.packages.plan import Plan, without
 from panpan.capabilities.packages.target import Target, find_target, require_own
-from panpan.capabilities.packages.wanted import names_asked
+from panpan.capabilities.packages.wanted import names_asked, package_name, require_some
 from panpan.config.settings import PackageSettings
 from panpan.core.effects import Command, Effects, PathUse
 from panpan.core.tool import Tool, ToolContext
@@ -27,6 +28,7 @@ from panpan.types.tool import Output, ToolYield
 
 if TYPE_CHECKING:
     from panpan.capabilities.packages.step import Steps, Undo
+
 
 REMOVE_S = 120.0
 LOCK_S = 300.0
@@ -131,7 +133,7 @@ class PackageTool(Tool[PackageInputT]):
 
     def _hosts_to_allow(self, plan: Plan, ctx: ToolContext) -> Sequence[str]:
         """Return the hosts that `sandbox.domains` has to name for the call; none where they are not known."""
-        from panpan.capabilities.packages.index_hosts import hosts_to_allow  # no start needs it
+        from panpan.capabilities.packages.uv_sources import hosts_to_allow  # no start needs it
 
         return hosts_to_allow((*plan.hosts, *plan.mirror_hosts), self.settings, ctx.own_environment or {})
 
@@ -194,8 +196,6 @@ class PackageTool(Tool[PackageInputT]):
         Raises:
             ToolError: It is about nothing, or about what is no package.
         """
-        from panpan.capabilities.packages.looking import looked_at
-
         return looked_at(args.operation, args.packages, target)
 
     def own_target(self, args: PackageInputT, ctx: ToolContext) -> Target:
@@ -261,7 +261,7 @@ class PackageTool(Tool[PackageInputT]):
         plan = replace(self.plan(args, ctx), asked=names_asked(args.packages))
         if not plan.hosts or plan.wheels or plan.files or plan.runs_code:
             return plan
-        from panpan.capabilities.packages.mirrors import mirrored, with_mirrors
+        from panpan.capabilities.packages.carrying_out import mirrored, with_mirrors
 
         others = mirrored(self.settings)
         return with_mirrors(plan, [type(self)(replace(self._setup, settings=one)).plan(args, ctx) for one in others])
@@ -275,3 +275,28 @@ class PackageTool(Tool[PackageInputT]):
                 del self._plans[next(iter(self._plans))]
             self._plans[key] = plan
         return self._plans[key]
+
+
+def looked_at(operation: str, packages: Sequence[str], target: Target) -> str:
+    """Return what `show`, `freeze` or `list` tells of an environment. Synchronous.
+
+    Args:
+        operation: One of them.
+        packages: What is to be shown, or parts of the names to be listed; none: all of them.
+        target: The environment.
+
+    Raises:
+        ToolError: Nothing is named that could be shown, or what is named is no name.
+    """
+    prefix = target.prefix
+    if operation == "show":
+        require_some(packages)
+        names = [package_name(text) for text in packages]
+        return "\n\n".join(shown_package(prefix, name) or f"{name} is not installed in {prefix}" for name in names)
+    found = read_installed(prefix)
+    if operation == "freeze":
+        return "\n".join(package.pin for package in found) or f"# nothing is installed in {prefix}"
+    wanted = {text.lower() for text in packages}
+    listed = [one for one in found if not wanted or any(word in one.name.lower() for word in wanted)]
+    lines = [f"{package}{f' {package.build}' if package.build else ''}" for package in listed]
+    return "\n".join([f"{len(listed)} packages in {target}", *lines])

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from panpan.capabilities.packages.manifests import find_manifest, table_in
 from panpan.capabilities.packages.package_tool import LOCK_S, LOOKING, REMOVE_S, PackageInput, PackageTool
 from panpan.capabilities.packages.plan import Plan
 from panpan.capabilities.packages.sources import (
@@ -18,6 +17,7 @@ from panpan.capabilities.packages.sources import (
     text_of,
 )
 from panpan.capabilities.packages.target import Target, find_program, target_at
+from panpan.capabilities.packages.uv_sources import find_manifest, table_in
 from panpan.capabilities.packages.wanted import (
     channel,
     conda_package,

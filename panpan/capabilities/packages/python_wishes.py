@@ -1,17 +1,153 @@
 """What pip and uv are asked to install, checked, and with all that a question has to name of it."""
 
+import codecs
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
 
+from panpan.capabilities.environment.project.requirement_wishes import (
+    NESTED,
+    requirement_lines,
+    without_comments,
+    without_hashes,
+    without_login,
+)
 from panpan.capabilities.packages.plan import Plan
-from panpan.capabilities.packages.requirement_file import RequirementFile, read_requirement_file
-from panpan.capabilities.packages.sources import hosts_of
+from panpan.capabilities.packages.sources import UNKNOWN_HOST, addresses_in, hosts_of
 from panpan.capabilities.packages.target import Target
-from panpan.capabilities.packages.wanted import environment_name, python_package
+from panpan.capabilities.packages.wanted import environment_name, is_file_name, python_package
 from panpan.core.effects import PathUse
 from panpan.errors import ToolError
 from panpan.system.files.paths import PathResolver
+from panpan.system.files.read_file import read_regular_file
+from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass
+
+_MAX_FILES = 20
+_MAX_BYTES = 2_000_000
+_MAX_NAMED = 20
+_OTHER_CODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_CODING = re.compile(rb"#.*coding[:=]\s*([-\w.]+)")
+"""In one of the first two lines: how pip reads the file."""
+_OF_CONDA = re.compile(r"(?a)(?:-\s+)*(?:[A-Za-z0-9_][\w.<>=!~*+,|\[\] -]*(?:::?[\w.<>=!~*+,|\[\] -]*)?)?")
+"""A line of environment.yml that says no more than names and versions, in no way of writing that could hide more."""
+_PLAIN_CODINGS = frozenset({b"utf-8", b"utf8", b"ascii", b"us-ascii"})
+_LOCAL = re.compile(r"(?:-e|--editable)(?:\s*=?\s*)(?P<path>\S.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementFile:
+    """What one file says, with all that it includes."""
+
+    named: tuple[str, ...] = ()
+    """Its options, addresses and folders, as they stand there."""
+    hosts: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    """The files and folders that it includes; absolute."""
+    digests: tuple[str, ...] = ()
+    """Of what was looked at, in hex."""
+    has_pip: bool = False
+    """Whether an environment.yml has packages of Python's index, too."""
+
+
+def read_requirement_file(path: str, paths: PathResolver) -> RequirementFile:
+    """Return what a file asks for beside packages of an index.
+
+    Args:
+        path: As the model wrote it.
+        paths: Knows what may be read; what only an answer opens is not looked at.
+
+    Raises:
+        ToolError: A path in it is none.
+    """
+    named: list[str] = []
+    hosts: list[str] = []
+    reads: list[str] = []
+    digests: list[str] = []
+    pending = [paths.absolute(path)]
+    seen: set[Path] = set()
+    has_pip = False
+    while pending:
+        name = pending.pop(0)
+        location = paths.locate(name)
+        if location.path in seen:
+            continue
+        seen.add(location.path)
+        data = _data(location.path) if location.is_readable and not location.is_secret else None
+        if data is None or _is_coded(data) or len(seen) > _MAX_FILES:
+            named.append(f"what {name} says could not be looked at")
+            hosts.append(UNKNOWN_HOST)
+            continue
+        digests.append(sha256(data).hexdigest())
+        text = data.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
+        lines = [line for _, line in requirement_lines(text)]
+        if location.path.suffix in (".yml", ".yaml"):
+            lines = [line for _, line in without_comments(enumerate(text.splitlines()))]
+            named += [_shown(line) for line in lines if _OF_CONDA.fullmatch(line) is None]
+            hosts += hosts_of([address for line in lines for address in addresses_in(line)])
+            has_pip = has_pip or any(line.replace(" ", "") == "-pip:" for line in lines)
+            continue
+        folder = location.path.parent
+        for line in lines:
+            if nested := NESTED.fullmatch(line):
+                if "://" in nested["path"]:
+                    named.append(without_login(line))
+                    hosts.append(UNKNOWN_HOST)
+                else:
+                    pending.append(str(folder / nested["path"]))
+                    reads.append(str(folder / nested["path"]))
+            elif said := _beside_an_index(line):
+                named.append(said)
+                hosts += hosts_of(addresses_in(line))
+                reads += _folders(line, folder)
+    shown = [*named[:_MAX_NAMED], *([f"and {len(named) - _MAX_NAMED} more"] if len(named) > _MAX_NAMED else [])]
+    return RequirementFile(tuple(shown), tuple(dict.fromkeys(hosts)), tuple(reads), tuple(digests), has_pip)
+
+
+def _is_coded(data: bytes) -> bool:
+    """Return whether pip reads a file as something else than stands there in UTF-8."""
+    codings = (match[1].lower() for line in data.split(b"\n")[:2] if (match := _CODING.match(line)))
+    return data.startswith(_OTHER_CODINGS) or next(codings, b"utf-8") not in _PLAIN_CODINGS
+
+
+def _beside_an_index(line: str) -> str:
+    """Return a line as it can be shown, unless it is a requirement that an index answers."""
+    return "" if _is_plain(line) else _shown(line)
+
+
+def _shown(line: str) -> str:
+    for address in re.findall(r"\S+://\S+", line):
+        line = line.replace(address, without_login(address))
+    return spelled_out(line)[:200]
+
+
+def _is_plain(line: str) -> bool:
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    text = without_hashes(line)
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement:
+        return False
+    return not requirement.url and not is_file_name(requirement.name) and "${" not in text
+
+
+def _folders(line: str, folder: Path) -> Sequence[str]:
+    match = _LOCAL.fullmatch(line)
+    text = match["path"] if match else line
+    text = re.sub(r"\[[\w,. -]*\]$", "", text.partition(";")[0].strip())
+    if "://" in text or not text.startswith((".", "/")):
+        return ()
+    return (str(folder / text),)
+
+
+def _data(path: Path) -> bytes | None:
+    try:
+        return read_regular_file(path, max_bytes=_MAX_BYTES)
+    except ToolError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

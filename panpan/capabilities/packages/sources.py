@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from panpan.capabilities.environment.project.addresses import ADDRESS, without_login, without_logins
+from panpan.capabilities.environment.project.requirement_wishes import ADDRESS, without_login, without_logins
 from panpan.config.settings import PackageSettings
 from panpan.errors import ToolError
 from panpan.system.files.home import user_home

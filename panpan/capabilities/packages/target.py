@@ -8,8 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from panpan.capabilities.environment.find_environment import Environment, find_environment, library_folders
-from panpan.capabilities.environment.interpreter import interpreter_of
+from panpan.capabilities.environment.find_environment import (
+    Environment,
+    find_environment,
+    interpreter_of,
+    library_folders,
+)
 from panpan.capabilities.environment.machine_root import MachineRoot
 from panpan.errors import ToolError
 from panpan.system.files.canonical import is_below

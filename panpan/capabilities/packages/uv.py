@@ -5,14 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from panpan.capabilities.packages.manifests import find_manifest, table_in
 from panpan.capabilities.packages.package_tool import LOCK_S, LOOKING, REMOVE_S, PackageInput, PackageTool
 from panpan.capabilities.packages.pip import undo_with_pip
 from panpan.capabilities.packages.plan import Plan
 from panpan.capabilities.packages.python_wishes import new_environment, python_wishes, wheels_folder
 from panpan.capabilities.packages.sources import wheels_source
 from panpan.capabilities.packages.target import Target, find_program, require_own, target_at
-from panpan.capabilities.packages.uv_sources import locked_hosts, own_uv_sources, uv_source
+from panpan.capabilities.packages.uv_sources import find_manifest, locked_hosts, own_uv_sources, table_in, uv_source
 from panpan.capabilities.packages.wanted import named_packages, program, python_version, require_some
 from panpan.core.effects import PathUse
 from panpan.core.tool import ToolContext

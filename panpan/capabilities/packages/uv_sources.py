@@ -1,16 +1,12 @@
-"""Where uv fetches from: what the user has set up, and what the files of the project and its lock file name.
-
-The rule: whatever a project's file says that leads uv to another place has to be told. Keys are those of "Settings",
-uv's documentation, at the top of uv.toml or below `tool.uv`; it takes the nearest file, from the project's folder up.
-"""
+"""Where uv fetches from, and the hosts that `package-indexes` in `sandbox.domains` stands for."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.environment.project.addresses import without_login
-from panpan.capabilities.packages.manifests import table_in
+from panpan.capabilities.environment.project.pyproject_wishes import table_of
+from panpan.capabilities.environment.project.requirement_wishes import without_login
 from panpan.capabilities.packages.sources import (
     PYPI_HOSTS,
     UNKNOWN_HOST,
@@ -18,13 +14,52 @@ from panpan.capabilities.packages.sources import (
     addresses_in,
     extra_arguments,
     hosts_of,
+    hosts_of_channels,
     hosts_of_settings,
     index_arguments,
     text_of,
+    users_pip_indexes,
+    usual_conda_hosts,
 )
+from panpan.config.bounded_toml import parse_toml
 from panpan.config.settings import PackageSettings
+from panpan.errors import ToolError
 from panpan.system.files.home import user_home
+from panpan.system.files.paths import PathResolver
+from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import spelled_out
+from panpan.types.allowing_flags import PACKAGE_INDEXES
+from panpan.types.dataclass import dataclass
+
+_MAX_BYTES = 1_000_000
+
+
+def table_in(file: Path, *keys: str) -> Mapping[str, Any]:
+    """Return the table below these keys of a TOML file; an empty one where there is none."""
+    try:
+        return table_of(parse_toml(read_regular_file(file, max_bytes=_MAX_BYTES, follow_symlinks=True).decode()), *keys)
+    except (ToolError, ValueError):
+        return {}
+
+
+def find_manifest(what: str, holds: Callable[[Path], bool], paths: PathResolver) -> Path:
+    """Return the nearest folder of the workspace, from the working directory up, that holds a manifest.
+
+    Args:
+        what: How the manifest is called, for people.
+        holds: Whether a folder holds one.
+        paths: Knows the workspace.
+
+    Raises:
+        ToolError: None does.
+    """
+    for folder in (paths.cwd, *paths.cwd.parents):
+        if holds(folder):
+            return folder
+        if folder == paths.root:
+            break
+    raise ToolError(f"there is no {what} in {paths.cwd} or above it in the workspace; make one first")
+
 
 _UV_DEFAULT = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
 _UV_EXTRA = ("UV_INDEX", "UV_EXTRA_INDEX_URL")
@@ -167,3 +202,106 @@ def _interpreters(project: Path) -> Iterator[tuple[Path, str]]:
             text = text_of(file)
             lines = ["could not be looked at"] if text is None else text.splitlines()
             yield from ((file, spelled_out(line)[:_MAX_TOLD_CHARS]) for line in lines if not _VERSIONS.fullmatch(line))
+
+
+USUAL_HOSTS = (
+    *PYPI_HOSTS,
+    *usual_conda_hosts(),
+    "download.pytorch.org",
+    "registry.npmjs.org",
+    "registry.yarnpkg.com",
+    "index.crates.io",
+    "static.crates.io",
+)
+"""Hosts that pip, uv, conda, npm, yarn and cargo fetch from by default, and PyTorch's own index."""
+
+_NPM_REGISTRY = re.compile(r"^\s*(?:@[^:\s]+:)?registry\s*=\s*(\S+)", re.MULTILINE)
+_NPM_VARIABLES = ("npm_config_registry", "NPM_CONFIG_REGISTRY", "YARN_NPM_REGISTRY_SERVER")
+_CONDA_FILES = (".condarc", ".conda/.condarc", ".config/conda/.condarc")
+
+
+@dataclass(frozen=True, slots=True)
+class Domains:
+    """The hosts that commands may reach."""
+
+    named: Sequence[str]
+    """Those that the settings name, and the usual ones."""
+    own: Sequence[str] = ()
+    """Those of the user's own setup, which may be in their own network."""
+
+
+def domains_of(named: Sequence[str], packages: PackageSettings, variables: Mapping[str, str]) -> Domains:
+    """Return the hosts that a list of the settings means.
+
+    Args:
+        named: As it stands in `sandbox.domains`.
+        packages: The user's settings for packages.
+        variables: The user's environment.
+    """
+    if PACKAGE_INDEXES not in named:
+        return Domains(named)
+    others = [host for host in named if host != PACKAGE_INDEXES]
+    own = [host for host in _configured_hosts(packages, variables) if _is_host(host)]
+    return Domains(tuple(dict.fromkeys((*others, *USUAL_HOSTS))), tuple(dict.fromkeys(own)))
+
+
+def hosts_to_allow(hosts: Sequence[str], packages: PackageSettings, variables: Mapping[str, str]) -> Sequence[str]:
+    """Return the shortest list for `sandbox.domains` that opens these hosts; none where one is not known.
+
+    Args:
+        hosts: What is going to be fetched from.
+        packages: The user's settings for packages.
+        variables: The user's environment.
+    """
+    from panpan.system.sandbox.domain_grants import DomainGrants
+    from panpan.system.web.url_guard import plain_authority
+
+    if not all(map(_is_host, hosts)):
+        return ()
+    preset = domains_of([PACKAGE_INDEXES], packages, variables)
+    grants = DomainGrants(preset.named, preset.own)
+    asked = map(plain_authority, hosts)
+    return (PACKAGE_INDEXES,) if all(grants.covers(one, one.port or 443) for one in asked) else hosts
+
+
+def _configured_hosts(packages: PackageSettings, variables: Mapping[str, str]) -> Iterator[str]:
+    indexes = (packages.index, packages.channel_alias, *packages.mirrors, *packages.channel_mirrors)
+    yield from hosts_of([url for url in (*indexes, *packages.extra_indexes) if url is not None])
+    yield from hosts_of_channels(packages.channels)
+    yield from hosts_of(users_pip_indexes(variables))
+    yield from hosts_of(users_uv_indexes(variables))
+    yield from hosts_of(list(_npm_registries(variables)))
+    yield from hosts_of(list(_conda_addresses(variables)))
+    yield from hosts_of(list(_cargo_registries(variables)))
+
+
+def _npm_registries(variables: Mapping[str, str]) -> Iterator[str]:
+    yield from (value for name in _NPM_VARIABLES if (value := variables.get(name)))
+    file = variables.get("NPM_CONFIG_USERCONFIG") or variables.get("npm_config_userconfig") or user_home() / ".npmrc"
+    for one in (Path(file), Path("/etc/npmrc")):
+        yield from _NPM_REGISTRY.findall(text_of(one) or "")
+
+
+def _conda_addresses(variables: Mapping[str, str]) -> Iterator[str]:
+    named = [Path(variables["CONDARC"])] if variables.get("CONDARC") else []
+    for file in (*named, *(user_home() / name for name in _CONDA_FILES), Path("/etc/conda/.condarc")):
+        yield from addresses_in(text_of(file) or "")
+
+
+def _cargo_registries(variables: Mapping[str, str]) -> Iterator[str]:
+    home = Path(variables.get("CARGO_HOME") or user_home() / ".cargo")
+    for file in (home / "config.toml", home / "config"):
+        for kind, key in (("source", "registry"), ("registries", "index")):
+            tables = [table for table in table_in(file, kind).values() if isinstance(table, dict)]
+            yield from (url.removeprefix("sparse+") for table in tables if isinstance(url := table.get(key), str))
+
+
+def _is_host(text: str) -> bool:
+    from panpan.errors import ToolError
+    from panpan.system.sandbox.domain_grants import DomainGrant
+
+    try:
+        DomainGrant.parse(text)
+    except ToolError:
+        return False
+    return True

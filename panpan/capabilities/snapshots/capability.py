@@ -3,10 +3,8 @@
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 
-from panpan.capabilities.snapshots.history import SnapshotRecord
-from panpan.capabilities.snapshots.journal import SnapshotJournal
-from panpan.capabilities.snapshots.session_snapshots import Snapshots
-from panpan.capabilities.snapshots.snapshots_beside import SnapshotsBeside
+from panpan.capabilities.snapshots.history import SnapshotJournal, SnapshotRecord
+from panpan.capabilities.snapshots.rounds import Snapshots, SnapshotsBeside
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces
 from panpan.core.hooks import Hook
 from panpan.session.agent import Agent

@@ -12,10 +12,9 @@ from pathlib import Path
 import anyio
 import click
 
-from panpan.capabilities.snapshots.journal import SnapshotJournal
-from panpan.capabilities.snapshots.plan import RestorePlan
-from panpan.capabilities.snapshots.session_snapshots import Snapshots
-from panpan.capabilities.snapshots.undo_lines import diff_lines, done_line, nothing_to_do, plan_lines
+from panpan.capabilities.snapshots.history import SnapshotJournal
+from panpan.capabilities.snapshots.rounds import Snapshots
+from panpan.capabilities.snapshots.undo import RestorePlan, diff_lines, done_line, nothing_to_do, plan_lines
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces
 from panpan.cli_kit.failures import say
 from panpan.cli_kit.folder_gate import settings_of_folder

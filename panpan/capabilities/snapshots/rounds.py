@@ -6,22 +6,29 @@ there and then: what he changes meanwhile is his. At the end of a round it is ke
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 
-from panpan.capabilities.snapshots.history import UndoHistory
-from panpan.capabilities.snapshots.journal import SnapshotJournal
-from panpan.capabilities.snapshots.workspace import WorkspaceSnapshots, trees_of
+from panpan.capabilities.snapshots.history import SnapshotJournal, UndoHistory
+from panpan.capabilities.snapshots.workspace import SnapshotPlaces, WorkspaceSnapshots, trees_of
+from panpan.config.settings import SnapshotSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import PanpanError, SessionError
+from panpan.file_trees.kept_files import KeepLimits
 from panpan.file_trees.snapshot import Snapshot
 from panpan.session.records import timestamp
 from panpan.types.file_change import FileChange
 from panpan.types.messages import AssistantMessage, SystemReminder
 from panpan.types.tool import Output
+
+if TYPE_CHECKING:
+    from panpan.capabilities.snapshots.undo import Undo
+
 
 log = logging.getLogger(__name__)
 
@@ -269,3 +276,68 @@ class RoundSnapshots(Hook):
         touched = {file.path for _, _, files in self._steps for file in files}
         changes = await self._workspace.changes(self._steps[0][0], self._steps[-1][1])
         return tuple(change for change in changes if change.path in touched)
+
+
+class Snapshots:
+    """The snapshots of a session.
+
+    Args:
+        settings: The table `[snapshots]`.
+        places: Of what they are taken, and where they are kept.
+        journal: What the session's log says of them.
+        warn: Told what the user should know, one sentence each.
+    """
+
+    def __init__(
+        self, settings: SnapshotSettings, places: SnapshotPlaces, journal: SnapshotJournal, warn: Callable[[str], None]
+    ) -> None:
+        self._journal = journal
+        limits = KeepLimits(settings.max_file_mb * 1_000_000, settings.max_files)
+        self.workspace = WorkspaceSnapshots(places, limits, warn)
+        """Takes them."""
+        self.rounds = RoundSnapshots(self.workspace, self._journal)
+        """Hooks in around the loop; its `serve` is to be run beside the session."""
+
+    @cached_property
+    def undo(self) -> "Undo":
+        """Brings the files back."""
+        from panpan.capabilities.snapshots.undo import Undo  # most sessions take nothing back
+
+        return Undo(self.workspace, self._journal)
+
+    @property
+    def turn_files(self) -> Sequence[FileChange]:
+        """What the newest turn changed, as far as it is kept."""
+        return self.rounds.turn_files
+
+
+class SnapshotsBeside(Hook):
+    """Tells the session's snapshots of the calls of one subagent.
+
+    Args:
+        rounds: The session's.
+        agent_id: The subagent.
+    """
+
+    def __init__(self, rounds: RoundSnapshots, agent_id: str) -> None:
+        self._rounds = rounds
+        self._agent_id = agent_id
+        self._running: set[str] = set()
+
+    async def before_effect(self, call: ToolCall) -> None:
+        key = f"{self._agent_id} {call.tool_use_id}"
+        self._running.add(key)
+        await self._rounds.effect_begins_beside(key, call)
+
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        self._over(f"{self._agent_id} {call.tool_use_id}")
+        return output
+
+    async def turn_ended(self, conversation: Conversation) -> None:
+        for key in tuple(self._running):  # of calls that were interrupted
+            self._over(key)
+
+    def _over(self, key: str) -> None:
+        if key in self._running:
+            self._running.discard(key)
+            self._rounds.effect_ended_beside(key)

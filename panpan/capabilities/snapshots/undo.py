@@ -1,19 +1,149 @@
 """The ways back: what undo, redo and rewind would do to the files, and doing it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import field
+from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
-from panpan.capabilities.snapshots.history import Cause, Step, UndoHistory, joined
-from panpan.capabilities.snapshots.journal import SnapshotJournal
-from panpan.capabilities.snapshots.plan import RestorePlan, plan_back
-from panpan.capabilities.snapshots.sharing import shared_changes
+from panpan.capabilities.snapshots.history import Cause, SnapshotJournal, Step, UndoHistory, joined
 from panpan.capabilities.snapshots.workspace import WorkspaceSnapshots, trees_of
-from panpan.errors import SnapshotError
+from panpan.errors import SnapshotError, ToolError
+from panpan.file_trees.differences import Difference, diff_text, differences, listed
+from panpan.file_trees.snapshot import Snapshot
+from panpan.file_trees.store import SnapshotStore
+from panpan.file_trees.way_back import WayBack
 from panpan.file_trees.writing import write_changes
 from panpan.session.records import timestamp
-from panpan.types.file_change import FileChange
+from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+from panpan.types.dataclass import dataclass
+from panpan.types.file_change import FileChange, files_in_short
+
+
+async def shared_changes(store: SnapshotStore, steps: Sequence[Step], others: Sequence[UndoHistory]) -> frozenset[str]:
+    """Return the files of one folder that changed in a step and in one of another session at the same time.
+
+    Args:
+        store: Of the folder.
+        steps: Of the session.
+        others: Those of the other sessions.
+
+    Raises:
+        SnapshotError: A snapshot of the session cannot be read.
+    """
+    name = str(store.root)
+    shared: set[str] = set()
+    own = {_identity(step) for step in steps}
+    for step in (one for one in steps if name in one.before and name in one.after):
+        meanwhile = [one for other in others for one in other.steps_during(step) if name in one.before]
+        besides = [one for one in meanwhile if _identity(one) not in own]
+        if besides:
+            ours = await _paths(store, await store.load(step.before[name]), await store.load(step.after[name]))
+            for one in besides:
+                shared |= ours & await _paths_of_other(store, one)
+    return frozenset(shared)
+
+
+def _identity(step: Step) -> tuple[object, ...]:
+    """Return what only a copy of a step has, too."""
+    return tuple(step.before.items()), tuple(step.after.items()), step.began, step.ended
+
+
+async def _paths_of_other(store: SnapshotStore, step: Step) -> frozenset[str]:
+    """Return what changed in a step of another session; nothing where its snapshots are gone."""
+    name = str(store.root)
+    try:
+        before = await store.load(step.before[name])
+        after = await store.load(step.after[name]) if name in step.after else await store.take()
+        return await _paths(store, before, after)
+    except SnapshotError:
+        return frozenset()
+
+
+async def _paths(store: SnapshotStore, before: Snapshot, after: Snapshot) -> frozenset[str]:
+    return frozenset(one.path for one in await differences(store.repository, before, after))
+
+
+@dataclass(frozen=True, slots=True)
+class FolderPlan:
+    """What undoing does in one folder of the workspace."""
+
+    store: SnapshotStore
+    now: Snapshot
+    """What the plan is about; where the folder is something else by then, nothing is done."""
+    changes: Sequence[Difference]
+    """From what is there now to what will be."""
+    diff: str
+    """The same as a unified diff. Not cleaned for a terminal."""
+    conflicts: Mapping[str, str]
+    """Why files stay as they are, by path."""
+    merged: frozenset[str]
+    """Files that keep what the user changed since, beside what comes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """What undoing, redoing or rewinding does to the files; made by `Snapshots`, carried out by its `restore`."""
+
+    cause: Cause
+    folders: Sequence[FolderPlan]
+    main: Path
+    """The folder that paths are relative to."""
+    notes: Sequence[str] = field(default_factory=tuple)
+    """What the user should know of it beside the files, a sentence each."""
+
+    @property
+    def files(self) -> Sequence[FileChange]:
+        """What becomes of each file."""
+        return [change for folder in self.folders for change in listed(folder.changes, self._prefix(folder))]
+
+    @property
+    def diff(self) -> str:
+        """The change as a unified diff. Not cleaned for a terminal."""
+        return "".join(folder.diff for folder in self.folders)
+
+    @property
+    def conflicts(self) -> Mapping[str, str]:
+        """Why files stay as they are, by path; not empty: the user changed them since."""
+        found = [(folder, path, why) for folder in self.folders for path, why in folder.conflicts.items()]
+        return {self._prefix(folder) + path: why for folder, path, why in found}
+
+    @property
+    def merged(self) -> Sequence[str]:
+        """Files that keep what the user changed since."""
+        return [self._prefix(folder) + path for folder in self.folders for path in sorted(folder.merged)]
+
+    def _prefix(self, folder: FolderPlan) -> str:
+        return "" if folder.store.root == self.main else f"{folder.store.root}/"
+
+
+async def plan_back(
+    store: SnapshotStore, steps: Sequence[tuple[Snapshot, Snapshot]], shared: Set[str] = frozenset()
+) -> FolderPlan:
+    """Return what undoes `steps` in one folder.
+
+    Args:
+        store: Of the folder.
+        steps: What was before and after each, the oldest first.
+        shared: Files that another session may have changed meanwhile; they stay.
+
+    Raises:
+        SnapshotError: The folder cannot be kept as it is now, or a snapshot cannot be read.
+    """
+    now = await store.take()
+    back = WayBack(store.repository, now, shared)
+    for before, after in reversed(steps):
+        await back.undo(before, after)
+    try:
+        tree = await back.tree()
+    except (ToolError, OSError) as error:
+        raise SnapshotError(f"what {store.root} would become cannot be worked out: {error}") from error
+    then = Snapshot("", tree, back.modes(), now.left_out, await back.empty_folders(tree))
+    changes = await differences(store.repository, now, then)
+    diff = await diff_text(store.repository, now.tree, tree)
+    return FolderPlan(store, now, changes, diff, back.conflicts, frozenset(back.merged & {one.path for one in changes}))
+
 
 _NOT_ENDED = "what the newest turn changed has no end, since the files cannot be kept as they are now"
 
@@ -121,3 +251,74 @@ class Undo:
         elsewhere = sorted(changed - here.keys())
         notes = [f"what changed in {name} stays, since it is no part of this workspace" for name in elsewhere]
         return RestorePlan(cause, folders, self._workspace.folders[0], notes)
+
+
+MAX_FILES = 50
+"""That are listed; how many more there are is said."""
+MAX_DIFF_LINES = 200
+
+_SIGNS = {"added": "+", "deleted": "-", "modified": "~"}
+_DONE = {"undo": "undone", "redo": "done again", "rewind": "brought back"}
+
+
+def plan_lines(plan: RestorePlan) -> Sequence[str]:
+    """Return the files that would change, and those that stay and why; safe for a terminal."""
+    lines = [f"{plan.cause} changes {files_in_short(plan.files)}:"] if plan.files else []
+    merged = set(plan.merged)
+    files = [file for file in plan.files if not file.is_generated]
+    lines += [f"  {change_line(file)}{_note(file, merged)}" for file in files[:MAX_FILES]]
+    if len(files) > MAX_FILES:
+        lines.append(f"  … {len(files) - MAX_FILES:,} more")
+    if conflicts := list(plan.conflicts.items()):
+        lines.append("these stay as they are:")
+        lines += [f"  ! {clean_line(path)}: {clean_line(why)}" for path, why in conflicts[:MAX_FILES]]
+        if len(conflicts) > MAX_FILES:
+            lines.append(f"  … {len(conflicts) - MAX_FILES:,} more")
+    return [*lines, *(clean_line(note) for note in plan.notes)]
+
+
+def diff_lines(plan: RestorePlan) -> Sequence[str]:
+    """Return the difference, cut where it is long; safe for a terminal."""
+    lines = clean_for_terminal(plan.diff).split("\n")
+    if len(lines) > MAX_DIFF_LINES:
+        return [*lines[:MAX_DIFF_LINES], f"… {len(lines) - MAX_DIFF_LINES:,} more lines"]
+    return lines if plan.diff else []
+
+
+def change_line(change: FileChange) -> str:
+    """Return what becomes of one file or folder, such as "~ src/app.py +3 -1"; safe for a terminal."""
+    return f"{_SIGNS[change.kind]} {clean_line(change.path)} {_extent(change)}"
+
+
+def _extent(change: FileChange) -> str:
+    """Return how much of it changes, in lines where there are any."""
+    if change.is_folder:
+        return "folder, mode" if change.kind == "modified" else "folder"
+    if change.added is None or change.deleted is None:
+        return "binary"
+    if change.added or change.deleted:
+        return f"+{change.added:,} -{change.deleted:,}"
+    return {"added": "new, empty", "deleted": "was empty", "modified": "mode"}[change.kind]
+
+
+def nothing_to_do(plan: RestorePlan) -> str:
+    """Return why there is nothing to ask about; empty where there is."""
+    if plan.files:
+        return ""
+    if plan.conflicts:
+        return "nothing can be brought back: each of these files was changed since"
+    if plan.notes:
+        return f"no file of this workspace was changed; the next {plan.cause} goes on from there"
+    return f"the files are as they should be already; the next {plan.cause} goes on from there"
+
+
+def done_line(plan: RestorePlan) -> str:
+    """Return what was done, on one line."""
+    if not plan.files:
+        return f"no file was changed; the next {plan.cause} goes on from there"
+    back = {"undo": "redo", "redo": "undo", "rewind": "undo"}[plan.cause]
+    return f"{_DONE[plan.cause]}: {files_in_short(plan.files)}; {back} takes it back"
+
+
+def _note(file: FileChange, merged: set[str]) -> str:
+    return ", joined with what you changed since" if file.path in merged else ""

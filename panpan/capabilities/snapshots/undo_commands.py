@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-from panpan.capabilities.snapshots.plan import RestorePlan
-from panpan.capabilities.snapshots.session_snapshots import Snapshots
-from panpan.capabilities.snapshots.undo import Undo
-from panpan.capabilities.snapshots.undo_lines import diff_lines, done_line, nothing_to_do, plan_lines
+from panpan.capabilities.snapshots.rounds import Snapshots
+from panpan.capabilities.snapshots.undo import RestorePlan, Undo, diff_lines, done_line, nothing_to_do, plan_lines
 from panpan.errors import ConfigError
 from panpan.faces.terminal.screen.canvas import say
 from panpan.faces.terminal.screen.theme import Role

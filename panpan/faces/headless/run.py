@@ -9,7 +9,7 @@ import anyio
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.guards.reply_limits import note_on_end
-from panpan.capabilities.snapshots.session_snapshots import Snapshots
+from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.errors import AnswerNeededError, ConfigError, PanpanError
 from panpan.faces.headless.background import Background

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from panpan.capabilities.environment.library_search import LibrarySearch
+from panpan.capabilities.environment.elf_file import LibrarySearch
 from panpan.capabilities.environment.machine_root import MachineRoot
 
 

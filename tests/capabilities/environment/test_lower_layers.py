@@ -2,9 +2,15 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.environment.driver_layer import DriverLayer, driver_findings, look_at_driver
-from panpan.capabilities.environment.hardware_layer import Gpu, hardware_findings, look_at_hardware
-from panpan.capabilities.environment.library_search import LibrarySearch
+from panpan.capabilities.environment.driver_layer import (
+    DriverLayer,
+    Gpu,
+    driver_findings,
+    hardware_findings,
+    look_at_driver,
+    look_at_hardware,
+)
+from panpan.capabilities.environment.elf_file import LibrarySearch
 from panpan.capabilities.environment.machine_root import MachineRoot
 from tests.fakes.machines import Machine
 

@@ -1,5 +1,4 @@
-from panpan.capabilities.environment.advice import ADVICE, judged
-from panpan.capabilities.environment.layers import LAYERS, EnvReport, Finding, in_order
+from panpan.capabilities.environment.layers import ADVICE, LAYERS, EnvReport, Finding, in_order, judged
 from panpan.capabilities.environment.table import (
     MAX_DETAILS,
     constraint_rows,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.capabilities.packages.diagnosis import KNOWN_FAILURES, advice_for, is_unreached
+from panpan.capabilities.packages.conflict import KNOWN_FAILURES, advice_for, is_unreached
 
 PRINTED = {
     "no space": "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device",

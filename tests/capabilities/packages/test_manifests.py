@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.packages.manifests import find_manifest, table_in
-from panpan.capabilities.packages.uv_sources import uv_source
+from panpan.capabilities.packages.uv_sources import find_manifest, table_in, uv_source
 from panpan.config.settings import PackageSettings
 from panpan.errors import ToolError
 from panpan.system.files.paths import PathResolver

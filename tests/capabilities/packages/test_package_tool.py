@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from panpan.capabilities.packages.capability import tools_without_use
 from panpan.capabilities.packages.conda import CondaTool
-from panpan.capabilities.packages.offered import tools_without_use
 from panpan.capabilities.packages.package_tool import PackageSetup
 from panpan.capabilities.packages.pip import PipInput, PipTool
 from panpan.capabilities.packages.pixi import PixiTool

@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.snapshots.journal import SnapshotJournal
-from panpan.capabilities.snapshots.plan import RestorePlan
-from panpan.capabilities.snapshots.session_snapshots import Snapshots
+from panpan.capabilities.snapshots.history import SnapshotJournal
+from panpan.capabilities.snapshots.rounds import Snapshots
+from panpan.capabilities.snapshots.undo import RestorePlan
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces
 from panpan.config.settings import SnapshotSettings
 from panpan.core.conversation import Conversation

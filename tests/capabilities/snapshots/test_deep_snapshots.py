@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panpan
-from panpan.file_trees.paths import all_folders_above, folders_above
-from panpan.file_trees.snapshot import Snapshot
+from panpan.file_trees.snapshot import Snapshot, all_folders_above, folders_above
 from tests.capabilities.snapshots.kept_workspace import KeptWorkspace
 from tests.system.files.test_folder_tree import make_deep
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.snapshots.plan import RestorePlan
-from panpan.capabilities.snapshots.undo_lines import change_line, plan_lines
+from panpan.capabilities.snapshots.undo import RestorePlan, change_line, plan_lines
 from panpan.types.file_change import FileChange
 from tests.capabilities.snapshots.kept_workspace import KeptWorkspace
 

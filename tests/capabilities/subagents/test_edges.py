@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.snapshots.session_snapshots import Snapshots
+from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.left_open import results_of_subagents
 from panpan.errors import ToolError

@@ -16,7 +16,7 @@ import pytest
 
 from panpan.app import open_session
 from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.snapshots.session_snapshots import Snapshots
+from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.past import PastSubagents
 from panpan.capabilities.todos.todos import Todos

@@ -1,16 +1,18 @@
-"""What an environment.yml of conda asks for ("Creating an environment file manually", conda's documentation).
-
-It is read by its lines and not as YAML: names and versions are all that is wanted, and a line that says more, or is
-written in another way, is unclear.
-"""
+"""What an environment.yml of conda or a manifest of pixi asks for."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from panpan.capabilities.environment.project.project_files import ProjectFiles
-from panpan.capabilities.environment.project.requirement_lines import NESTED, without_comments
-from panpan.capabilities.environment.project.requirement_wishes import CONSTRAINT, requirement_wishes, wish_of
-from panpan.capabilities.environment.project.wish import PythonWish, Said, Unclear, Wish
+from panpan.capabilities.environment.project.project_files import OwnName, ProjectFiles, PythonWish, Said, Unclear, Wish
+from panpan.capabilities.environment.project.pyproject_wishes import table_of, word_in
+from panpan.capabilities.environment.project.requirement_wishes import (
+    CONSTRAINT,
+    NESTED,
+    requirement_wishes,
+    wish_of,
+    without_comments,
+)
 
 CONDA_FILES = ("environment.yml", "environment.yaml")
 _SPEC = re.compile(r"(?:[\w./-]+::?)?(?P<name>[A-Za-z0-9_][\w.-]*)\s*(?P<versions>.*)")
@@ -73,3 +75,26 @@ def _versions(text: str) -> str | None:
     if match := _FUZZY.fullmatch(text):
         return f"=={match['version'].rstrip('.')}.*"
     return text.replace(" ", "") if _RANGE.fullmatch(text) else None
+
+
+def pixi_wishes(pixi: Mapping[str, Any], source: str) -> Iterator[Said]:
+    """Yield what the default environment has, of conda and of Python's index; what is for one platform alone is not.
+
+    Args:
+        pixi: The manifest.
+        source: The file.
+    """
+    yield OwnName(word_in(table_of(pixi, "workspace") or table_of(pixi, "project"), "name"))
+    for name, said in table_of(pixi, "dependencies").items():
+        version = _version(said)
+        yield Unclear(source, "it is no version", name) if version is None else conda_wish(f"{name} {version}", source)
+    for name, said in table_of(pixi, "pypi-dependencies").items():
+        is_own = isinstance(said, dict) and said.get("path") in (".", "./")
+        version = _version(said) or ""
+        if not is_own:
+            yield Wish(f"{name}{'' if version == '*' else version}", source)
+
+
+def _version(said: object) -> str | None:
+    version = said.get("version", "*") if isinstance(said, dict) else said
+    return version if isinstance(version, str) else None

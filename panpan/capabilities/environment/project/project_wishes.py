@@ -8,16 +8,11 @@ from itertools import islice
 
 from panpan.capabilities.environment.machine_root import MachineRoot
 from panpan.capabilities.environment.metadata import normalised
-from panpan.capabilities.environment.project.conda_wishes import CONDA_FILES, conda_wishes
-from panpan.capabilities.environment.project.optional_requirements import optional_requirements
-from panpan.capabilities.environment.project.pipfile_wishes import pipfile_wishes
-from panpan.capabilities.environment.project.pixi_wishes import pixi_wishes
-from panpan.capabilities.environment.project.project_files import ProjectFiles
-from panpan.capabilities.environment.project.pyproject_wishes import pyproject_wishes
-from panpan.capabilities.environment.project.requirement_wishes import requirement_wishes
+from panpan.capabilities.environment.project.conda_wishes import CONDA_FILES, conda_wishes, pixi_wishes
+from panpan.capabilities.environment.project.project_files import OwnName, ProjectFiles, PythonWish, Said, Unclear, Wish
+from panpan.capabilities.environment.project.pyproject_wishes import pipfile_wishes, pyproject_wishes, table_of
+from panpan.capabilities.environment.project.requirement_wishes import optional_requirements, requirement_wishes
 from panpan.capabilities.environment.project.setup_wishes import setup_cfg_wishes, setup_py_wishes
-from panpan.capabilities.environment.project.toml_tables import table_of
-from panpan.capabilities.environment.project.wish import OwnName, PythonWish, Said, Unclear, Wish
 from panpan.config.bounded_toml import parse_toml
 from panpan.types.dataclass import dataclass
 

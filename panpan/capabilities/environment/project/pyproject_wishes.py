@@ -1,14 +1,91 @@
-"""What pyproject.toml asks for: the project's own table (PEP 621), groups (PEP 735), and the table of Poetry."""
+"""What pyproject.toml or a Pipfile asks for: the project's own table, groups, and the table of Poetry."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from panpan.capabilities.environment.project.poetry_versions import poetry_range, poetry_requirements
-from panpan.capabilities.environment.project.project_files import ProjectFiles
+from panpan.capabilities.environment.project.project_files import OwnName, ProjectFiles, PythonWish, Said, Unclear, Wish
 from panpan.capabilities.environment.project.requirement_wishes import requirement_wishes
-from panpan.capabilities.environment.project.toml_tables import table_of, texts_in, word_in
-from panpan.capabilities.environment.project.wish import OwnName, PythonWish, Said, Unclear, Wish
+
+_NUMBERS = re.compile(r"([~^]?)\s*(\d{1,9}(?:\.\d{1,9}){0,3})")
+_OPERATOR = re.compile(r"([<>=!~]=?=?)(.+)")
+_PLACES = ("git", "url", "path", "file")
+
+
+def poetry_requirements(name: str, said: object) -> Sequence[str | None]:
+    """Return a requirement, or one for each way in which it is asked for; None in place of what is not understood.
+
+    Args:
+        name: The key.
+        said: What stands behind it: versions, a table, or a list of tables.
+    """
+    ways = said if isinstance(said, list) else [said]
+    return [_requirement(name, way if isinstance(way, dict) else {"version": way}) for way in ways]
+
+
+def poetry_range(said: object) -> str | None:
+    """Return a range; empty where any version will do, None where it is not understood."""
+    if not isinstance(said, str) or "|" in said:
+        return None
+    parts = [_range(part.strip()) for part in said.split(",")]
+    return None if None in parts else ",".join(filter(None, parts))
+
+
+def _requirement(name: str, way: Mapping[str, Any]) -> str | None:
+    is_place = any(key in way for key in _PLACES)
+    spec, python = poetry_range("" if is_place else way.get("version")), poetry_range(way.get("python", ""))
+    if spec is None or python is None:
+        return None
+    extras, markers, platform = way.get("extras"), way.get("markers"), way.get("platform")
+    listed = f"[{','.join(map(str, extras))}]" if isinstance(extras, list) and extras else ""
+    conditions = [f"({markers})"] if isinstance(markers, str) else []
+    conditions += [f"sys_platform == '{platform}'"] if isinstance(platform, str) else []
+    conditions += [
+        f"python_full_version {match[1]} '{match[2]}'" for part in python.split(",") if (match := _OPERATOR.match(part))
+    ]
+    return f"{name}{listed}{spec}" + (f"; {' and '.join(conditions)}" if conditions else "")
+
+
+def _range(part: str) -> str | None:
+    if part in ("", "*"):
+        return ""
+    if part.startswith(("<", ">", "==", "!=", "~=")):
+        return part.replace(" ", "")
+    match = _NUMBERS.fullmatch(part.removeprefix("="))
+    if match is None:
+        return f"=={part}" if part.endswith(".*") else None
+    kind, version = match[1], match[2]
+    return f">={version},<{_next(version, is_caret=kind == '^')}" if kind else f"=={version}"
+
+
+def _next(version: str, *, is_caret: bool) -> str:
+    """Return the first version that is too new: `^` keeps the first number that is not 0, `~` the first two."""
+    numbers = [int(number) for number in version.split(".")]
+    if is_caret:
+        kept = next((at for at, number in enumerate(numbers) if number), len(numbers) - 1)
+    else:
+        kept = min(1, len(numbers) - 1)
+    return ".".join(map(str, [*numbers[:kept], numbers[kept] + 1]))
+
+
+def table_of(said: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+    """Return the table below these keys; an empty one where there is none."""
+    found: Any = said
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def word_in(said: Mapping[str, Any], key: str) -> str:
+    """Return the text behind a key; empty where there is none."""
+    value = said.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def texts_in(value: object) -> Sequence[str]:
+    """Return the texts in a list; none where it is no list."""
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
 
 FILE = "pyproject.toml"
 _QUOTED = re.compile(r"'([^'\n]+)'|\"([^\"\n]+)\"")
@@ -83,3 +160,37 @@ def _lines_of_texts(text: str) -> Mapping[str, int]:
 
 def _at(text: str, lines: Mapping[str, int]) -> str:
     return f"{FILE}:{lines[text]}" if text in lines else FILE
+
+
+_OWN = (".", "./")
+
+
+def pipfile_wishes(pipfile: Mapping[str, Any], source: str) -> Iterator[Said]:
+    """Yield what the manifest says; its categories beside the usual one are groups, which nobody has to install.
+
+    Args:
+        pipfile: The manifest.
+        source: The file.
+    """
+    requires = table_of(pipfile, "requires")
+    if whole := word_in(requires, "python_full_version"):
+        yield PythonWish(f"=={whole}", source)
+    elif minor := word_in(requires, "python_version"):
+        yield PythonWish(f"=={minor}.*", source)
+    for table, packages in pipfile.items():
+        if table not in _NO_CATEGORIES and isinstance(packages, dict):
+            yield from _packages(packages, source, "" if table == "packages" else f"group {table}")
+
+
+_NO_CATEGORIES = frozenset(("requires", "pipenv", "scripts", "source"))
+
+
+def _packages(packages: Mapping[str, Any], source: str, group: str) -> Iterator[Said]:
+    for name, said in packages.items():
+        if isinstance(said, dict) and said.get("path") in _OWN:
+            continue
+        for text in poetry_requirements(name, said):
+            if text is not None:
+                yield Wish(text, source, group=group)
+            elif not group:
+                yield Unclear(source, "these versions are not understood", f"{name} {said}")

@@ -1,13 +1,64 @@
 """What a file of requirements asks for, with all that it includes ("Requirements File Format", pip's documentation)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from posixpath import dirname, join, normpath
 
-from panpan.capabilities.environment.project.addresses import without_logins
-from panpan.capabilities.environment.project.project_files import ProjectFiles
-from panpan.capabilities.environment.project.requirement_lines import NESTED, requirement_lines, without_hashes
-from panpan.capabilities.environment.project.wish import Unclear, Wish
+from panpan.capabilities.environment.project.project_files import ProjectFiles, Said, Unclear, Wish
+
+_COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
+NESTED = re.compile(r"(?P<option>-r|-c|--requirement|--constraint)(?:\s*=?\s*)(?P<path>\S.*)")
+"""A line that names another such file."""
+_HASHES = re.compile(r"(?:\s+--hash[=\s]\s*[\w-]+:[0-9a-fA-F]+)+")
+
+Line = tuple[int, str]
+"""Its number, from 1 on, and what it says."""
+
+
+def requirement_lines(text: str) -> Sequence[Line]:
+    """Return the lines without comments, those that go on in the next one put together; a comment never goes on."""
+    joined, begun, start = list[Line](), "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        start = start or number
+        is_comment = line.lstrip().startswith("#")
+        if line.endswith("\\") and not is_comment:
+            begun += line.strip("\\")
+        else:
+            joined.append((start, f"{begun} {line}" if is_comment else begun + line))
+            begun, start = "", 0
+    return without_comments((*joined, (start, begun)))
+
+
+def without_comments(lines: Iterable[Line]) -> Sequence[Line]:
+    """Return the lines that say something, without their comments."""
+    return [(number, bare) for number, line in lines if (bare := _COMMENT.sub("", line).strip())]
+
+
+def without_hashes(line: str) -> str:
+    """Return a requirement without the digests that pip holds its files against."""
+    first = re.search(r"\s--hash", line)
+    if first is None or not _HASHES.fullmatch(line, first.start()):
+        return line
+    return line[: first.start()].rstrip()
+
+
+ADDRESS = re.compile(r"(?:git\+)?[a-z][a-z0-9+.-]*://[^\s'\"]+", re.IGNORECASE)
+
+
+def without_login(address: str) -> str:
+    """Return an address without what could be a key in it."""
+    head, slashes, rest = address.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{head}{slashes}{authority.rpartition('@')[2]}{slash}{path}"
+
+
+def without_logins(text: str) -> str:
+    """Return a text, in all addresses of which user names and passwords are left out."""
+    for address in ADDRESS.findall(text):
+        text = text.replace(address, without_login(address))
+    return text
+
 
 MAX_DEPTH = 20
 """Files that include one another; pip has no bound."""
@@ -78,3 +129,34 @@ def wish_of(line: str, source: str, included_by: str = "", *, is_bound: bool = F
             return Wish(egg["name"], source, included_by, is_bound=is_bound)
         return Unclear(source, "it has no name to look for", without_logins(line))
     return Wish(without_logins(line), source, included_by, is_bound=is_bound)
+
+
+MAX_FILES = 20
+_NAMES = {"": re.compile(r"[\w.-]*requirements?[\w.-]*\.txt"), "requirements": re.compile(r"[\w.-]+\.txt")}
+"""By the folder that they lie in."""
+
+
+def optional_requirements(files: ProjectFiles, *, are_all: bool) -> Iterator[Said]:
+    """Yield what is asked for in files that no manifest names, which nobody has to install.
+
+    Args:
+        files: The project, with all manifests read.
+        are_all: Whether nothing else says what the project needs. Then a single one is the project's, and of several
+            nobody knows which one is meant.
+    """
+    names = [name for name in _names_in(files) if not files.was_read(name)][:MAX_FILES]
+    for name in names:
+        if are_all and len(names) == 1:
+            yield from requirement_wishes(files, name)
+            continue
+        if are_all:
+            yield Unclear(name, f"it is one of {len(names)} such files, and nothing says which is meant")
+        said = requirement_wishes(files, name)
+        yield from (replace(one, group=name) for one in said if isinstance(one, Wish))
+
+
+def _names_in(files: ProjectFiles) -> Iterator[str]:
+    for folder, usual in _NAMES.items():
+        for name in files.names(folder):
+            if usual.fullmatch(name):
+                yield f"{folder}/{name}".lstrip("/")

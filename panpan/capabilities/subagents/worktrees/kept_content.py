@@ -12,9 +12,8 @@ from anyio import to_thread
 
 from panpan.errors import SnapshotError, ToolError
 from panpan.file_trees.kept_files import KeepLimits, look_at
-from panpan.file_trees.modes import Modes, modes_of
 from panpan.file_trees.own_repository import OwnRepository
-from panpan.file_trees.snapshot import Snapshot, commit_of, message_of, snapshot_from
+from panpan.file_trees.snapshot import Modes, Snapshot, commit_of, message_of, modes_of, snapshot_from
 
 _TIMEOUT_S = 600.0
 _MANY_FILES = 500

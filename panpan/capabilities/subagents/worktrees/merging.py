@@ -20,11 +20,9 @@ from panpan.capabilities.subagents.worktrees.worktree import Worktree, shown
 from panpan.file_trees.differences import Difference, differences
 from panpan.file_trees.kept_files import KeepLimits
 from panpan.file_trees.own_repository import OwnRepository
-from panpan.file_trees.paths import all_folders_above
-from panpan.file_trees.snapshot import Entry, Snapshot
+from panpan.file_trees.snapshot import Entry, Snapshot, all_folders_above
 from panpan.file_trees.way_back import WayBack
-from panpan.file_trees.writing import contents_of, write_changes
-from panpan.file_trees.writing_folders import opened_above
+from panpan.file_trees.writing import contents_of, opened_above, write_changes
 from panpan.system.files.beneath import opened_folder
 from panpan.system.files.folder_tree import walk
 from panpan.types.dataclass import dataclass

@@ -9,7 +9,7 @@ from threading import Event
 
 from anyio import to_thread
 
-from panpan.capabilities.snapshots.session_snapshots import Snapshots
+from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.capabilities.snapshots.undo_commands import carry_out, undo_of
 from panpan.config.locations import Locations
 from panpan.errors import PanpanError

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.environment.project.conda_wishes import conda_wishes
-from panpan.capabilities.environment.project.wish import PythonWish, Unclear, Wish
+from panpan.capabilities.environment.project.project_files import PythonWish, Unclear, Wish
 from tests.capabilities.environment.project.projects import files_of, wishes_of
 
 MORE = "it says more than a name and versions"

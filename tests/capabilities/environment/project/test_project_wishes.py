@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.capabilities.environment.project.project_files import Wish
 from panpan.capabilities.environment.project.project_wishes import MAX_WISHES, project_wishes
-from panpan.capabilities.environment.project.wish import Wish
 from tests.capabilities.environment.project.projects import wishes_of, written
 from tests.fakes.machines import PROJECT
 

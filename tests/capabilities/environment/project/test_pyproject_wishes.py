@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from panpan.capabilities.environment.project.wish import PythonWish, Unclear, Wish
+from panpan.capabilities.environment.project.project_files import PythonWish, Unclear, Wish
 from tests.capabilities.environment.project.projects import wishes_of
 
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from panpan.capabilities.environment.project.project_files import Unclear, Wish
 from panpan.capabilities.environment.project.requirement_wishes import MAX_DEPTH, requirement_wishes, wish_of
-from panpan.capabilities.environment.project.wish import Unclear, Wish
 from tests.capabilities.environment.project.projects import files_of, written
 from tests.fakes.machines import PROJECT
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from panpan.capabilities.environment.project.project_files import OwnName, PythonWish, Said, Unclear, Wish
 from panpan.capabilities.environment.project.setup_wishes import setup_cfg_wishes, setup_py_wishes
-from panpan.capabilities.environment.project.wish import OwnName, PythonWish, Said, Unclear, Wish
 from tests.capabilities.environment.project.projects import files_of
 
 WHY = "it is found out by a program, which is not run"

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, aclosing
 import pytest
 
 from panpan.capabilities.language_servers.language_servers import LanguageServers
-from panpan.capabilities.snapshots.session_snapshots import Snapshots
+from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.session.session import Session
 from panpan.types.events import SubagentEvent
 from panpan.types.messages import ToolResultMessage

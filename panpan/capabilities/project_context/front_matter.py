@@ -1,19 +1,14 @@
-"""The head of a rules file: between two lines of `---`, of which only `paths` matters here.
+"""The head of a rules file, of which only `paths` matters here: a list, or one value, also with commas.
 
-    ---
-    paths:
-      - "src/**/*.py"
-    ---
-
-A list in brackets and a single value, also with commas, are understood, too. Other keys are ignored.
+Other keys are ignored, and a head that cannot be read is part of the rules.
 """
 
 import re
+from collections.abc import Mapping
 
+from panpan.system.text.front_matter import FrontMatterError, Value, read_front_matter
 from panpan.types.dataclass import dataclass
 
-_KEY = re.compile(r"paths\s*:\s*(?P<value>.*)")
-_ITEM = re.compile(r"\s*-\s+(?P<value>.+)")
 _MOST_ALTERNATIVES = 64
 
 
@@ -27,32 +22,22 @@ class RulesText:
 
 
 def split_front_matter(text: str) -> RulesText:
-    """Return the rules and the files that they are for; a head without an end is no head."""
-    lines = text.splitlines()
-    if not lines or lines[0].strip() != "---":
+    """Return the rules and the files that they are for."""
+    try:
+        parts = read_front_matter(text)
+    except FrontMatterError:
+        parts = None
+    if parts is None:
         return RulesText(text)
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), None)
-    if end is None:
-        return RulesText(text)
-    patterns = [part for value in _values(lines[1:end]) for part in _expanded(value)]
-    return RulesText("\n".join(lines[end + 1 :]).strip(), tuple(patterns))
+    values = _texts(parts.head["paths"].value) if "paths" in parts.head else ()
+    patterns = [part for value in values for one in _split(value) for part in _expanded(one)]
+    return RulesText(parts.body, tuple(patterns))
 
 
-def _values(head: list[str]) -> list[str]:
-    for number, line in enumerate(head):
-        match = _KEY.fullmatch(line.rstrip())
-        if match is None:
-            continue
-        value = match["value"].strip()
-        if value and not value.startswith("#"):
-            return _split(value.removeprefix("[").removesuffix("]"))
-        values = []
-        for item in head[number + 1 :]:
-            if (found := _ITEM.fullmatch(item)) is None:
-                break
-            values += _split(found["value"])
-        return values
-    return []
+def _texts(value: Value) -> tuple[str, ...]:
+    if isinstance(value, Mapping):
+        return ("{" + ",".join(value) + "}",)  # which is a pattern, if it is written without quotes
+    return (value,) if isinstance(value, str) else value
 
 
 def _split(value: str) -> list[str]:

@@ -1,18 +1,17 @@
-"""What an environment.yml of conda or a manifest of pixi asks for."""
+"""What an environment.yml of conda or a manifest of pixi asks for.
+
+Names and versions are all that is wanted; what says more, or is written in another way, is unclear.
+"""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from panpan.capabilities.environment.project.project_files import OwnName, ProjectFiles, PythonWish, Said, Unclear, Wish
 from panpan.capabilities.environment.project.pyproject_wishes import table_of, word_in
-from panpan.capabilities.environment.project.requirement_wishes import (
-    CONSTRAINT,
-    NESTED,
-    requirement_wishes,
-    wish_of,
-    without_comments,
-)
+from panpan.capabilities.environment.project.requirement_wishes import CONSTRAINT, NESTED, requirement_wishes, wish_of
+from panpan.system.text.yaml_text import Node, YamlError, read_yaml
 
 CONDA_FILES = ("environment.yml", "environment.yaml")
 _SPEC = re.compile(r"(?:[\w./-]+::?)?(?P<name>[A-Za-z0-9_][\w.-]*)\s*(?P<versions>.*)")
@@ -24,27 +23,35 @@ _MAX_LINE_CHARS = 1_000
 
 def conda_wishes(files: ProjectFiles, name: str) -> Iterator[Said]:
     """Yield what a file asks for; nothing where there is none."""
-    is_inside, of_pip = False, -1
-    lines = (files.text(name) or "").splitlines()
-    for number, line in without_comments(enumerate(lines, 1)):
-        source = f"{name}:{number}"
-        indent = len(lines[number - 1]) - len(lines[number - 1].lstrip())
-        if not line.startswith("-"):
-            key, _, value = line.partition(":")
-            is_inside = key.strip() == "dependencies" if not indent else is_inside
-            if is_inside and value.strip():
-                yield Unclear(source, "it is not written with an item on each line", line[:_MAX_LINE_CHARS])
-            continue
-        if not is_inside:
-            continue
-        what = line[1:].strip().strip("\"'")
-        if what.replace(" ", "") == "pip:":
-            of_pip = indent
-        elif 0 <= of_pip < indent:
-            yield from _of_pip(files, what, source)
-        else:
-            of_pip = -1
-            yield conda_wish(what, source)
+    text = files.text(name) or ""
+    try:
+        pairs = read_yaml(text).pairs or ()
+    except YamlError as error:
+        line = text.split("\n")[error.line - 1].strip()
+        yield Unclear(f"{name}:{error.line}", f"it cannot be read as YAML ({error})", line[:_MAX_LINE_CHARS])
+        return
+    for key, value in pairs:
+        if key.text == "dependencies":
+            yield from _items(value, name, lambda what, source: [conda_wish(what, source)], files)
+
+
+def _items(node: Node, file: str, said: Callable[[str, str], Iterable[Said]], files: ProjectFiles) -> Iterator[Said]:
+    """Yield what the items of a list ask for.
+
+    Args:
+        node: The list.
+        file: Where it stands.
+        said: Reads an item, given with its source.
+        files: Those that an item may name.
+    """
+    if node.items is None and node.text:
+        yield Unclear(f"{file}:{node.line}", "it is no list", node.text[:_MAX_LINE_CHARS])
+    for item in node.items or ():
+        pairs = item.pairs or ()
+        if len(pairs) == 1 and pairs[0][0].text == "pip":
+            yield from _items(pairs[0][1], file, partial(_of_pip, files), files)
+        elif item.text:
+            yield from said(item.text, f"{file}:{item.line}")
 
 
 def conda_wish(what: str, source: str) -> Wish | PythonWish | Unclear:

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Mapping
 
-from panpan.capabilities.subagents.definitions.front_matter import Entry, Value
 from panpan.capabilities.subagents.definitions.problem import Problem
+from panpan.system.text.front_matter import Entry, Value
 
 _YES = frozenset({"true", "yes", "on"})
 _NO = frozenset({"false", "no", "off", ""})

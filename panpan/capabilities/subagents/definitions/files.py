@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from panpan.capabilities.subagents.definitions.front_matter import Entry, FrontMatterError, read_front_matter
 from panpan.capabilities.subagents.definitions.gemini import from_gemini
 from panpan.capabilities.subagents.definitions.opencode import from_opencode
 from panpan.capabilities.subagents.definitions.places import Format, Place
@@ -20,6 +19,7 @@ from panpan.errors import ToolError
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.protected import protections
 from panpan.system.files.read_file import read_regular_file
+from panpan.system.text.front_matter import Entry, FrontMatterError, read_front_matter
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from panpan.capabilities.subagents.definitions.front_matter import Entry, Value
 from panpan.capabilities.subagents.definitions.tool_names import tool_names
+from panpan.system.text.front_matter import Entry, Value
 
 _TOOLS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

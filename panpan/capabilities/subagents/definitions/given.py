@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from panpan.capabilities.subagents.definitions.front_matter import Entry, Value
 from panpan.capabilities.subagents.definitions.read_definition import definition_from
 from panpan.errors import ConfigError
+from panpan.system.text.front_matter import Entry, Value
 from panpan.system.text.terminal_text import printable
 from panpan.types.agent import AgentDefinition
 

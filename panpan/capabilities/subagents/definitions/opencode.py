@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from panpan.capabilities.subagents.definitions.front_matter import Entry, Value
+from panpan.system.text.front_matter import Entry, Value
 
 _TOOLS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

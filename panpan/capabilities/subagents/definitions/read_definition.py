@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import cast, get_args
 
 from panpan.capabilities.subagents.definitions.fields import Fields
-from panpan.capabilities.subagents.definitions.front_matter import Entry
 from panpan.capabilities.subagents.definitions.problem import Problem
 from panpan.capabilities.subagents.definitions.tool_names import given_tools, notes_on_parts, taken_tools, tool_names
+from panpan.system.text.front_matter import Entry
 from panpan.types.agent import AgentDefinition, Isolation, SpendingLimits
 from panpan.types.llm import Sampling
 from panpan.types.permission import PermissionMode, is_permission_mode

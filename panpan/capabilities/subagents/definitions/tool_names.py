@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 
-from panpan.capabilities.subagents.definitions.front_matter import Entry, Value
 from panpan.capabilities.subagents.definitions.problem import Problem
+from panpan.system.text.front_matter import Entry, Value
 from panpan.types.agent import AgentDefinition
 
 EVERY_TOOL = frozenset({"*", "all", "All tools"})

@@ -48,12 +48,45 @@ prefix: /somewhere
     ]
 
 
-@pytest.mark.parametrize("text", ["dependencies: [python=3.8, numpy]", "dependencies: {a: 1}", "dependencies: &x [y]"])
-def test_a_list_that_is_written_otherwise_is_unclear_and_not_empty(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "line", "why", "says"),
+    [
+        ("dependencies: {a: 1}", 2, "it is no list", "{a: 1}"),
+        ("dependencies: numpy", 2, "it is no list", "numpy"),
+        ("dependencies:\n  - {a: 1}", 3, MORE, "{a: 1}"),
+        ("dependencies:\n  - pip: numpy", 3, "it is no list", "numpy"),
+        ("dependencies: &x [y]", 2, "it cannot be read as YAML (anchors, aliases and tags are not read)", None),
+        (
+            "dependencies: !!python/name:os.system",
+            2,
+            "it cannot be read as YAML (anchors, aliases and tags are not",
+            None,
+        ),
+        ("a: &a [x]\nb: &b [*a, *a]\ndependencies: [*b, *b]", 3, "it cannot be read as YAML (aliases are not", None),
+        ("dependencies: [", 3, "it cannot be read as YAML (", ""),
+    ],
+)
+def test_what_is_no_list_is_unclear_and_not_empty(
+    text: str, line: int, why: str, says: str | None, tmp_path: Path
+) -> None:
     files = files_of(tmp_path, {"environment.yml": f"name: x\n{text}\n"})
 
-    why = "it is not written with an item on each line"
-    assert list(conda_wishes(files, "environment.yml")) == [Unclear("environment.yml:2", why, text)]
+    (found,) = conda_wishes(files, "environment.yml")
+
+    assert isinstance(found, Unclear)
+    assert found.source == f"environment.yml:{line}"
+    assert found.why.startswith(why)
+    assert found.text == (text.split("\n")[line - 2] if says is None else says)
+
+
+def test_a_list_in_brackets_is_read(tmp_path: Path) -> None:
+    text = "dependencies: [python=3.8, 'numpy',\n  {pip: [einops]}]\n"
+
+    assert list(conda_wishes(files_of(tmp_path, {"environment.yml": text}), "environment.yml")) == [
+        PythonWish("==3.8.*", "environment.yml:1"),
+        Wish("numpy", "environment.yml:1", is_condas=True),
+        Wish("einops", "environment.yml:2"),
+    ]
 
 
 @pytest.mark.parametrize("line", ["- " + "x" * 200_000 + "!", "- " + "a " * 100_000, "- =" + "1." * 100_000 + "!"])

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.subagents.definitions.front_matter import Entry, FrontMatterError, Value, read_front_matter
+from panpan.system.text.front_matter import Entry, FrontMatterError, Value, read_front_matter
 
 
 def plain(value: Value) -> Any:
@@ -111,6 +111,9 @@ def test_a_text_without_a_head_has_none(text: str) -> None:
         ("---\n\nwords alone\n---\n", 3, "no `key: value`"),
         ('---\nname: x\ndescription: "open\n---\n', 3, 'quotation mark " is not closed'),
         ("---\ntools: [a, b\nname: x\n---\n", 2, "bracket [ is not closed"),
+        ("---\na: b: c\ntools: {Bash: *}\n---\n", 3, "no `key: value`"),
+        ("---\n? [a]\n: b\nc: d\n---\n", 2, "no `key: value`"),
+        ("---\na: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\n", 3, "write out what *a stands for"),
     ],
 )
 def test_what_cannot_be_read_is_named_by_its_line(text: str, line: int, words: str) -> None:
@@ -153,3 +156,57 @@ def test_mappings_far_inside_each_other_are_left_out() -> None:
     nested = "\n".join(f"{' ' * depth}k:" for depth in range(400))
 
     assert head_of(f"{nested}\nname: x")["name"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("text", "head"),
+    [
+        ("tools: *", {"tools": "*"}),
+        (
+            "description: Use it when: x\ntools:\n  - Read\n  - Grep",
+            {"description": "Use it when: x", "tools": ["Read", "Grep"]},
+        ),
+        ("a: b: c\ntools:\n\t- Read\n\t- Bash(x: *)", {"a": "b: c", "tools": ["Read", "Bash(x: *)"]}),
+        ("a: b: c\ntools: [*, 'a, b', Bash(x: *)]", {"a": "b: c", "tools": ["*", "a, b", "Bash(x: *)"]}),
+        ("permission:\n  edit: deny\n  bash:\n    *: ask", {"permission": {"edit": "deny", "bash": {"*": "ask"}}}),
+        ("a: b: c\ntext: |\n  one\n   two\nthree", {"a": "b: c", "text": "one\n   two\nthree"}),
+        ("a: \x1b[0m\nname: 'x'", {"a": "\x1b[0m", "name": "x"}),
+        ("tools:\n  - Bash(rm: x)\n  - {a: b}\n  - [c, d]", {"tools": ["Bash(rm: x)", "{a: b}", "[c, d]"]}),
+        ("a: !!python/name:os.system\nb: !now", {"a": "!!python/name:os.system", "b": "!now"}),
+    ],
+)
+def test_keys_that_are_no_yaml_do_not_cost_the_others(text: str, head: Any) -> None:
+    assert head_of(text) == head
+
+
+@pytest.mark.parametrize(
+    "value", ["yes", "on", "null", "~", "2026-01-01", "0x10", "1_000", "9" * 5_000, "1e999", "12:30"]
+)
+def test_values_stay_the_text_that_is_written(value: str) -> None:
+    assert head_of(f"key: {value}\n1: x") == {"key": value, "1": "x"}
+
+
+def test_aliases_stay_text_where_other_lines_are_no_yaml() -> None:
+    head = {"a": "b: c", "x": "&x [y]", "z": "*x", "bomb": ["*x", "*x"]}
+
+    assert head_of("a: b: c\nx: &x [y]\nz: *x\nbomb: [*x, *x]") == head
+
+
+@pytest.mark.parametrize("deep", ["[" * 99_999 + "]" * 99_999, "{" * 99_999 + "}" * 99_999, "- " * 99_999])
+def test_a_deep_head_is_left_as_it_is_at_once(deep: str) -> None:
+    parts = read_front_matter(f"---\na: . {deep}\nb:\n  {deep}\nc: d\n---\n")  # PyYAML alone takes minutes for it
+
+    assert parts is not None
+    assert parts.head["c"] == Entry("d", 5)
+
+
+@given(st.from_regex(r"([A-Za-z][A-Za-z0-9_.-]*: [A-Za-z][A-Za-z0-9 ,.;/()_-]*\n){1,4}", fullmatch=True))
+def test_a_simple_head_is_read_as_the_library_reads_it(text: str) -> None:
+    assert head_of(text) == yaml.load(text, yaml.BaseLoader)
+
+
+def test_a_line_is_one_of_the_editor() -> None:
+    parts = read_front_matter("---\na: x\u2028y\x85z\nb: '1'\n---\n")
+
+    assert parts is not None
+    assert parts.head["b"] == Entry("1", 3)

@@ -1,0 +1,197 @@
+"""The head of a Markdown file: between two lines of `---`, in YAML.
+
+    ---
+    name: reviewer
+    tools: [Read, Grep]
+    description: >
+      Reads a change.
+    ---
+
+Every value stays text; whoever knows the key says what it means. Much of what is written so for other agents is no
+valid YAML, as a description with ": " in it, or `tools: *`. Each key of such a head is read by itself, and the text of
+those that are no YAML is taken as it stands.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import dedent
+from typing import TypeAlias
+
+from panpan.system.text.yaml_text import AliasError, Node, YamlError, read_yaml
+from panpan.types.dataclass import dataclass
+
+_BEGIN = re.compile(r"\ufeff?---[ \t]*\r?(?:\n|\Z)")
+_END = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+_SIMPLE = re.compile(r"(?:[A-Za-z][\w.-]*: [A-Za-z][\w ,.;/()-]*\n)+", re.ASCII)
+"""Lines that mean the same to every reader of YAML. So are ours, and the first prompt need not wait for PyYAML."""
+_KEY = re.compile(r"""(?P<key>[\w.*/$-]+|"[^"]*"|'[^']*')[ \t]*:(?:[ \t]+(?P<value>.*))?""")
+_KEY_BELOW = re.compile(r"(?P<key>\S.*?):(?:[ \t]+(?P<value>.*))?")
+"""In a mapping that is a value itself, as of commands, a key may hold anything."""
+_ITEM = re.compile(r"-[ \t]+(?P<value>.*)")
+_BLOCK = re.compile(r"[|>][+-]?\d?[+-]?")
+_COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*")
+_PARTS = re.compile(r""""[^"]*"|'[^']*'|\{[^{}]*\}|[^,"'{]+|["'{]|,""")
+_MOST_LEVELS = 4
+"""Mappings in mappings that are read; what lies deeper is no key of a definition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What stands behind a key."""
+
+    value: "Value"
+    line: int = 0
+    """Of the file, from 1; 0 where there is no file."""
+
+
+Value: TypeAlias = str | tuple[str, ...] | Mapping[str, Entry]
+"""A list or mapping in a list is a text, as it is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """A file, taken apart."""
+
+    head: Mapping[str, Entry]
+    body: str
+    repeated: Mapping[str, int]
+    """Keys that stand there twice, and in which line again; the last one is in the head."""
+
+
+class FrontMatterError(ValueError):
+    """The head cannot be read.
+
+    Args:
+        text: What is wrong, for the user.
+        line: Where, from 1.
+    """
+
+    def __init__(self, text: str, line: int) -> None:
+        super().__init__(text)
+        self.line = line
+
+
+_Pairs: TypeAlias = Iterable[tuple[str, Entry]]
+
+
+def read_front_matter(text: str) -> FrontMatter | None:
+    """Take a file apart; None: it has no head.
+
+    Raises:
+        FrontMatterError: The head has no end, or a line of it means nothing.
+    """
+    if (begin := _BEGIN.match(text)) is None:
+        return None
+    if (end := _END.search(text, begin.end())) is None:
+        raise FrontMatterError("the head that begins here has no end, which is a line of ---", 1)
+    head: dict[str, Entry] = {}
+    repeated: dict[str, int] = {}
+    for key, entry in _pairs(text[begin.end() : end.start()]):
+        if key in head:
+            repeated[key] = entry.line
+        head[key] = entry
+    return FrontMatter(head, text[end.end() :].replace("\r\n", "\n").strip(), repeated)
+
+
+def _pairs(text: str) -> _Pairs:
+    lines = text.split("\n")
+    if _SIMPLE.fullmatch(text):
+        words = (line.partition(": ") for line in lines[:-1])
+        return [(key, Entry(value.rstrip(), number)) for number, (key, _, value) in enumerate(words, 2)]
+    try:
+        return list(_entries(read_yaml(text), before=1))
+    except AliasError as error:
+        raise FrontMatterError(str(error), error.line + 1) from None
+    except YamlError:
+        return list(_by_keys([line.rstrip().expandtabs(4) for line in lines], 2, _KEY))
+
+
+def _entries(node: Node, before: int, level: int = 1) -> Iterator[tuple[str, Entry]]:
+    """Yield the keys of a mapping.
+
+    Args:
+        node: It, or what says nothing.
+        before: Lines of the file above the text.
+        level: 1 for the head, one more for each mapping further inside.
+
+    Raises:
+        YamlError: It is something else, or a key is no text.
+    """
+    if node.pairs is None and (node.items is not None or node.text):
+        raise YamlError("it is no mapping", node.line)
+    for key, value in node.pairs or ():
+        if key.items is not None or key.pairs is not None:
+            raise YamlError("a key has to be a text", key.line)
+        yield key.text, Entry(_value(value, before, level), key.line + before)
+
+
+def _value(node: Node, before: int, level: int) -> Value:
+    if node.items is not None:
+        return tuple(item.text.rstrip("\n") for item in node.items)
+    if node.pairs is not None and level < _MOST_LEVELS:
+        return dict(_entries(node, before, level + 1))
+    return node.text.rstrip("\n")  # no key means anything by the new line in which a block ends
+
+
+def _by_keys(lines: Sequence[str], first: int, key: re.Pattern[str], level: int = 1) -> Iterator[tuple[str, Entry]]:
+    """Yield the keys of what is no YAML, each with what can be made of the lines up to the next one."""
+    begins = [number for number, line in enumerate(lines) if key.fullmatch(line)]
+    for number, line in enumerate(lines[: begins[0]] if begins else lines):
+        if _bare(line):
+            raise FrontMatterError("this line is no `key: value`", first + number)
+    for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True):
+        try:
+            ((name, entry),) = _entries(read_yaml("\n".join(lines[begin:end])), first + begin - 1, level)
+        except AliasError as error:
+            raise FrontMatterError(str(error), first + begin + error.line - 1) from None
+        except ValueError:
+            found = key.fullmatch(lines[begin])
+            assert found is not None
+            name, text = found["key"].strip().strip("\"'"), _bare(found["value"] or "")
+            entry = Entry(_as_meant(text, lines[begin + 1 : end], first + begin, level), first + begin)
+        yield name, entry
+
+
+def _as_meant(text: str, below: Sequence[str], line: int, level: int) -> Value:
+    """Return the value of a key whose lines are no YAML: what stands beside it and below."""
+    says = [bare for one in below if (bare := _bare(one))]
+    if _BLOCK.fullmatch(text):
+        return dedent("\n".join(below)).strip() if text.startswith("|") else " ".join(says)
+    if not text and says:
+        items = [_ITEM.fullmatch(one) for one in says]
+        if all(items):
+            return tuple(_unquoted(item["value"]) for item in items if item)
+        if level < _MOST_LEVELS and _KEY_BELOW.fullmatch(says[0]):
+            inner = [one if _bare(one) else "" for one in below]
+            return dict(_by_keys(dedent("\n".join(inner)).split("\n"), line + 1, _KEY_BELOW, level + 1))
+    text = " ".join([text, *says]).strip()
+    if text.startswith("["):
+        if not text.endswith("]") or len(text) < 2:
+            raise FrontMatterError("the bracket [ is not closed", line)
+        return tuple(one for part in _split(text[1:-1]) if (one := _unquoted(part)))
+    if text.startswith("{") and re.fullmatch(r"\{[^{}]*\}?", text):
+        raise FrontMatterError("the bracket { is not closed, or what is in it is no `key: value`", line)
+    if text[:1] in ('"', "'") and text.count(text[0]) < 2:
+        raise FrontMatterError(f"the quotation mark {text[0]} is not closed", line)
+    return _unquoted(text)
+
+
+def _bare(line: str) -> str:
+    return _COMMENT.sub("", line).strip()
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    is_quoted = text[:1] in ('"', "'") and len(text) > 1 and text.find(text[0], 1) == len(text) - 1
+    return text[1:-1] if is_quoted else text
+
+
+def _split(text: str) -> list[str]:
+    """Return the parts of a list that commas outside quotes and braces set apart."""
+    parts = [""]
+    for piece in _PARTS.findall(text):
+        if piece == ",":
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return parts

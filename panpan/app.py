@@ -8,11 +8,13 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from panpan.capabilities.background.capability import BackgroundCapability
 from panpan.capabilities.budget.capability import BudgetCapability
+from panpan.capabilities.cassettes.capability import Cassettes
 from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.capabilities.datasets.capability import Datasets
 from panpan.capabilities.environment.capability import Environment
@@ -20,6 +22,7 @@ from panpan.capabilities.files.capability import Files
 from panpan.capabilities.guards.capability import Guards
 from panpan.capabilities.history.capability import History
 from panpan.capabilities.language_servers.capability import CodeIntelligenceCapability
+from panpan.capabilities.local_model.capability import LocalModelCapability
 from panpan.capabilities.mentions.capability import Mentions
 from panpan.capabilities.packages.capability import Packages
 from panpan.capabilities.permissions.capability import Permissions
@@ -39,7 +42,7 @@ from panpan.core.tool import Tool
 from panpan.models.factory import AnswerWishes
 from panpan.session.budget.timed_askers import timed_askers
 from panpan.session.budget.turn_clock import TurnClock
-from panpan.session.capability import Capability
+from panpan.session.capability import Capability, provider_kinds
 from panpan.session.command import Command
 from panpan.session.context import Caller, SessionContext
 from panpan.session.log import UnkeptLog
@@ -81,9 +84,14 @@ BUILTIN: Sequence[type[Capability]] = (
     RemindersCapability,
     CompactionCapability,
     SnapshotsCapability,
+    LocalModelCapability,
+    Cassettes,
     Guards,
 )
 """The features. Their order is that of the tools that the model is told of, of the hooks, and of opening."""
+
+PROVIDER_KINDS = provider_kinds(BUILTIN)
+"""Kinds of models that the features bring along."""
 
 SLASH_COMMANDS = "panpan.faces.session_commands"
 """The module that has them: what they show belongs to the faces, which are above this and never imported from here."""
@@ -154,7 +162,8 @@ async def open_session(
     """
     logging.getLogger("panpan").addHandler(logging.NullHandler())  # or Python prints what nobody listens to
     env = os.environ if env is None else env
-    setup = set_up(Path(cwd), env, overrides or {}, (), why_model=why_model, trusts_project=trusts_project)
+    read = partial(set_up, Path(cwd), env, every_tool=(), kinds=PROVIDER_KINDS, trusts_project=trusts_project)
+    setup = read(overrides=overrides or {}, why_model=why_model)
     which = WhichSession(continues, resume, session, forks)
     if agent is not None and not which.is_there(setup.locations):  # one that goes on stays what it was begun as
         from panpan.capabilities.subagents.main_agent import main_agent
@@ -162,7 +171,7 @@ async def open_session(
         main = main_agent(agent, setup, agents, tools=lambda: _tools_of(setup), warn=warn)
         why_model = f"the agent {agent} names it" if "model" in main.overrides else why_model
         overrides = {**(overrides or {}), **main.overrides}
-        setup = set_up(Path(cwd), env, overrides, (), why_model=why_model, trusts_project=trusts_project)
+        setup = read(overrides=overrides, why_model=why_model)
         append_system_prompt = "\n\n".join(filter(None, (main.prompt, append_system_prompt)))
     is_tapped = tap is not None
     tap = tap or Tap()

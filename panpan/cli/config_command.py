@@ -53,10 +53,11 @@ def show(ctx: click.Context, show_origin: bool, cwd: Path | None) -> None:
 
 def chosen_model_line(loaded: Loaded, env: Mapping[str, str]) -> str:
     """Return a comment that says which model these settings lead to and why; nothing is sent to find out."""
+    from panpan.app import PROVIDER_KINDS
     from panpan.models.factory import resolve_from
 
     try:
-        return f"# panpan would ask {shown(resolve_from(loaded, env).reason)}"
+        return f"# panpan would ask {shown(resolve_from(loaded, env, kinds=PROVIDER_KINDS).reason)}"
     except ConfigError as error:
         return f"# panpan has no model to ask: {shown(error)}"
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from panpan.config.locations import Locations
     from panpan.config.sources import Loaded
     from panpan.core.tool import Tool
+    from panpan.models.provider_kind import ProviderKinds
     from panpan.session.session import Session
     from panpan.types.events import Event
 
@@ -33,6 +34,12 @@ class Panpan(Program):
         from panpan.app import known_tools
 
         return known_tools()
+
+    @property
+    def provider_kinds(self) -> "ProviderKinds":
+        from panpan.app import PROVIDER_KINDS
+
+        return PROVIDER_KINDS
 
     def printer(self, out: "StdoutWriter", *, has_colour: bool) -> "Callable[[Event], Awaitable[None]]":
         from panpan.faces.plain.line_face import LineFace

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from panpan.config.locations import Locations
     from panpan.config.sources import Loaded
     from panpan.core.tool import Tool
+    from panpan.models.provider_kind import ProviderKinds
     from panpan.session.session import Session
     from panpan.types.events import Event
 
@@ -39,6 +40,11 @@ class Program(ABC):
     @abstractmethod
     def known_tools(self) -> Sequence[str]:
         """Return the names of the tools that sessions have, whatever the folder and its settings."""
+
+    @property
+    @abstractmethod
+    def provider_kinds(self) -> "ProviderKinds":
+        """Return the kinds of models that its features bring along."""
 
     @abstractmethod
     def printer(self, out: "StdoutWriter", *, has_colour: bool) -> "Callable[[Event], Awaitable[None]]":

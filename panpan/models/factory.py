@@ -1,29 +1,19 @@
 """From settings and environment to a client that can be asked.
 
-No SDK is imported here, nothing is sent, and no file is read but a cassette: the provider does the rest when it is
-first asked.
+No SDK is imported here and nothing is sent: the provider does the rest when it is first asked.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from panpan.config.models import ModelFacts
 from panpan.config.vendors import VENDORS, vendor_named
 from panpan.errors import ConfigError
-from panpan.models.model_choice import (
-    FULL,
-    Chooser,
-    ModelProfile,
-    NamedProvider,
-    NoModelError,
-    ProviderKind,
-    Wish,
-    merged,
-)
+from panpan.models.model_choice import Chooser, NoModelError, Wish, merged
 from panpan.models.model_keys import key_for
+from panpan.models.provider_kind import FULL, NO_KINDS, ModelProfile, NamedProvider, ProviderKinds, provider_kind
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort, ModelOptions, Provider
 
@@ -45,11 +35,12 @@ class ResolvedModel:
     """A model, where it is and how it is reached; ready for `create_client`."""
 
     provider: str
-    kind: ProviderKind
+    kind: str
+    """The protocol, or the name of a provider kind."""
     model: str
     """Its name as the provider knows it."""
     base_url: str
-    """Address of the server; the path of the tape for a cassette."""
+    """Address of the server, or what a provider kind has in its place, such as the path of a file."""
     facts: ModelFacts
     reason: str
     """Why this one, on one line, for faces."""
@@ -61,6 +52,10 @@ class ResolvedModel:
     """Fields that are added to each request for a reply."""
     profile: ModelProfile = FULL
     """How much of panpan the model is given."""
+    kind_place: str = ""
+    """Place of the class of its provider kind; empty: it is asked by a protocol that panpan has itself."""
+    is_local: bool = False
+    """True if it is on this machine and serves one conversation at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +88,7 @@ def resolve_model(
     *,
     providers: Mapping[str, NamedProvider] | None = None,
     aliases: Mapping[str, str] | None = None,
+    kinds: ProviderKinds = NO_KINDS,
 ) -> ResolvedModel:
     """Decide which model is asked, where and with which key.
 
@@ -101,13 +97,15 @@ def resolve_model(
         env: The environment.
         providers: Providers from the user's settings.
         aliases: Aliases from the user's settings.
+        kinds: The provider kinds.
 
     Raises:
         NoModelError: Nothing says which; a face can offer what `local_servers` finds.
         ConfigError: What was said does not lead to a model; says what to set.
     """
-    chooser = Chooser(providers or {}, aliases or {}, env)
+    chooser = Chooser(providers or {}, aliases or {}, env, kinds)
     destination = chooser.destination(merged(wishes))
+    known = destination.known
     key = key_for(destination, wishes, chooser, env)
     extras = destination.extras
     return ResolvedModel(
@@ -122,10 +120,14 @@ def resolve_model(
         headers={**(extras.headers if extras else {}), **key.headers},
         body=extras.body if extras else {},
         profile=destination.profile,
+        kind_place="" if known is None else kinds[destination.kind],
+        is_local=known.is_local if known else destination.vendor is not None and destination.vendor.is_local,
     )
 
 
-def resolve_from(loaded: "Loaded", env: Mapping[str, str], *, why_override: str | None = None) -> ResolvedModel:
+def resolve_from(
+    loaded: "Loaded", env: Mapping[str, str], *, kinds: ProviderKinds, why_override: str | None = None
+) -> ResolvedModel:
     """Decide as `resolve_model` does, from loaded settings.
 
     A file of the project may choose among the models at the place that the user's own settings lead to; a wish that
@@ -134,6 +136,7 @@ def resolve_from(loaded: "Loaded", env: Mapping[str, str], *, why_override: str 
     Args:
         loaded: The settings.
         env: The environment.
+        kinds: The provider kinds.
         why_override: Why the overrides name the model, as half a sentence; None: the command line does.
 
     Raises:
@@ -141,7 +144,7 @@ def resolve_from(loaded: "Loaded", env: Mapping[str, str], *, why_override: str 
         ConfigError: What was said does not lead to a model.
     """
     providers = {name: _named(name, loaded.settings) for name in loaded.settings.providers}
-    resolve = partial(resolve_model, env=env, providers=providers, aliases=loaded.settings.aliases)
+    resolve = partial(resolve_model, env=env, providers=providers, aliases=loaded.settings.aliases, kinds=kinds)
     wish = partial(_wish, why_override=why_override)
     own = [wish(source) for source in loaded.sources if source.kind != "project"]
     with_project = [_project_wish(source) if source.kind == "project" else wish(source) for source in loaded.sources]
@@ -208,7 +211,7 @@ def create_client(
         around: Returns what is asked in the place of the model's provider.
 
     Raises:
-        ConfigError: The cassette cannot be read.
+        ConfigError: It cannot be asked, such as a tape that cannot be read.
     """
     from panpan.models.client import LLMClient, RetryPolicy
 
@@ -227,60 +230,31 @@ def create_provider(resolved: ResolvedModel, *, idle_timeout_s: float | None = N
     """Return the provider of a model.
 
     Raises:
-        ConfigError: The cassette cannot be read.
+        ConfigError: It cannot be asked, such as a tape that cannot be read.
     """
-    match resolved.kind:  # each provider's module is loaded only when it is used
-        case "cassette":
-            return _cassette_provider(Path(resolved.base_url))
-        case "embedded":
-            return _embedded_provider(resolved, idle_timeout_s)
-        case "anthropic":
-            from panpan.models.providers.anthropic import AnthropicProvider
+    if resolved.kind_place:
+        with provider_kind(resolved.kind, resolved.kind_place) as kind:
+            return kind.provider(resolved, idle_timeout_s=idle_timeout_s)
+    if resolved.kind == "anthropic":  # each provider's module is loaded only when it is used
+        from panpan.models.providers.anthropic import AnthropicProvider
 
-            return AnthropicProvider(
-                api_key=resolved.api_key,
-                base_url=resolved.base_url.removesuffix("/v1"),  # the SDK adds it itself
-                name=resolved.provider,
-                headers=resolved.headers,
-                idle_timeout_s=idle_timeout_s,
-            )
-        case "openai":
-            from panpan.models.providers.openai_compatible import OpenAICompatibleProvider
+        return AnthropicProvider(
+            api_key=resolved.api_key,
+            base_url=resolved.base_url.removesuffix("/v1"),  # the SDK adds it itself
+            name=resolved.provider,
+            headers=resolved.headers,
+            idle_timeout_s=idle_timeout_s,
+        )
+    from panpan.models.providers.openai_compatible import OpenAICompatibleProvider
 
-            return OpenAICompatibleProvider(
-                api_key=resolved.api_key,
-                base_url=resolved.base_url,
-                name=resolved.provider,
-                profile=profile_of(resolved),
-                headers=resolved.headers,
-                idle_timeout_s=idle_timeout_s,
-            )
-
-
-def _cassette_provider(path: Path) -> Provider:
-    from panpan.capabilities.cassettes.recorded_file import is_recorded
-
-    if is_recorded(path):
-        from panpan.capabilities.cassettes.recorded import RecordedProvider
-
-        return RecordedProvider.from_file(path)
-    from panpan.capabilities.cassettes.cassette import CassetteProvider
-
-    return CassetteProvider.from_file(path)
-
-
-def _embedded_provider(resolved: ResolvedModel, idle_timeout_s: float | None) -> Provider:
-    from panpan.capabilities.local_model.embedded import EmbeddedProvider
-    from panpan.capabilities.local_model.machine import require_machine
-    from panpan.capabilities.local_model.running_server import running_or_started
-    from panpan.capabilities.local_model.warm_up import embedded_profile
-    from panpan.capabilities.local_model.weight_store import WeightStore
-    from panpan.capabilities.local_model.weights import QWEN_CODER_1_5B
-
-    require_machine()
-    store = WeightStore(Path(resolved.base_url).parent, QWEN_CODER_1_5B)
-    store.require_ready()  # said at the start, and not with the first prompt; the hash is compared there
-    return EmbeddedProvider(partial(running_or_started, store), embedded_profile(), idle_timeout_s=idle_timeout_s)
+    return OpenAICompatibleProvider(
+        api_key=resolved.api_key,
+        base_url=resolved.base_url,
+        name=resolved.provider,
+        profile=profile_of(resolved),
+        headers=resolved.headers,
+        idle_timeout_s=idle_timeout_s,
+    )
 
 
 def profile_of(resolved: ResolvedModel) -> "VendorProfile":
@@ -358,25 +332,10 @@ def _named(name: str, settings: "Settings") -> NamedProvider:
 
 def notes_on_answers(resolved: ResolvedModel, answers: AnswerWishes) -> tuple[str, ...]:
     """Return what to tell at the start, one sentence each; nothing where all is as it was wished."""
-    match resolved.kind:
-        case "cassette":
-            return ()  # what it says is recorded
-        case "embedded":
-            return tuple(_of_embedded(answers))
-        case "anthropic":
-            return tuple(_of_anthropic(resolved, answers))
-        case "openai":
-            return tuple(_of_openai(resolved, answers))
-
-
-def _of_embedded(answers: AnswerWishes) -> Iterator[str]:
-    if answers.thinking_budget_tokens is not None:
-        yield f"the small local model does not think, so {_wish_at('thinking', answers.thinking_place)} has no effect"
-    if answers.effort is not None:
-        yield f"the small local model knows no effort, so {_wish_at('the effort', answers.effort_place)} has no effect"
-    for name, value in (("top_p", answers.top_p), ("top_k", answers.top_k)):
-        if value is not None:
-            yield f"the small local model takes no {name}, so it has no effect"
+    if resolved.kind_place:
+        with provider_kind(resolved.kind, resolved.kind_place) as kind:
+            return tuple(kind.notes(answers))
+    return tuple((_of_anthropic if resolved.kind == "anthropic" else _of_openai)(resolved, answers))
 
 
 def _of_anthropic(resolved: ResolvedModel, answers: AnswerWishes) -> Iterator[str]:
@@ -394,7 +353,7 @@ def _of_openai(resolved: ResolvedModel, answers: AnswerWishes) -> Iterator[str]:
     profile, who = profile_of(resolved), f"{resolved.model} at {resolved.provider}"
     if answers.thinking_budget_tokens is not None:
         if not profile.thinking:
-            wish = _wish_at("thinking", answers.thinking_place)
+            wish = named_wish("thinking", answers.thinking_place)
             yield f"{who} has no switch for thinking that panpan knows, so {wish} has no effect; use --effort"
         elif answers.is_budget_chosen and "$budget" not in profile.thinking.values():
             yield f"{who} takes no number of tokens to think, so the thinking budget has no effect; use --effort"
@@ -402,7 +361,7 @@ def _of_openai(resolved: ResolvedModel, answers: AnswerWishes) -> Iterator[str]:
         yield f"{who} knows no effort {answers.effort}, so {sent} is asked for"
 
 
-def _wish_at(what: str, place: str) -> str:
+def named_wish(what: str, place: str) -> str:
     """Return a wish as the user made it: the flag itself, or what was wished and where that stands."""
     if not place or place.startswith("--"):
         return place or what

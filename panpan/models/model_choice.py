@@ -6,61 +6,23 @@ provider and address it was given for and to no other (see `model_keys`).
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
-from pathlib import Path
-from types import MappingProxyType
-from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from panpan.config.models import FREE, UNKNOWN_OUTPUT_TOKENS, ModelFacts, facts_about, vendor_of
-from panpan.config.vendors import ALIASES, VENDORS, Dialect, Vendor, vendor_named
+from panpan.config.models import ModelFacts, facts_about, vendor_of
+from panpan.config.vendors import ALIASES, VENDORS, Vendor, vendor_named
 from panpan.errors import ConfigError
+from panpan.models.provider_kind import (
+    FULL,
+    NO_KINDS,
+    KnownModel,
+    ModelProfile,
+    NamedProvider,
+    ProviderKinds,
+    provider_kind,
+)
 from panpan.types.dataclass import dataclass
-from panpan.types.llm import ToolDefinition
 
-
-@dataclass(frozen=True, slots=True)
-class ModelProfile:
-    """How much a model is given of panpan; the defaults are for models that can take all of it."""
-
-    name: str = "full"
-    """In the logs of sessions, which keep one system prompt and one list of tools for each profile."""
-    system_prompt: str | None = None
-    """Its own system prompt; None: panpan's."""
-    tools: Mapping[str, ToolDefinition] | None = None
-    """The tools that it gets, as it is told of them; None: all, with their own descriptions."""
-    max_result_chars: int | None = None
-    """Characters of one tool result; None: what fits every large model."""
-    fits_window: bool = False
-    """True if its provider leaves out what does not fit the context window. Then it is told nothing of the project."""
-    temperature: float | None = None
-    """Where the settings say none; None: the server's own."""
-    banner: str = ""
-    """What the user should know of it before he gives it work; one line."""
-
-    def gets(self, tool_name: str) -> bool:
-        """Return whether the model gets a tool."""
-        return self.tools is None or tool_name in self.tools
-
-    def definition_of(self, tool: ToolDefinition) -> ToolDefinition:
-        """Return a tool that it gets as it is told of it."""
-        return tool if self.tools is None else self.tools[tool.name]
-
-    def takes(self, tools: Sequence[ToolDefinition]) -> bool:
-        """Return whether the model can be told of all these tools, as those of a session that another one began."""
-        return all(self.gets(tool.name) for tool in tools)
-
-
-FULL = ModelProfile()
-
-
-CASSETTE_PREFIX = "cassette:"
-EMBEDDED = "local"
-"""What the embedded model is called, as a model and as a provider."""
 MAX_ALIAS_STEPS = 10
-CASSETTE_CONTEXT_TOKENS = 200_000
-"""What a tape claims to take, so that nothing is shortened for its sake."""
-
-ProviderKind: TypeAlias = Dialect | Literal["cassette", "embedded"]
 
 
 class NoModelError(ConfigError):
@@ -94,36 +56,12 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class NamedProvider:
-    """A provider from the user's settings."""
-
-    name: str
-    dialect: Dialect = "openai"
-    base_url: str | None = None
-    """None: that of the vendor of the same name."""
-    models: tuple[str, ...] = ()
-    api_key_env: str | None = None
-    api_key: str | None = field(default=None, repr=False)
-    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    body: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltIn:
-    """What is known beforehand of a model that panpan runs itself, for which no key is sent."""
-
-    facts: ModelFacts
-    title: str
-    """What people call it, and where it is."""
-    profile: ModelProfile = FULL
-
-
-@dataclass(frozen=True, slots=True)
 class Destination:
     """Where requests go, and for which model."""
 
     provider: str
-    kind: ProviderKind
+    kind: str
+    """The protocol, or the name of a provider kind."""
     model: str
     base_url: str
     reason: str
@@ -132,17 +70,18 @@ class Destination:
     named: NamedProvider | None = None
     is_own_address: bool = True
     """Whether the address is the vendor's, or the one in the vendor's own variable: where the vendor's key may go."""
-    built_in: BuiltIn | None = None
+    known: KnownModel | None = None
+    """The model as its provider kind knows it; None: a server has it."""
 
     @property
     def title(self) -> str:
         """The model and where it is, for people."""
-        return self.built_in.title if self.built_in else f"{self.model} at {self.provider} ({self.base_url})"
+        return self.known.title if self.known else f"{self.model} at {self.provider} ({self.base_url})"
 
     @property
     def profile(self) -> ModelProfile:
         """How much of panpan the model is given."""
-        return self.built_in.profile if self.built_in else FULL
+        return self.known.profile if self.known else FULL
 
     @property
     def extras(self) -> NamedProvider | None:
@@ -161,8 +100,8 @@ class Destination:
     @property
     def facts(self) -> ModelFacts:
         """What is known of the model there."""
-        if self.built_in is not None:
-            return self.built_in.facts
+        if self.known is not None:
+            return self.known.facts
         facts = facts_about(self.model, self.vendor.name if self.vendor else None)
         maker = vendor_of(self.model)
         if facts.is_known or self.vendor is not None or maker is None:
@@ -177,12 +116,18 @@ class Chooser:
         providers: Providers from the settings, by name.
         aliases: Short names for models, from the settings.
         env: The environment.
+        kinds: The provider kinds.
     """
 
     def __init__(
-        self, providers: Mapping[str, NamedProvider], aliases: Mapping[str, str], env: Mapping[str, str]
+        self,
+        providers: Mapping[str, NamedProvider],
+        aliases: Mapping[str, str],
+        env: Mapping[str, str],
+        kinds: ProviderKinds = NO_KINDS,
     ) -> None:
         self._providers = providers
+        self._kinds = kinds
         self._aliases = aliases
         self._env = {name: text for name, value in env.items() if (text := value.strip())}
 
@@ -194,10 +139,9 @@ class Chooser:
             ConfigError: It names what does not exist, or not enough.
         """
         text = self._expanded(wish.model)
-        if text is not None and text.startswith(CASSETTE_PREFIX):
-            return _cassette(text)
-        if text == EMBEDDED:  # whatever provider the settings name: nobody who says this wants his code sent elsewhere
-            return self._embedded(wish.reason or f"{wish.place} chose it")
+        kind, _, name = (text or "").partition(":")
+        if kind in self._kinds:  # whatever provider the settings name: nobody who says this wants his code elsewhere
+            return self._of_kind(kind, name, wish.reason or f"{wish.place} chose it")
         if wish.provider is not None:
             return self._at(wish.provider, text, wish, wish.why)
         if text is None:
@@ -257,6 +201,8 @@ class Chooser:
     def _at(self, name: str, text: str | None, wish: Wish, reason: str) -> Destination:
         """Return the destination for a model at a provider."""
         named, vendor = self._providers.get(name), vendor_named(name)
+        if named is None and vendor is None and name in self._kinds:
+            return self._of_kind(name, text or "", reason)
         if named is None and vendor is None and not (name == "custom" and wish.base_url):
             raise self._unknown_provider(name)
         base_url, is_own = self._address(name, named, vendor, wish)
@@ -308,14 +254,13 @@ class Chooser:
             raise ConfigError("there is an API key but nothing says whose; set PANPAN_PROVIDER or PANPAN_MODEL")
         raise NoModelError("no model is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or another vendor's key")
 
-    def _embedded(self, reason: str) -> Destination:
-        from panpan.capabilities.local_model.warm_up import CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, embedded_profile
-        from panpan.capabilities.local_model.weight_store import embedded_store
-
-        weights = embedded_store(self._env).path
-        facts = ModelFacts(EMBEDDED, CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, FREE)
-        built_in = BuiltIn(facts, "the small local model, on this machine", embedded_profile().model)
-        return Destination(EMBEDDED, "embedded", EMBEDDED, str(weights), reason, built_in=built_in)
+    def _of_kind(self, kind: str, name: str, reason: str) -> Destination:
+        """Return the destination for a model of a provider kind."""
+        named = self._providers.get(kind)
+        with provider_kind(kind, self._kinds[kind]) as models:
+            known = models.known_model(name, self._env, named)
+        named = named if known.takes_key else None
+        return Destination(kind, kind, known.model, known.base_url, known.reason or reason, named=named, known=known)
 
     def _usable_providers(self) -> Iterator[NamedProvider]:
         for named in self._providers.values():
@@ -385,19 +330,6 @@ def is_loopback(url: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
-
-
-def _cassette(text: str) -> Destination:
-    path = text.removeprefix(CASSETTE_PREFIX)
-    if not path:
-        raise ConfigError("cassette: names no file; use --model cassette:PATH")
-    try:
-        file = Path(path).expanduser()
-    except RuntimeError as exc:
-        raise ConfigError(f"{text} names a home folder that does not exist; write the whole path") from exc
-    facts = ModelFacts(text, CASSETTE_CONTEXT_TOKENS, UNKNOWN_OUTPUT_TOKENS, FREE)
-    built_in = BuiltIn(facts, f"{text} at cassette ({file})")
-    return Destination("cassette", "cassette", text, str(file), "it is a tape", built_in=built_in)
 
 
 def _models_of(vendor: Vendor) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ def key_for(destination: Destination, wishes: Sequence[Wish], chooser: Chooser, 
     Raises:
         ConfigError: There is none, and the server surely asks for one; or it cannot be sent.
     """
-    if destination.built_in is not None:
+    if destination.known is not None and not destination.known.takes_key:
         return Key()
     key = (
         _of_provider(destination, env)

@@ -1,6 +1,6 @@
 """A capability: one feature of a session. Ours, those of other packages and those of your own are all of this class."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -9,6 +9,8 @@ from anyio import create_task_group, move_on_after
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.core.tool_executor import CLEANUP_S
+from panpan.errors import ConfigError
+from panpan.models.provider_kind import NO_KINDS
 from panpan.session.open_calls import UnfinishedCall
 from panpan.session.reminders.source import ReminderSource
 from panpan.types.messages import ToolResultMessage, UserMessage
@@ -39,6 +41,8 @@ class Capability:
     """Name in the settings and in `panpan capabilities list`."""
     records: ClassVar[Sequence[type["SystemRecord"]]] = ()
     """Kinds of record that it alone writes into the log and reads."""
+    providers: ClassVar[Mapping[str, str]] = NO_KINDS
+    """Kinds of models that it brings along, by the name behind `--model`: places `module:Class` of `ProviderKind`s."""
 
     def __init__(self, session: "SessionContext") -> None:
         self.session = session
@@ -138,6 +142,20 @@ class Capabilities:
             for capability in self._all:
                 await stack.enter_async_context(capability.running())
             yield
+
+
+def provider_kinds(capabilities: Iterable[type[Capability]]) -> Mapping[str, str]:
+    """Return the kinds of models that capabilities bring along, with their places.
+
+    Raises:
+        ConfigError: Two bring the same.
+    """
+    kinds: dict[str, str] = {}
+    for capability in capabilities:
+        for kind, place in capability.providers.items():
+            if kinds.setdefault(kind, place) != place:
+                raise ConfigError(f"two capabilities bring {kind} models, {kinds[kind]} and {place}; leave one out")
+    return kinds
 
 
 @asynccontextmanager

@@ -12,8 +12,6 @@ from importlib.resources import files
 
 from anyio import to_thread
 
-from panpan.config.vendors import vendor_named
-from panpan.models.factory import ResolvedModel
 from panpan.session.budget.budget import Budget
 from panpan.session.setup import Setup
 from panpan.session.single_question import Question, ask_model, reply_to, small_model
@@ -63,7 +61,7 @@ def title_maker(
     async def make(prompt: str) -> MadeTitle | None:
         try:
             model = await to_thread.run_sync(find_model)
-            if model is setup.model and wanted == "auto" and _is_local(model):
+            if model is setup.model and wanted == "auto" and model.is_local:
                 return None  # it would lose what it keeps of the conversation, and the user's turn would wait for it
             return _made_of(await ask_model(model, _question(prompt), budget))
         except Exception as error:  # whatever is wrong with it, the session goes on
@@ -73,11 +71,6 @@ def title_maker(
             return None
 
     return make
-
-
-def _is_local(model: ResolvedModel) -> bool:
-    vendor = vendor_named(model.provider)
-    return model.kind in ("embedded", "cassette") or (vendor is not None and vendor.is_local)
 
 
 async def made_title(llm: ModelClient, prompt: str) -> MadeTitle | None:

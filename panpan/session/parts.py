@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.models.client import LLMClient
-from panpan.models.model_choice import FULL, ModelProfile
+from panpan.models.provider_kind import FULL, ModelProfile
 from panpan.session.prefix import NO_PREFIX, SessionPrefix
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort, ModelClient

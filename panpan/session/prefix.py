@@ -7,7 +7,7 @@ asked first. Whoever goes on with the session, or back to a model, sends the ver
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from panpan.models.model_choice import FULL, ModelProfile
+from panpan.models.provider_kind import FULL, ModelProfile
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import ToolDefinition
 

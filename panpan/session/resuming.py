@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from panpan.config.project_limits import STRICTNESS
-from panpan.models.model_choice import ModelProfile
+from panpan.models.provider_kind import ModelProfile
 from panpan.session.fold import FoldedSession, folded
 from panpan.session.log import read_records
 from panpan.system.text.terminal_text import clean_line

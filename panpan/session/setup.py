@@ -4,7 +4,7 @@ Nothing here is open, and nothing is sent.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from panpan.core.enabled_tools import enabled_tools
 from panpan.core.tool import Tool
 from panpan.errors import ConfigError
 from panpan.models.factory import AnswerWishes, ResolvedModel, answer_wishes, notes_on_answers, resolve_from
-from panpan.models.model_choice import ModelProfile
+from panpan.models.provider_kind import ModelProfile, ProviderKinds
 from panpan.permissions.rules.rules import RuleSource, rule_sources, rules_of_no_tool
 from panpan.session.budget.known_price import check_price_known
 from panpan.types.dataclass import dataclass
@@ -41,6 +41,8 @@ class Setup:
     every_tool: Sequence[Tool[Any]]
     model: ResolvedModel
     answers: AnswerWishes
+    kinds: ProviderKinds = field(default_factory=dict)
+    """The provider kinds."""
 
     @property
     def settings(self) -> Settings:
@@ -90,7 +92,7 @@ class Setup:
         """
         overrides = {**self.overrides, "model": name}
         loaded = load_settings(self.cwd, self.env, overrides, self.locations, trust=self.loaded.trust)
-        model = resolve_from(loaded, self.env, why_override=f"you chose {name}")
+        model = resolve_from(loaded, self.env, kinds=self.kinds, why_override=f"you chose {name}")
         return replace(self, overrides=overrides, model=model).checked()
 
     def with_effort(self, effort: Effort | None) -> "Setup":
@@ -119,6 +121,7 @@ def set_up(
     overrides: Mapping[str, object],
     every_tool: Sequence[Tool[Any]],
     *,
+    kinds: ProviderKinds,
     why_model: str | None = None,
     trusts_project: bool = False,
 ) -> Setup:
@@ -129,6 +132,7 @@ def set_up(
         env: The environment.
         overrides: Settings by dotted key, stronger than files and environment.
         every_tool: All tools that there are.
+        kinds: The provider kinds.
         why_model: Why the overrides name the model, as half a sentence; None: the command line does.
         trusts_project: Whether what the project says is believed, as it is now and in this session.
 
@@ -140,9 +144,9 @@ def set_up(
     locations = Locations.find(cwd, env)
     trust = trust_of(locations)
     loaded = load_settings(cwd, env, overrides, locations, trust=trust.for_this_run() if trusts_project else trust)
-    model = resolve_from(loaded, env, why_override=why_model)
+    model = resolve_from(loaded, env, kinds=kinds, why_override=why_model)
     answers = answer_wishes(loaded.settings, loaded.origins)
-    return Setup(cwd, env, overrides, locations, loaded, every_tool, model, answers).checked()
+    return Setup(cwd, env, overrides, locations, loaded, every_tool, model, answers, kinds).checked()
 
 
 def _workspace(cwd: Path) -> Path:

@@ -58,7 +58,7 @@ def _known_small_model(setup: Setup, may_be_elsewhere: bool) -> ResolvedModel | 
     overrides = {**setup.overrides, "model": SMALL, **({} if is_own_alias else {"provider": session.provider})}
     try:
         loaded = load_settings(setup.cwd, setup.env, overrides, setup.locations, trust=setup.loaded.trust)
-        model = resolve_from(loaded, setup.env)
+        model = resolve_from(loaded, setup.env, kinds=setup.kinds)
     except PanpanError as error:
         log.debug("no small model", extra={"error": repr(error)})
         return None

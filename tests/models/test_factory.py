@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from panpan.app import PROVIDER_KINDS
 from panpan.config.locations import Locations
 from panpan.config.settings import Settings
 from panpan.config.settings_file import Source
@@ -15,6 +17,7 @@ from panpan.config.sources import Loaded, load_settings
 from panpan.config.trust import trust_of
 from panpan.config.vendors import VENDORS, vendor_named
 from panpan.errors import ConfigError, ProviderError
+from panpan.models import factory
 from panpan.models.factory import (
     AnswerWishes,
     ResolvedModel,
@@ -23,12 +26,14 @@ from panpan.models.factory import (
     create_provider,
     model_options,
     profile_of,
-    resolve_from,
-    resolve_model,
 )
-from panpan.models.model_choice import NamedProvider, NoModelError, Wish
+from panpan.models.model_choice import NoModelError, Wish
+from panpan.models.provider_kind import NamedProvider
 from tests.models.loopback import Answer, serving
 from tests.models.wire import ask
+
+resolve_model = partial(factory.resolve_model, kinds=PROVIDER_KINDS)
+resolve_from = partial(factory.resolve_from, kinds=PROVIDER_KINDS)
 
 ANTHROPIC = {"ANTHROPIC_API_KEY": "sk-ant"}
 OPENAI = {"OPENAI_API_KEY": "sk-oai"}

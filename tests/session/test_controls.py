@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from panpan.errors import ConfigError, SessionLogError
-from panpan.models.model_choice import ModelProfile
+from panpan.models.provider_kind import ModelProfile
 from panpan.permissions.askers import AskerOfMode
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.core.conversation import Conversation
-from panpan.models.model_choice import FULL
+from panpan.models.provider_kind import FULL
 from panpan.models.providers.anthropic_request import encode_head
 from panpan.session.fold import folded
 from panpan.session.prefix import UNNAMED, SessionPrefix, kept_prefix

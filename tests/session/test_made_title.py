@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 import panpan
+from panpan.app import PROVIDER_KINDS
 from panpan.core.conversation import Conversation
 from panpan.core.seen_files import SeenFiles
 from panpan.core.tool import ToolContext
@@ -94,7 +95,8 @@ def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KE
     workspace = tmp_path / "workspace"
     workspace.mkdir(exist_ok=True)
     keys = {key: "sk-test-0123456789"} if key else {}
-    return set_up(workspace, {"HOME": str(tmp_path), "PANPAN_HOME": str(home), **keys, **env}, {}, ())
+    own = {"HOME": str(tmp_path), "PANPAN_HOME": str(home), **keys, **env}
+    return set_up(workspace, own, {}, (), kinds=PROVIDER_KINDS)
 
 
 @pytest.mark.parametrize(

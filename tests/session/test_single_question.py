@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from panpan.app import PROVIDER_KINDS
 from panpan.session.setup import Setup, set_up
 from panpan.session.single_question import small_model
 
@@ -15,7 +16,8 @@ def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KE
     workspace = tmp_path / "workspace"
     workspace.mkdir(exist_ok=True)
     keys = {key: "sk-test-0123456789"} if key else {}
-    return set_up(workspace, {"HOME": str(tmp_path), "PANPAN_HOME": str(home), **keys, **env}, {}, ())
+    own = {"HOME": str(tmp_path), "PANPAN_HOME": str(home), **keys, **env}
+    return set_up(workspace, own, {}, (), kinds=PROVIDER_KINDS)
 
 
 def test_it_is_the_small_model_of_the_same_provider(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def replay(
     if in_place and mode != "live-tools":
         raise click.UsageError("--in-place goes with --mode live-tools")
     folder = chosen_folder(ctx, cwd).expanduser().resolve()
-    asked = None if model is None else model_of_user(model, folder, os.environ)
+    asked = None if model is None else model_of_user(model, folder, os.environ, program_of(ctx).provider_kinds)
     played = Replay(read_session(file), mode, has_rules_of_now=has_rules_of_now, asked=asked)
     with _workspace(folder, mode, is_copied=not in_place, is_read=has_rules_of_now) as workspace:
         report = anyio.run(partial(_played, program_of(ctx), played, workspace, folder, is_quiet=quiet or as_json))

@@ -10,7 +10,7 @@ from panpan.config.keys import dotted, put
 from panpan.config.settings import Settings
 from panpan.config.settings_file import Source, check
 from panpan.errors import ConfigError
-from panpan.models.model_choice import FULL
+from panpan.models.provider_kind import FULL
 from panpan.session.tap import Askers, Opening
 from panpan.types.dataclass import dataclass
 

@@ -25,6 +25,7 @@ from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
 from panpan.errors import CassetteError, NothingToCompactError, PanpanError
 from panpan.models.factory import ResolvedModel, resolve_from
+from panpan.models.provider_kind import ProviderKinds
 from panpan.session.session import Session
 from panpan.system.files.folder_tree import temporary_folder
 from panpan.types.dataclass import dataclass
@@ -252,10 +253,10 @@ def rules_of_user(folder: Path, env: Mapping[str, str]) -> dict[str, object]:
     return {"permission.deny": permission.deny, "permission.ask": permission.ask}
 
 
-def model_of_user(name: str, folder: Path, env: Mapping[str, str]) -> ResolvedModel:
+def model_of_user(name: str, folder: Path, env: Mapping[str, str], kinds: ProviderKinds) -> ResolvedModel:
     """Return the model that `panpan --model NAME` would ask in a folder, with its key.
 
     Raises:
         ConfigError: The name leads to no model, or there is no key.
     """
-    return resolve_from(load_settings(folder, env, {"model": name}, Locations.find(folder, env)), env)
+    return resolve_from(load_settings(folder, env, {"model": name}, Locations.find(folder, env)), env, kinds=kinds)

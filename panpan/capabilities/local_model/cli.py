@@ -317,14 +317,14 @@ async def _set_up(model: LocalModel) -> None:
 
 async def _serve(model: LocalModel, port: int, api_key: str | None) -> None:
     from panpan.capabilities.local_model.running_server import announced, started
-    from panpan.models.model_choice import EMBEDDED
+    from panpan.capabilities.local_model.warm_up import MODEL_NAME
 
     _say_if_verifying(model.store)
     path = await anyio.to_thread.run_sync(model.store.check, abandon_on_cancel=True)
     click.echo(f"Starting {model.store.weights.name} ...", err=True)
     async with started(path, port=port, api_key=api_key) as served:
         with announced(model.store.folder, served):
-            click.echo(f"base URL  {served.base_url}\nAPI key   {served.api_key}\nmodel     {EMBEDDED}")
+            click.echo(f"base URL  {served.base_url}\nAPI key   {served.api_key}\nmodel     {MODEL_NAME}")
             click.echo("panpan --model local uses it, too. Ctrl+C ends it.", err=True)
             while not served.has_ended():  # noqa: ASYNC110 - what ends is a process
                 await anyio.sleep(_LOOK_S)

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from panpan.capabilities.language_servers.known_servers import Answer, KnownAnswers
+from panpan.capabilities.local_model.warm_up import MODEL_NAME
 from panpan.errors import ConfigError, PanpanError
 from panpan.models.local_servers import LocalServer, advice_without_model, find_local_servers
-from panpan.models.model_choice import EMBEDDED
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 
@@ -58,7 +58,7 @@ async def offered_model(
             say(f"using {clean_for_terminal(offered.name)}, since {offered.reason}")
             return offered
     if has_embedded:
-        offered = OfferedModel(EMBEDDED, f"no key is set and {_why_no_server(found)}")
+        offered = OfferedModel(MODEL_NAME, f"no key is set and {_why_no_server(found)}")
         say(f"using the small local model, since {offered.reason}")
         return offered
     raise ConfigError(advice_without_model(found))

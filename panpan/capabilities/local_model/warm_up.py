@@ -8,7 +8,7 @@ from hashlib import blake2b
 from importlib.resources import files
 from typing import Any
 
-from panpan.models.model_choice import ModelProfile
+from panpan.models.provider_kind import ModelProfile
 from panpan.models.providers.openai_request import OpenAIEncoder
 from panpan.models.providers.vendor_profiles import LLAMA_CPP
 from panpan.models.wire import WireHistory, joined_body

@@ -18,7 +18,7 @@ from panpan.core.seen_files import SeenFiles
 from panpan.core.system_prompt import system_prompt
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ConfigError
-from panpan.models.model_choice import FULL
+from panpan.models.provider_kind import FULL
 from panpan.session.agent import Agent, Identity, Rights, Transcript
 from panpan.session.agent_log import AgentRecord, agent_log_path, agent_record, new_agent_id
 from panpan.session.fold import FoldedSession

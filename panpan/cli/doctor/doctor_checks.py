@@ -152,17 +152,18 @@ _OWNERS: Mapping[str, str] = {"user": "yours", "project": "the project's", "loca
 
 def check_model(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
     """Which model would be asked, and where its key comes from; nothing is sent."""
+    from panpan.app import PROVIDER_KINDS
     from panpan.models.factory import resolve_from
     from panpan.models.model_choice import NoModelError
 
     try:
-        model = resolve_from(loaded, env)
+        model = resolve_from(loaded, env, kinds=PROVIDER_KINDS)
     except NoModelError as exc:
         return [Check(MODEL, "missing", "none is chosen", str(exc)), check_embedded(env)]
     except ConfigError as exc:
         return [Check(MODEL, "broken", "the one that is chosen cannot be asked", str(exc)), check_embedded(env)]
     key = f"found in {model.key_place}" if model.key_place else "none is sent; fine for a server that asks for none"
-    embedded = check_embedded(env, is_chosen=model.kind == "embedded")
+    embedded = check_embedded(env, is_chosen=model.kind == "local")
     return [Check(MODEL, "ok", model.reason), Check("key", "ok", key), embedded]
 
 
@@ -199,8 +200,8 @@ def check_embedded(env: Mapping[str, str], *, is_chosen: bool = False) -> Check:
         is_chosen: Whether it is the one that would be asked.
     """
     from panpan.capabilities.local_model.machine import require_machine
+    from panpan.capabilities.local_model.warm_up import MODEL_NAME
     from panpan.capabilities.local_model.weight_store import embedded_store
-    from panpan.models.model_choice import EMBEDDED
 
     try:
         store = embedded_store(env)
@@ -208,7 +209,7 @@ def check_embedded(env: Mapping[str, str], *, is_chosen: bool = False) -> Check:
         require_machine()
     except ConfigError as exc:
         return Check(EMBEDDED_MODEL, "broken" if is_chosen else "optional", "cannot be used", str(exc))
-    return Check(EMBEDDED_MODEL, "ok", f"{store.path}; use --model {EMBEDDED}")
+    return Check(EMBEDDED_MODEL, "ok", f"{store.path}; use --model {MODEL_NAME}")
 
 
 async def check_servers() -> list[Check]:

@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
+from panpan.app import PROVIDER_KINDS
 from panpan.capabilities.cassettes.cassette import CassetteProvider
 from panpan.capabilities.cassettes.cassette_file import read_tape
 from panpan.core.conversation import Conversation
@@ -291,7 +292,7 @@ def test_the_factory_plays_a_tape_on_both_event_loops(tmp_path: Path) -> None:
     path = tape(tmp_path, DEMO)
 
     async def main() -> None:
-        client = create_client(resolve_model([Wish(model=f"cassette:{path}")], {}))
+        client = create_client(resolve_model([Wish(model=f"cassette:{path}")], {}, kinds=PROVIDER_KINDS))
         async with aclosing(client.stream(conversation_about("a bug in calc").request())) as events:
             *_, message = [event async for event in events]
         assert isinstance(message, AssistantMessage)

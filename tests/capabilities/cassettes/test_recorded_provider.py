@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from panpan.app import PROVIDER_KINDS
 from panpan.capabilities.cassettes.recorded import RecordedProvider
 from panpan.capabilities.cassettes.recorded_file import is_recorded, read_recorded
 from panpan.capabilities.cassettes.recorded_reply import RecordedReply
@@ -98,7 +99,7 @@ async def test_the_factory_tells_it_from_a_tape_in_toml(tmp_path: Path) -> None:
     toml = tmp_path / "tape.toml"
     toml.write_text("version = 1\n[[reply]]\ntext = 'hello'\n")
 
-    client = create_client(resolve_model([Wish("here", model=f"cassette:{path}")], {}))
+    client = create_client(resolve_model([Wish("here", model=f"cassette:{path}")], {}, kinds=PROVIDER_KINDS))
     events = [event async for event in client.stream(conversation().request())]
 
     assert isinstance(events[-1], AssistantMessage)

@@ -9,6 +9,7 @@ from anyio import create_task_group
 from anyio.lowlevel import checkpoint
 
 from panpan import open_session
+from panpan.app import PROVIDER_KINDS
 from panpan.capabilities.cassettes.forking import GO_ON, fork_recorded
 from panpan.capabilities.cassettes.recorded_session import read_session
 from panpan.capabilities.cassettes.recorded_steps import (
@@ -223,6 +224,6 @@ def test_a_model_is_asked_with_the_key_of_the_users_own_settings(place: Place) -
     settings.parent.mkdir(parents=True)
     settings.write_text('[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\napi_key = "sk-mine-0123456789"\n')
 
-    model = model_of_user("mine/some-model", place.workspace, environment(place.home))
+    model = model_of_user("mine/some-model", place.workspace, environment(place.home), PROVIDER_KINDS)
 
     assert (model.model, model.api_key, model.base_url) == ("some-model", "sk-mine-0123456789", "http://127.0.0.1:9/v1")

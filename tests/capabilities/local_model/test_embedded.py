@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import anyio
 import pytest
 
+from panpan.app import PROVIDER_KINDS
 from panpan.capabilities.local_model.embedded import EmbeddedProvider
 from panpan.capabilities.local_model.server import ServedModel
 from panpan.capabilities.local_model.warm_up import EmbeddedProfile, embedded_profile
@@ -275,13 +276,14 @@ def answered(use: ToolUseBlock, text: str, *, is_error: bool = True) -> ToolResu
 
 
 def local(*wishes: Wish, env: dict[str, str] | None = None):
-    return resolve_model([*wishes, Wish("--model", model="local")], {"HOME": "/home/me", **(env or {})})
+    own = {"HOME": "/home/me", **(env or {})}
+    return resolve_model([*wishes, Wish("--model", model="local")], own, kinds=PROVIDER_KINDS)
 
 
 def test_what_it_is_asked_for_is_what_it_can() -> None:
     model = local()
 
-    assert (model.kind, model.provider, model.model, model.api_key) == ("embedded", "local", "local", "")
+    assert (model.kind, model.provider, model.model, model.api_key) == ("local", "local", "local", "")
     assert model.base_url == "/home/me/.cache/panpan/models/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
     assert model.reason == "the small local model, on this machine, since --model chose it"
     assert model.profile == PROFILE.model
@@ -302,4 +304,4 @@ def test_what_it_is_asked_for_is_what_it_can() -> None:
 def test_who_says_local_asks_nobody_else_and_sends_no_key(weaker: Wish) -> None:
     model = local(weaker, env={"ANTHROPIC_API_KEY": "sk-ant-test", "OPENAI_API_KEY": "sk-test"})
 
-    assert (model.kind, model.api_key, dict(model.headers)) == ("embedded", "", {})
+    assert (model.kind, model.api_key, dict(model.headers)) == ("local", "", {})

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast, get_args
 
+from panpan.capabilities.local_model.warm_up import MODEL_NAME
 from panpan.capabilities.local_model.weight_store import embedded_store
 from panpan.config.models import facts_about, known_models
 from panpan.config.settings import Settings
 from panpan.config.vendors import ALIASES, VENDORS, Vendor
 from panpan.errors import ConfigError
 from panpan.faces.terminal.screen.canvas import say
-from panpan.models.model_choice import EMBEDDED
 from panpan.session.command import Command, Option, Terminal
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
@@ -119,4 +119,4 @@ def _detail(vendor: Vendor, model: str, settings: Settings) -> str:
 
 def _embedded(env: Mapping[str, str]) -> Iterator[OfferedModel]:
     if embedded_store(env).is_ready:
-        yield OfferedModel(EMBEDDED, EMBEDDED, "the small model that runs inside panpan")
+        yield OfferedModel(MODEL_NAME, MODEL_NAME, "the small model that runs inside panpan")

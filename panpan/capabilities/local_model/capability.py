@@ -1,0 +1,72 @@
+"""The local model: `--model local` asks a small model that panpan runs by itself on this machine."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from panpan.config.models import FREE, ModelFacts
+from panpan.errors import ConfigError
+from panpan.models.provider_kind import KnownModel, NamedProvider, ProviderKind
+from panpan.session.capability import Capability
+from panpan.types.llm import Provider
+
+if TYPE_CHECKING:
+    from panpan.models.factory import AnswerWishes, ResolvedModel
+
+
+class LocalModelCapability(Capability):
+    """Brings the embedded model along."""
+
+    name = "local_model"
+    providers: ClassVar[Mapping[str, str]] = {"local": f"{__name__}:EmbeddedModels"}
+
+
+class EmbeddedModels(ProviderKind):
+    """The one model that panpan runs itself."""
+
+    def known_model(self, name: str, env: Mapping[str, str], settings: NamedProvider | None) -> KnownModel:
+        from panpan.capabilities.local_model.warm_up import (
+            CONTEXT_TOKENS,
+            MAX_OUTPUT_TOKENS,
+            MODEL_NAME,
+            embedded_profile,
+        )
+        from panpan.capabilities.local_model.weight_store import embedded_store
+
+        if name not in ("", MODEL_NAME):
+            raise ConfigError(f"there is one local model, and {name!r} is another; use --model {MODEL_NAME}")
+        return KnownModel(
+            MODEL_NAME,
+            str(embedded_store(env).path),
+            ModelFacts(MODEL_NAME, CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, FREE),
+            "the small local model, on this machine",
+            embedded_profile().model,
+            is_local=True,
+        )
+
+    def provider(self, resolved: "ResolvedModel", *, idle_timeout_s: float | None) -> Provider:
+        from panpan.capabilities.local_model.embedded import EmbeddedProvider
+        from panpan.capabilities.local_model.machine import require_machine
+        from panpan.capabilities.local_model.running_server import running_or_started
+        from panpan.capabilities.local_model.warm_up import embedded_profile
+        from panpan.capabilities.local_model.weight_store import WeightStore
+        from panpan.capabilities.local_model.weights import QWEN_CODER_1_5B
+
+        require_machine()
+        store = WeightStore(Path(resolved.base_url).parent, QWEN_CODER_1_5B)
+        store.require_ready()  # said at the start, and not with the first prompt; the hash is compared there
+        return EmbeddedProvider(partial(running_or_started, store), embedded_profile(), idle_timeout_s=idle_timeout_s)
+
+    def notes(self, answers: "AnswerWishes") -> Iterator[str]:
+        from panpan.models.factory import named_wish
+
+        if answers.thinking_budget_tokens is not None:
+            wish = named_wish("thinking", answers.thinking_place)
+            yield f"the small local model does not think, so {wish} has no effect"
+        if answers.effort is not None:
+            wish = named_wish("the effort", answers.effort_place)
+            yield f"the small local model knows no effort, so {wish} has no effect"
+        for name, value in (("top_p", answers.top_p), ("top_k", answers.top_k)):
+            if value is not None:
+                yield f"the small local model takes no {name}, so it has no effect"

@@ -15,7 +15,6 @@ from benchmarks.figure import Figure
 from panpan.capabilities.compaction.context_nearly_full import ContextNearlyFull
 from panpan.capabilities.compaction.long_session import LongSession
 from panpan.capabilities.files.file_changed import MOST_FILES, FileChanged
-from panpan.capabilities.todos.todo import TodoDraft
 from panpan.capabilities.todos.todo_changed import TodoChanged
 from panpan.capabilities.todos.todo_forgotten import TodoForgotten
 from panpan.capabilities.todos.todo_write import TodoWriteTool
@@ -27,6 +26,7 @@ from panpan.core.seen_files import SeenFiles
 from panpan.session.reminders.reminders import Reminders
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, Usage, UserMessage
+from panpan.types.todo import TodoDraft
 
 TITLE = f"Reminders, with 1,000 messages and {MOST_FILES} files that were read"
 

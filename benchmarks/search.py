@@ -13,13 +13,13 @@ import anyio
 
 from benchmarks.figure import Figure
 from benchmarks.process import run
-from panpan.capabilities.search.engine import find_ripgrep
 from panpan.capabilities.search.glob import GlobTool
 from panpan.capabilities.search.grep import GrepTool
 from panpan.core.seen_files import SeenFiles
 from panpan.core.tool import Tool, ToolContext
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
+from panpan.text_search.engine import find_ripgrep
 from panpan.types.tool import Output
 
 TITLE = "Glob and Grep over 20,000 files"

@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[1]
 
 HELD = {
     "capabilities whose folder can be deleted": 4,
-    "imports between features": 88,
-    "imports upward": 17,
+    "imports between features": 44,
+    "imports upward": 16,
     "lines of code a file": 80.8,
     "files": 847,
     "lines": 105_200,

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from panpan.capabilities.subagents.task import TaskTool
-from panpan.capabilities.todos.todo import todo_counts
 from panpan.session.compaction_report import compaction_lines
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import ToolUseBlock
 from panpan.types.display import DiffDisplay, FileDiff, PlanDisplay, SummaryDisplay, TodoDisplay
 from panpan.types.events import Compacted, Event, PermissionDecided, RetryScheduled, SubagentEvent, ToolStarted, Waiting
 from panpan.types.messages import AssistantMessage, ToolResultMessage
+from panpan.types.todo import todo_counts
 
 
 def title_of(use: ToolUseBlock) -> str:

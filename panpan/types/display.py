@@ -7,8 +7,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from panpan.capabilities.todos.todo import Todo
 from panpan.types.content import Frozen
+from panpan.types.todo import Todo
 
 
 class FileDiff(Frozen):

@@ -8,8 +8,8 @@ from typing import Any
 
 import anyio
 
-from panpan.capabilities.background.background import TaskInfo
-from panpan.capabilities.background.tasks_background import TaskOutput
+from panpan.core.background import TaskOutput
+from panpan.types.background import TaskInfo
 
 
 def task(id_: str = "3fa80001", title: str = "npm run build", **fields: Any) -> TaskInfo:

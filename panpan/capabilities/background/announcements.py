@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from panpan.capabilities.background.registry import TaskRecord
 from panpan.capabilities.background.task import Task
-from panpan.capabilities.background.tasks_background import ended_in_result, state_line
+from panpan.capabilities.background.telling import ended_in_result, state_line
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
 

@@ -15,7 +15,6 @@ from anyio import create_task_group
 from anyio.abc import TaskGroup
 
 from panpan.capabilities.background.announcements import News
-from panpan.capabilities.background.background import TaskInfo, TaskKind
 from panpan.capabilities.background.commands import (
     STOP_GRACE_S,
     end_what_it_left,
@@ -30,8 +29,8 @@ from panpan.capabilities.background.output_window import Ripgrep
 from panpan.capabilities.background.registry import Registry
 from panpan.capabilities.background.task import Task, run_job
 from panpan.capabilities.background.task_set import TaskOutputs, TaskSet
-from panpan.capabilities.background.tasks_background import Background, BackgroundCommand, Job, MovedCommand, TaskOutput
 from panpan.config.settings import BackgroundSettings
+from panpan.core.background import Background, BackgroundCommand, Job, MovedCommand, TaskOutput
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ToolError
@@ -41,6 +40,7 @@ from panpan.system.processes.process_look import look
 from panpan.system.processes.process_table import RunningProcess
 from panpan.system.processes.process_tree import ProcessTree
 from panpan.system.text.known_keys import KnownKeys
+from panpan.types.background import TaskInfo, TaskKind
 from panpan.types.messages import Message
 from panpan.types.tool import Output
 

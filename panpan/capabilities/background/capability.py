@@ -9,7 +9,6 @@ from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.left_running import survivors
 from panpan.capabilities.background.task_output import TaskOutputTool
 from panpan.capabilities.background.task_stop import TaskStopTool
-from panpan.capabilities.search.engine import find_ripgrep
 from panpan.config.provider_keys import provider_keys
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
@@ -18,6 +17,7 @@ from panpan.session.capability import Capability, beside
 from panpan.session.command import Command
 from panpan.session.context import SessionContext
 from panpan.system.processes.process_watch import process_watches
+from panpan.text_search.engine import find_ripgrep
 
 
 class BackgroundCapability(Capability):

@@ -9,7 +9,7 @@ import anyio
 
 from panpan.capabilities.background.task import Task
 from panpan.capabilities.background.task_set import TaskSet
-from panpan.capabilities.background.tasks_background import BackgroundCommand, MovedCommand
+from panpan.core.background import BackgroundCommand, MovedCommand
 from panpan.errors import ConfigError, PanpanError, ToolError
 from panpan.system.files.output_store import LeftOutput
 from panpan.system.files.private import make_private_folder, open_private_file

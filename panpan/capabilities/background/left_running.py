@@ -4,7 +4,6 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from panpan.capabilities.background.background import TaskInfo
 from panpan.capabilities.background.registry import Registry, TaskRecord
 from panpan.capabilities.background.task import Task
 from panpan.system.files.lock_holder import lock_holder
@@ -12,6 +11,7 @@ from panpan.system.processes.detached import exit_code_in
 from panpan.system.processes.process_table import RunningProcess, running_processes, send_signal
 from panpan.system.processes.process_tree import ProcessTree
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.background import TaskInfo
 
 _MAX_NAMED = 5
 

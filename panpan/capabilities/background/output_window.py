@@ -12,13 +12,13 @@ from typing import TypeAlias
 
 from anyio import to_thread
 
-from panpan.capabilities.search.engine import search
-from panpan.capabilities.search.records import numbered_line, parse_records
-from panpan.capabilities.search.request import MAX_COLUMNS, SearchRequest
-from panpan.capabilities.shell.line_folder import LineFolder
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.private import open_private_file
 from panpan.system.text.known_keys import KnownKeys
+from panpan.system.text.line_folder import LineFolder
+from panpan.text_search.engine import search
+from panpan.text_search.records import numbered_line, parse_records
+from panpan.text_search.request import MAX_COLUMNS, SearchRequest
 from panpan.types.dataclass import dataclass
 
 Ripgrep: TypeAlias = Callable[[], str | None]

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from panpan.capabilities.background.background import TaskInfo, TaskKind, TaskState
 from panpan.errors import ConfigError
 from panpan.system.files.atomic_write import DiskOperations, write_atomic
 from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.types.background import TaskInfo, TaskKind, TaskState
 
 MAX_ENDED = 1000
 """How many tasks that have ended are kept of one session; the oldest are forgotten first."""

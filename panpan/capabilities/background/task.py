@@ -9,13 +9,13 @@ from pathlib import Path
 
 import anyio
 
-from panpan.capabilities.background.background import TaskInfo, TaskState
 from panpan.capabilities.background.registry import Registry, TaskRecord
-from panpan.capabilities.background.tasks_background import Job
+from panpan.core.background import Job
 from panpan.errors import ConfigError, PanpanError
 from panpan.system.files.private import make_private_folder, open_private_file
 from panpan.system.processes.process_tree import ProcessTree
 from panpan.system.text.known_keys import KnownKeys
+from panpan.types.background import TaskInfo, TaskState
 
 MAX_NOTE_CHARS = 500
 

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 
-from panpan.capabilities.background.background import TaskInfo
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task_text import ended_line, task_detail
 from panpan.errors import ConfigError
@@ -11,6 +10,7 @@ from panpan.faces.terminal.screen.canvas import say
 from panpan.session.command import Command, Option, Terminal, numbered
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.background import TaskInfo
 from panpan.types.dataclass import dataclass
 
 MAX_BYTES = 1_000_000

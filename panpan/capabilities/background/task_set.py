@@ -9,14 +9,14 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from panpan.capabilities.background.background import TaskKind
 from panpan.capabilities.background.output_window import Ripgrep, Window, matching_lines, window_of
 from panpan.capabilities.background.registry import MAX_ENDED, Registry, TaskRecord
 from panpan.capabilities.background.task import Task
-from panpan.capabilities.background.tasks_background import TaskOutput
+from panpan.core.background import TaskOutput
 from panpan.errors import ToolError
 from panpan.system.text.known_keys import KnownKeys
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.background import TaskKind
 
 MAX_TITLE_CHARS = 200
 _MAX_NAMED = 20

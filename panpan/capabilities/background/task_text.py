@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from panpan.capabilities.background.background import TaskInfo, TaskState
 from panpan.faces.amounts import spoken_s
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.background import TaskInfo, TaskState
 
 _ENDS: dict[TaskState, str] = {
     "running": "runs",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
-from panpan.capabilities.project_context.our_tags import untagged
+from panpan.core.our_tags import untagged
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay, FileDiff

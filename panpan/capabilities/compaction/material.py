@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from panpan.capabilities.history.told_messages import ToldMessage, told_messages
+from panpan.session.told_messages import ToldMessage, told_messages
 from panpan.types.messages import Message, SystemReminder
 
 _MOST_CHARS = {"The user": 6_000, "The model": 4_000, "Call": 800, "Result": 1_200, "Error": 1_600}

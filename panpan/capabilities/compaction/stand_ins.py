@@ -4,7 +4,7 @@ from panpan.capabilities.compaction.computed_record import ComputedRecord
 from panpan.capabilities.compaction.summary import Summary
 from panpan.capabilities.compaction.users_words import Said, words_text
 from panpan.capabilities.history.read_history import ReadHistoryTool
-from panpan.capabilities.project_context.our_tags import untagged
+from panpan.core.our_tags import untagged
 from panpan.types.messages import SystemReminder
 
 NOTICE, WORDS, RECORD, SUMMARY = "compact:notice", "compact:words", "compact:record", "compact:summary"

@@ -12,7 +12,7 @@ from importlib.resources import files
 from anyio import move_on_after
 
 from panpan.capabilities.compaction.material import material
-from panpan.capabilities.project_context.our_tags import untagged
+from panpan.core.our_tags import untagged
 from panpan.errors import AuthenticationError, CassetteError, ContextOverflowError, ProviderError, RetryableError
 from panpan.types.dataclass import dataclass
 from panpan.types.events import TextDelta, ThinkingDelta, ToolInputDelta

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
-from panpan.capabilities.project_context.our_tags import untagged
 from panpan.capabilities.questions.ask_user import AskUserQuestionTool
 from panpan.capabilities.shell.user_commands import command_told_in
+from panpan.core.our_tags import untagged
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 

@@ -4,14 +4,14 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from panpan.capabilities.background.tasks_background import Background
 from panpan.capabilities.datasets.data_setup import data_setup_of
 from panpan.capabilities.datasets.dataset_download import DatasetDownloadTool
-from panpan.capabilities.web.domain_lists import without_closed_hosts
+from panpan.core.background import Background
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside
 from panpan.session.context import SessionContext
+from panpan.system.web.domain_lists import without_closed_hosts
 
 
 class Datasets(Capability):

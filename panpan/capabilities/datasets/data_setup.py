@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from panpan.capabilities.web.domain_lists import DomainLists
 from panpan.config.settings import Settings
+from panpan.system.web.domain_lists import DomainLists
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.system.web.network import WebNetwork
 from panpan.types.dataclass import dataclass

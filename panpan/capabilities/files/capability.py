@@ -3,15 +3,16 @@
 from collections.abc import Iterable
 from typing import Any
 
-from panpan.capabilities.files.documents.notebook_edit import NotebookEditTool
 from panpan.capabilities.files.edit import EditTool
 from panpan.capabilities.files.file_changed import FileChanged
 from panpan.capabilities.files.multi_edit import MultiEditTool
+from panpan.capabilities.files.notebook_edit import NotebookEditTool
 from panpan.capabilities.files.patch import PatchTool
 from panpan.capabilities.files.read import ReadTool
 from panpan.capabilities.files.rename import RenameTool
 from panpan.capabilities.files.write import WriteTool
 from panpan.core.tool import Tool
+from panpan.editing.word_search import WordSearch
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.session.reminders.source import ReminderSource
@@ -29,7 +30,7 @@ class Files(Capability):
             EditTool(),
             MultiEditTool(),
             PatchTool(),
-            RenameTool(self.session.gate.withholds),
+            RenameTool(lambda: self.session.find(WordSearch)),
             NotebookEditTool(),
         )
 

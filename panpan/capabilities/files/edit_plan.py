@@ -1,37 +1,14 @@
 """What Edit and MultiEdit share: replacements in one file, all of them or none."""
 
-import os
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 
-from panpan.capabilities.files.commit import FileChange
-from panpan.capabilities.files.edited import Plan, Told
-from panpan.capabilities.files.file_text import UTF_8, FileText
-from panpan.capabilities.files.known_file import Target, find_target, read_known_text
 from panpan.capabilities.files.literal_edit import Replacement, replace_text
 from panpan.core.tool import ToolContext
+from panpan.editing.commit import FileChange
+from panpan.editing.edited import Plan, Told
+from panpan.editing.known_file import Target, find_target, read_known_text, similar_files
 from panpan.errors import ToolError
-from panpan.system.files.beneath import listed_folder
-
-_MAX_SIBLINGS = 2_000
-_MOST = 3
-
-
-def similar_files(path: Path, ctx: ToolContext) -> str:
-    """Return what there is in place of a missing file, such as `there is src/a.py`; "" for nothing like it.
-
-    Args:
-        path: Canonical; its folder is looked into.
-        ctx: Says how paths are shown.
-    """
-    from difflib import get_close_matches
-
-    names: list[str] = []
-    with suppress(OSError), listed_folder(path.parent) as folder, os.scandir(folder) as entries:  # or it is missing too
-        names = [entry.name for entry, _ in zip(entries, range(_MAX_SIBLINGS), strict=False)]
-    close = get_close_matches(path.name, names, n=_MOST)
-    return "there is " + " and ".join(ctx.paths.shown(path.parent / name) for name in close) if close else ""
+from panpan.system.text.file_text import UTF_8, FileText
 
 
 def plan_replacements(file_path: str, replacements: Sequence[Replacement], ctx: ToolContext) -> Plan:

@@ -13,9 +13,9 @@ from pathlib import Path
 from anyio import to_thread
 
 from panpan.capabilities.files.read import MAX_BYTES
-from panpan.capabilities.project_context.our_tags import untagged
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round, ToolCall
+from panpan.core.our_tags import untagged
 from panpan.core.seen_files import SeenFiles, digest_of
 from panpan.errors import ToolError
 from panpan.session.reminders.source import ReminderSource

@@ -7,10 +7,10 @@ numbers and anchors decide only between exact matches. Lines that a hunk keeps a
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from panpan.capabilities.files.file_text import FileText
 from panpan.capabilities.files.literal_edit import LineBreakView, explain_missing
 from panpan.capabilities.files.patch_model import Hunk, HunkLine
 from panpan.errors import ToolError
+from panpan.system.text.file_text import FileText
 from panpan.types.dataclass import dataclass
 
 _MAX_LISTED_LINES = 8

@@ -9,8 +9,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from panpan.capabilities.files.file_text import FileText
 from panpan.errors import ToolError
+from panpan.system.text.file_text import FileText
 from panpan.types.dataclass import dataclass
 
 _MAX_LINES = 50_000

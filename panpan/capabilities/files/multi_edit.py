@@ -3,10 +3,10 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.capabilities.files.edit_plan import plan_replacements
-from panpan.capabilities.files.edited import Plan, PlannedTool
 from panpan.capabilities.files.literal_edit import Replacement
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
+from panpan.editing.edited import Plan, PlannedTool
 
 
 class OneEdit(BaseModel):

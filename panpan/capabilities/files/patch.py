@@ -2,10 +2,10 @@
 
 from pydantic import BaseModel, ConfigDict
 
-from panpan.capabilities.files.edited import Plan, PlannedTool
 from panpan.capabilities.files.patch_plan import parse_patch, plan_patch
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
+from panpan.editing.edited import Plan, PlannedTool
 from panpan.errors import ToolError
 
 _MAX_TITLE_PATHS = 3

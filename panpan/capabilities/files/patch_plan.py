@@ -7,14 +7,14 @@ leaves the first untouched.
 from collections.abc import Sequence
 from pathlib import Path
 
-from panpan.capabilities.files.commit import FileChange
-from panpan.capabilities.files.edited import Plan, Told
-from panpan.capabilities.files.file_text import UTF_8, FileText, decode_file
 from panpan.capabilities.files.hunks import apply_hunks, new_file_text
-from panpan.capabilities.files.known_file import Target, find_target, is_link, read_known
 from panpan.capabilities.files.patch_model import BEGIN, FilePatch, parse_envelope_patch, parse_unified_patch
 from panpan.core.tool import ToolContext
+from panpan.editing.commit import FileChange
+from panpan.editing.edited import Plan, Told
+from panpan.editing.known_file import Target, find_target, is_link, read_known
 from panpan.errors import ToolError
+from panpan.system.text.file_text import UTF_8, FileText, decode_file
 from panpan.types.dataclass import dataclass
 
 _MAX_ECHOED_FILES = 3

@@ -8,24 +8,24 @@ from typing import ClassVar, Literal, TypeAlias
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.files.documents.prepared_documents import (
+from panpan.core.effects import Effects
+from panpan.core.tool import Tool, ToolContext
+from panpan.documents.prepared_documents import (
     MAX_PICTURES,
     page_pictures,
     pdf_text,
     prepared_images,
 )
-from panpan.capabilities.files.documents.read_image import Picture, image_format
-from panpan.capabilities.files.documents.read_notebook import NotebookPage, read_notebook
-from panpan.capabilities.files.documents.read_page import read_page
-from panpan.capabilities.files.documents.read_pdf import PdfText, is_pdf
-from panpan.capabilities.files.edit_plan import similar_files
-from panpan.capabilities.files.file_text import decode_file
-from panpan.core.effects import Effects
-from panpan.core.tool import Tool, ToolContext
+from panpan.documents.read_image import Picture, image_format
+from panpan.documents.read_notebook import NotebookPage, read_notebook
+from panpan.documents.read_page import read_page
+from panpan.documents.read_pdf import PdfText, is_pdf
+from panpan.editing.known_file import similar_files
 from panpan.errors import ToolError
 from panpan.system.files.beneath import status_of
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.text.file_text import decode_file
 from panpan.types.content import TextBlock
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield

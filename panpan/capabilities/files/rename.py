@@ -1,18 +1,16 @@
 """Rename: give a name another one in several files, all or none."""
 
 from collections.abc import Callable
-from contextlib import aclosing, suppress
-from pathlib import Path
+from contextlib import suppress
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.files.edited import Plan, PlannedTool, carry_out
-from panpan.capabilities.files.rename_plan import plan_rename
-from panpan.capabilities.search.grep import NO_MATCHES, GrepInput, GrepTool
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
+from panpan.editing.edited import Plan, PlannedTool, carry_out
+from panpan.editing.rename_plan import plan_rename
+from panpan.editing.word_search import WordSearch
 from panpan.errors import ToolError
-from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output
 
 _MAX_FILES = 200
@@ -34,15 +32,15 @@ class RenameTool(PlannedTool[RenameInput]):
     """Replace a name by another wherever it stands as a whole word.
 
     Args:
-        withholds: As in `GrepTool`, for the search for what is left of the old name.
+        search: Returns what looks for places where the old name is left; None: nothing does.
     """
 
     name = "Rename"
     input_model = RenameInput
     only_renames = True
 
-    def __init__(self, withholds: Callable[[Path, Path], bool] = lambda *_: False) -> None:
-        self._grep = GrepTool(withholds=withholds)
+    def __init__(self, search: Callable[[], WordSearch | None] = lambda: None) -> None:
+        self._search = search
 
     def title(self, args: RenameInput) -> str:
         more = len(args.file_paths) - _MAX_TITLE_PATHS
@@ -64,14 +62,11 @@ class RenameTool(PlannedTool[RenameInput]):
         return Output(f"{output.text}\n{left}", output.display) if left else output
 
     async def _left(self, old_name: str, ctx: ToolContext) -> str:
-        """Return where in the working directory the old name is left, which is what is forgotten most; "" for nowhere.
-
-        It looks with Grep, so that what Grep may not show is not shown here either.
-        """
-        look = GrepInput(pattern=rf"\b{old_name}\b", output_mode="content", head_limit=_MAX_LEFT)
+        """Return the lines in which the old name is left, which is what is forgotten most; empty where it is gone."""
+        search = self._search()
+        if search is None:
+            return ""
         with suppress(ToolError):  # the rename is done, whatever becomes of this
-            async with aclosing(self._grep.run(look, ctx)) as outputs:
-                async for found in outputs:
-                    if isinstance(found, Output) and found.display != SummaryDisplay(text=NO_MATCHES):
-                        return f"{old_name} is still in these lines, in files that were not named:\n{found.text}"
+            if lines := await search.lines_with(old_name, ctx, limit=_MAX_LEFT):
+                return f"{old_name} is still in these lines, in files that were not named:\n{lines}"
         return ""

@@ -10,10 +10,10 @@ from typing import ClassVar
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.history.told_messages import ToldMessage, told_messages
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
+from panpan.session.told_messages import ToldMessage, told_messages
 from panpan.types.display import SummaryDisplay
 from panpan.types.messages import Message, UserMessage
 from panpan.types.tool import Output, ToolYield

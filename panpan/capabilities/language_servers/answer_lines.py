@@ -8,15 +8,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from panpan.capabilities.files.file_text import decode_file
 from panpan.capabilities.language_servers.code_intelligence import CodePlace, Problem
 from panpan.capabilities.language_servers.wire import lines_of
-from panpan.capabilities.search.shown import cut_line, with_notes
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.system.files.canonical import is_below
 from panpan.system.files.read_file import read_regular_file
+from panpan.system.text.file_text import decode_file
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, printable
+from panpan.text_search.shown import cut_line, with_notes
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output
 

@@ -7,15 +7,15 @@ hold the old name and bring the new one, and is refused as a whole where one edi
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from panpan.capabilities.files.commit import FileChange
-from panpan.capabilities.files.edited import Plan, Told
-from panpan.capabilities.files.file_text import FileText
-from panpan.capabilities.files.known_file import Target, find_target
-from panpan.capabilities.files.rename_plan import content_of
 from panpan.capabilities.language_servers.code_intelligence import FileChanges, TextChange
 from panpan.capabilities.language_servers.wire import Encoding, characters, line_starts, lines_of, units
 from panpan.core.tool import ToolContext
+from panpan.editing.commit import FileChange
+from panpan.editing.edited import Plan, Told
+from panpan.editing.known_file import Target, find_target
+from panpan.editing.rename_plan import content_of
 from panpan.errors import ToolError
+from panpan.system.text.file_text import FileText
 from panpan.types.dataclass import dataclass
 
 MAX_FILES = 200

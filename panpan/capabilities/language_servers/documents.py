@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 import anyio
 from anyio import to_thread
 
-from panpan.capabilities.files.file_text import decode_file
 from panpan.capabilities.language_servers.server_process import Patience
 from panpan.capabilities.language_servers.wire import Diagnostic, diagnostics, path_of
 from panpan.errors import ToolError
 from panpan.system.files.read_file import read_regular_file
+from panpan.system.text.file_text import decode_file
 from panpan.types.dataclass import dataclass
 
 Stamp: TypeAlias = tuple[int, int, int, int]

@@ -11,15 +11,15 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from panpan.capabilities.files.file_text import decode_file
 from panpan.capabilities.language_servers.code_intelligence import Problem
 from panpan.capabilities.language_servers.edit_look import EditLook
 from panpan.capabilities.language_servers.language_servers import LanguageServers
-from panpan.capabilities.project_context.our_tags import untagged
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
+from panpan.core.our_tags import untagged
 from panpan.errors import ToolError
 from panpan.system.files.read_file import read_regular_file
+from panpan.system.text.file_text import decode_file
 from panpan.system.text.terminal_text import clean_line, printable
 from panpan.types.content import TextBlock
 from panpan.types.dataclass import dataclass

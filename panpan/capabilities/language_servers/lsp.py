@@ -7,7 +7,6 @@ from typing import Literal
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.files.edited import Plan, PlannedTool
 from panpan.capabilities.language_servers.answer_lines import (
     MAX_RESULTS,
     PlaceLines,
@@ -25,10 +24,11 @@ from panpan.capabilities.language_servers.code_intelligence import (
     Relation,
 )
 from panpan.capabilities.language_servers.wire import find_symbol
-from panpan.capabilities.search.shown import with_notes
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
+from panpan.editing.edited import Plan, PlannedTool
 from panpan.errors import ToolError
+from panpan.text_search.shown import with_notes
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output
 

@@ -7,7 +7,7 @@ panpan home and holds until he changes it there, or until something else listens
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from panpan.capabilities.language_servers.known_servers import Answer, KnownAnswers
+from panpan.capabilities.local_model.known_servers import Answer, KnownAnswers
 from panpan.capabilities.local_model.warm_up import MODEL_NAME
 from panpan.errors import ConfigError, PanpanError
 from panpan.models.local_servers import LocalServer, advice_without_model, find_local_servers

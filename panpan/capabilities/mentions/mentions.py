@@ -16,7 +16,6 @@ from anyio import to_thread
 from pydantic import BaseModel
 
 from panpan.capabilities.files.read import ReadInput, ReadTool
-from panpan.capabilities.mentions.mention_syntax import Mention, Reading, find_mentions
 from panpan.capabilities.search.ls import LsInput, LsTool
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool import Tool, ToolContext
@@ -26,6 +25,7 @@ from panpan.system.text.known_keys import KnownKeys
 from panpan.system.text.terminal_text import printable
 from panpan.types.content import TextBlock, UserContent
 from panpan.types.dataclass import dataclass
+from panpan.types.mentions import Mention, Reading, find_mentions
 from panpan.types.messages import UserMessage
 from panpan.types.permission import Deny
 from panpan.types.tool import Output

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 import anyio
 
 from panpan.capabilities.packages.target import Target
-from panpan.capabilities.shell.line_folder import LineFolder
-from panpan.capabilities.shell.progress_pacer import ProgressPacer
 from panpan.core.effects import PathUse, SandboxUse
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.shell_analysis.working_directory import start_directory
 from panpan.system.processes.limits import limited
 from panpan.system.processes.process import ProcessEnded, run_process
+from panpan.system.processes.progress_pacer import ProgressPacer
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox, Start
 from panpan.system.sandbox.refusals import refusal_in
+from panpan.system.text.line_folder import LineFolder
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.tool import Progress

@@ -12,9 +12,9 @@ from anyio import Event, to_thread
 
 from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
 from panpan.capabilities.plan_mode.plan_file import known_plan_file, new_plan_file, read_plan, write_plan
-from panpan.capabilities.project_context.our_tags import untagged
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round
+from panpan.core.our_tags import untagged
 from panpan.core.seen_files import SeenFiles
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate

@@ -29,8 +29,8 @@ from panpan.capabilities.project_context.memory_loader import (
     withhold_nothing,
 )
 from panpan.capabilities.project_context.memory_size import fitted
-from panpan.capabilities.project_context.our_tags import untagged
 from panpan.capabilities.project_context.readme import MAX_BYTES, Readme, find_readme
+from panpan.core.our_tags import untagged
 from panpan.system.files.canonical import canonical_path
 from panpan.system.sandbox.protected_places import is_placeholder
 from panpan.system.text.terminal_text import printable

@@ -5,6 +5,7 @@ from typing import Any
 
 from panpan.capabilities.search.glob import GlobTool
 from panpan.capabilities.search.grep import GrepTool
+from panpan.capabilities.search.grep_words import GrepWords
 from panpan.capabilities.search.ls import LsTool
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
@@ -18,3 +19,6 @@ class Search(Capability):
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         return LsTool(), GlobTool(), GrepTool()
+
+    def offers(self) -> Iterable[object]:
+        return (GrepWords(self.session.gate.withholds),)

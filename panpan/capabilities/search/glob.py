@@ -12,16 +12,16 @@ from typing import ClassVar
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.search.engine import Found, RipgrepFinder, find_ripgrep, search
-from panpan.capabilities.search.ignore_rules import surroundings_of
-from panpan.capabilities.search.records import parse_listing
-from panpan.capabilities.search.request import SearchRequest
-from panpan.capabilities.search.shown import PathPrefix, with_notes
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.files.globs import compile_glob, has_magic, name_globs
 from panpan.system.text.terminal_text import printable
+from panpan.text_search.engine import Found, RipgrepFinder, find_ripgrep, search
+from panpan.text_search.ignore_rules import surroundings_of
+from panpan.text_search.records import parse_listing
+from panpan.text_search.request import SearchRequest
+from panpan.text_search.shown import PathPrefix, with_notes
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield

@@ -13,11 +13,6 @@ from typing import ClassVar, Literal
 from anyio import to_thread
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from panpan.capabilities.search.engine import Found, RipgrepFinder, find_ripgrep, search
-from panpan.capabilities.search.ignore_rules import surroundings_of
-from panpan.capabilities.search.records import Record, numbered_line, parse_records
-from panpan.capabilities.search.request import Answer, SearchRequest
-from panpan.capabilities.search.shown import PathPrefix, cut_line, page_of, with_notes
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
@@ -26,6 +21,11 @@ from panpan.system.files.globs import compile_glob, name_globs
 from panpan.system.files.paths import PathResolver
 from panpan.system.files.protected import may_name_secrets
 from panpan.system.text.terminal_text import printable
+from panpan.text_search.engine import Found, RipgrepFinder, find_ripgrep, search
+from panpan.text_search.ignore_rules import surroundings_of
+from panpan.text_search.records import Record, numbered_line, parse_records
+from panpan.text_search.request import Answer, SearchRequest
+from panpan.text_search.shown import PathPrefix, cut_line, page_of, with_notes
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield

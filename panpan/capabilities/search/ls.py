@@ -15,7 +15,6 @@ from typing import ClassVar
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.search.shown import with_notes
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
@@ -23,6 +22,7 @@ from panpan.system.files.beneath import listed_folder
 from panpan.system.files.globs import compile_glob
 from panpan.system.sandbox.protected_places import is_placeholder
 from panpan.system.text.terminal_text import printable
+from panpan.text_search.shown import with_notes
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 

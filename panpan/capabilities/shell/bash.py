@@ -14,10 +14,10 @@ from typing import ClassVar
 import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.background.tasks_background import Background, BackgroundCommand
 from panpan.capabilities.shell.bounds import bounds_of
 from panpan.capabilities.shell.foreground_run import ForegroundRun
 from panpan.capabilities.shell.read_only_environment import fixed_names, read_only_environment
+from panpan.core.background import Background, BackgroundCommand
 from panpan.core.effects import Command, Effects, SandboxUse
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError

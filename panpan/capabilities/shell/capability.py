@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from panpan.capabilities.background.tasks_background import Background
 from panpan.capabilities.shell.bash import BashTool
+from panpan.core.background import Background
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 
-from panpan.capabilities.background.tasks_background import Background, MovedCommand
-from panpan.capabilities.shell.line_folder import LineFolder
-from panpan.capabilities.shell.progress_pacer import ProgressPacer
+from panpan.core.background import Background, MovedCommand
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.system.processes.process import Leaving
+from panpan.system.processes.progress_pacer import ProgressPacer
+from panpan.system.text.line_folder import LineFolder
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from panpan.shell_analysis.facts import LineFacts
-from panpan.shell_analysis.safe_path import without_workspace
 from panpan.system.files.paths import PathResolver
+from panpan.system.files.safe_path import without_workspace
 from panpan.system.git.git import harmless_git_variables
 
 _CHANGES_SHELL = re.compile(

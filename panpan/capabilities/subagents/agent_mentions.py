@@ -5,7 +5,7 @@ The rule: only names that there are count, so that `@explore` means a file where
 
 from collections.abc import Collection, Sequence
 
-from panpan.capabilities.mentions.mention_syntax import find_mentions
+from panpan.types.mentions import find_mentions
 from panpan.types.names import known_name
 
 PREFIX = "agent-"

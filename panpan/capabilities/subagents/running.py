@@ -6,11 +6,11 @@ from contextlib import ExitStack
 import anyio
 from anyio import CancelScope, move_on_after
 
-from panpan.capabilities.background.tasks_background import JobEnd
 from panpan.capabilities.subagents.child import Child
 from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.report import Report, told
 from panpan.capabilities.subagents.worktrees.worktree_use import WorktreeEnd, end_worktree
+from panpan.core.background import JobEnd
 from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import PanpanError, ToolError, TurnLimitError
 from panpan.session.agent_log import AgentEnd, end_record

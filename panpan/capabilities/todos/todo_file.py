@@ -11,13 +11,13 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from panpan.capabilities.todos.todo import Todo
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
 from panpan.system.files.private import make_private_folder
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.content import Frozen
+from panpan.types.todo import Todo
 
 MAX_BYTES = 1_000_000
 LOCK_WAIT_S = 2.0

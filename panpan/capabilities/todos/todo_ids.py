@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from panpan.capabilities.todos.todo import Todo, TodoDraft
+from panpan.types.todo import Todo, TodoDraft
 
 
 def with_ids(wanted: Sequence[TodoDraft], before: Sequence[Todo]) -> tuple[Todo, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from panpan.capabilities.todos.todo import Todo, TodoDraft
+from panpan.types.todo import Todo, TodoDraft
 
 
 class TodoStore(Protocol):

@@ -5,13 +5,13 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from panpan.capabilities.todos.todo import TodoDraft, TodoStatus, todo_counts
 from panpan.capabilities.todos.todo_store import TodoStore
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import printable
 from panpan.types.display import TodoDisplay
+from panpan.types.todo import TodoDraft, TodoStatus, todo_counts
 from panpan.types.tool import Output, ToolYield
 
 MAX_TODOS = 100

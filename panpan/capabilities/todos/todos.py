@@ -13,15 +13,15 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from panpan.capabilities.project_context.our_tags import untagged
-from panpan.capabilities.todos.todo import Todo, TodoDraft
 from panpan.capabilities.todos.todo_file import DamagedTodosError, TodoFile
 from panpan.capabilities.todos.todo_ids import with_ids
 from panpan.capabilities.todos.told_todos import ToldTodos, digest_of
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
+from panpan.core.our_tags import untagged
 from panpan.errors import ToolError
 from panpan.types.messages import Message, SystemReminder
+from panpan.types.todo import Todo, TodoDraft
 
 CACHE_S = 5.0
 """How long what was read of the file counts before it is read again."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from panpan.capabilities.todos.todo import todo_counts
 from panpan.capabilities.todos.todos import Todos
 from panpan.errors import ConfigError
 from panpan.faces.terminal.rendering.todos import todo_lines
 from panpan.faces.terminal.screen.canvas import say
 from panpan.session.command import Command, Terminal
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.todo import todo_counts
 
 
 async def _todos(terminal: Terminal, rest: str) -> None:

@@ -7,9 +7,9 @@ import json
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from panpan.capabilities.todos.todo import Todo
 from panpan.types.display import TodoDisplay
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
+from panpan.types.todo import Todo
 
 CHANGED = "todo:changed:"
 """What the cause of a reminder begins with that tells a list; its digest and a number follow."""

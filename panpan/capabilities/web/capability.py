@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from panpan.capabilities.web.browser.browser import Browser, browser_of
-from panpan.capabilities.web.domain_lists import DomainLists, without_closed_hosts
 from panpan.capabilities.web.page_answers import PageAnswers
 from panpan.capabilities.web.search.choice import NoEngine, searcher_of
 from panpan.capabilities.web.web_fetch import WebFetchTool
@@ -18,7 +17,8 @@ from panpan.core.tool import Tool
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside
 from panpan.session.context import SessionContext
-from panpan.shell_analysis.safe_path import without_workspace
+from panpan.system.files.safe_path import without_workspace
+from panpan.system.web.domain_lists import DomainLists, without_closed_hosts
 from panpan.system.web.guarded_client import GuardedClient
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio
 
-from panpan.capabilities.files.documents.read_image import image_format
-from panpan.capabilities.files.file_text import is_binary
 from panpan.capabilities.web.page_kind import Obstacle
+from panpan.documents.read_image import image_format
 from panpan.errors import ToolError
 from panpan.system.processes.apart import MEMORY_BYTES, WITHIN_S, taken_apart
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.text.file_text import is_binary
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.system.web.url_guard import PlainUrl
 from panpan.types.content import ImageBlock

@@ -61,14 +61,14 @@ def _of_text(job: Job, body: bytes) -> Made:
 
 
 def _of_pdf(job: Job, body: bytes) -> Made:
-    from panpan.capabilities.files.documents.read_pdf import read_pdf
+    from panpan.documents.read_pdf import read_pdf
 
     pdf = read_pdf(body, job["pages"], "the PDF")
     return _bounded(pdf.text) | {"scans": pdf.scans}
 
 
 def _of_image(_: Job, body: bytes) -> Made:
-    from panpan.capabilities.files.documents.read_image import prepare_image
+    from panpan.documents.read_image import prepare_image
 
     picture = prepare_image(body, "what came")
     return {"what": picture.description, "picture": picture.block.model_dump(mode="json")}

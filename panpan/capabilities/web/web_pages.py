@@ -16,13 +16,13 @@ from urllib.parse import quote, urljoin
 
 import anyio
 
-from panpan.capabilities.web.domain_lists import DomainLists, is_same_site
 from panpan.capabilities.web.rendering import PageRenderer, Scroll
 from panpan.capabilities.web.robots import SiteRobots
 from panpan.config.settings import WebSettings
 from panpan.errors import ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+from panpan.system.web.domain_lists import DomainLists, is_same_site
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.system.web.url_guard import PlainUrl, plain_url
 from panpan.types.content import ImageBlock

@@ -8,12 +8,12 @@ from collections.abc import AsyncGenerator
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.web.domain_lists import DomainLists
 from panpan.capabilities.web.search.choice import Found, NoEngine, WebSearcher
 from panpan.capabilities.web.web_pages import marked
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
+from panpan.system.web.domain_lists import DomainLists
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 

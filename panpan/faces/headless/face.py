@@ -4,10 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from panpan.capabilities.background.background import TaskInfo
 from panpan.errors import BudgetError, PanpanError, TurnLimitError
 from panpan.session.budget.spending import Spending
 from panpan.types.allowing_flags import YES, flags_for, single_flags
+from panpan.types.background import TaskInfo
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.display import PlanDisplay

@@ -6,7 +6,6 @@ from typing import Any
 
 import anyio
 
-from panpan.capabilities.background.background import TaskInfo
 from panpan.capabilities.background.task_text import ended_line
 from panpan.capabilities.project_context.collect import SESSION_START
 from panpan.cli_kit.stdout import StdoutWriter
@@ -16,6 +15,7 @@ from panpan.faces.headless import wire
 from panpan.faces.headless.face import HeadlessFace, Outcome, TurnSummary, outcome_of_error
 from panpan.faces.tool_lines import ToolLines
 from panpan.session.session import SessionInfo
+from panpan.types.background import TaskInfo
 from panpan.types.display import PlanDisplay
 from panpan.types.events import (
     CommandRan,

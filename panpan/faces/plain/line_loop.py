@@ -7,7 +7,6 @@ from time import monotonic
 
 import anyio
 
-from panpan.capabilities.background.background import TaskInfo
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task_commands import tasks_to_ask_about
 from panpan.capabilities.background.task_text import cannot_be_kept, counted, ended_line, titles
@@ -25,6 +24,7 @@ from panpan.faces.terminal.rendering.text_rows import LEAST_WIDTH, plain_rows
 from panpan.session.command import Leave, Next, OpenSession
 from panpan.session.session import Session
 from panpan.system.single_exception import unwrap_single_exception
+from panpan.types.background import TaskInfo
 from panpan.types.messages import AssistantMessage
 
 STOP_OR_KEEP = "s stops before you leave, k keeps running, b goes back to the session: "

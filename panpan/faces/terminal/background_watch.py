@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 import anyio
 
-from panpan.capabilities.background.background import TaskInfo
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task_commands import tasks_to_ask_about
 from panpan.capabilities.background.task_text import cannot_be_kept, counted, ended_line, titles
@@ -12,6 +11,7 @@ from panpan.faces.terminal.screen.canvas import say
 from panpan.faces.terminal.work import Work
 from panpan.session.command import Leave, Next, OpenSession, Option, Terminal, numbered
 from panpan.session.session import Session
+from panpan.types.background import TaskInfo
 
 
 class BackgroundWatch:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import anyio
 
-from panpan.capabilities.background.background import TaskInfo
 from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.background.tasks_background import BackgroundCommand
 from panpan.config.settings import BackgroundSettings
+from panpan.core.background import BackgroundCommand
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round
 from panpan.system.files.output_store import OutputStore
 from panpan.system.text.known_keys import KnownKeys
+from panpan.types.background import TaskInfo
 from panpan.types.messages import Message, SystemReminder
 
 ENV = {"PATH": os.environ["PATH"]}

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.background.background import TaskInfo
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.session.session import Session
 from panpan.system.processes.process_table import running_processes
+from panpan.types.background import TaskInfo
 from panpan.types.events import ToolStarted
 from panpan.types.messages import SystemReminder
 from panpan.types.permission import PermissionAnswer, PermissionQuestion

@@ -11,8 +11,8 @@ import pytest
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.registry import MAX_ENDED
-from panpan.capabilities.background.tasks_background import BackgroundCommand, JobEnd, MovedCommand
 from panpan.config.settings import BackgroundSettings
+from panpan.core.background import BackgroundCommand, JobEnd, MovedCommand
 from panpan.core.conversation import Conversation
 from panpan.errors import ToolError
 from panpan.system.files.output_store import LeftOutput

@@ -13,7 +13,7 @@ import pytest
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.registry import MAX_ENDED, Registry, TaskRecord
-from panpan.capabilities.background.tasks_background import JobEnd
+from panpan.core.background import JobEnd
 from panpan.core.conversation import Conversation
 from panpan.system.processes.process_table import running_process, running_processes
 from panpan.system.processes.process_tree import ProcessTree

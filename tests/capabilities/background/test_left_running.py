@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from panpan.capabilities.background.left_running import left_running, survivors
-from panpan.capabilities.background.tasks_background import JobEnd
 from panpan.config.settings import BackgroundSettings
+from panpan.core.background import JobEnd
 from tests.capabilities.background.harness import Home, start
 
 

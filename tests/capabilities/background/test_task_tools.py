@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.background.background import TaskInfo, TaskState
 from panpan.capabilities.background.task_output import TaskOutputInput, TaskOutputTool
 from panpan.capabilities.background.task_stop import TaskStopInput, TaskStopTool
-from panpan.capabilities.background.tasks_background import ended_in_result, state_line
+from panpan.capabilities.background.telling import ended_in_result, state_line
 from panpan.errors import ToolError
+from panpan.types.background import TaskInfo, TaskState
 from panpan.types.tool import Output
 from tests.capabilities.background.harness import Home, start
 from tests.fakes.context import context_in

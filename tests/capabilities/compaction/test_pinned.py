@@ -8,13 +8,13 @@ from panpan.capabilities.compaction.limits import Limits
 from panpan.capabilities.compaction.pinned import pinned_reminders
 from panpan.capabilities.plan_mode.plan_mode import OFF, ON, PlanMode
 from panpan.capabilities.plan_mode.plan_mode import PINNED as PLAN
-from panpan.capabilities.todos.todo import TodoDraft
 from panpan.capabilities.todos.todos import PINNED as TODOS
 from panpan.capabilities.todos.todos import Todos
 from panpan.core.hooks import Hook
 from panpan.core.seen_files import SeenFiles
 from panpan.permissions.gate import PermissionGate
 from panpan.types.messages import SystemReminder
+from panpan.types.todo import TodoDraft
 from tests.capabilities.compaction.conversations import SUMMARY, conversation_of, talking
 from tests.fakes.scripted_llm import ScriptedLLM, say
 

@@ -7,7 +7,6 @@ import pytest
 
 from panpan.capabilities.compaction.context_nearly_full import NEARLY, ContextNearlyFull
 from panpan.capabilities.compaction.long_session import LONG_S, LongSession
-from panpan.capabilities.todos.todo import TodoDraft
 from panpan.capabilities.todos.todo_changed import TodoChanged
 from panpan.capabilities.todos.todo_forgotten import ROUNDS_UNTOUCHED, ROUNDS_WITHOUT, TodoForgotten
 from panpan.capabilities.todos.todo_write import TodoWriteTool
@@ -21,6 +20,7 @@ from panpan.types.agent import SpendingLimits
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.display import TodoDisplay
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
+from panpan.types.todo import TodoDraft
 from tests.capabilities.guards.hook_fixtures import reply
 
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.files.documents.notebook_edit import NotebookEditTool
 from panpan.capabilities.files.edit import EditTool
 from panpan.capabilities.files.multi_edit import MultiEditTool
+from panpan.capabilities.files.notebook_edit import NotebookEditTool
 from panpan.capabilities.files.patch import PatchTool
 from panpan.capabilities.files.read import ReadTool
 from panpan.capabilities.files.rename import RenameTool
 from panpan.capabilities.files.write import WriteTool
+from panpan.capabilities.search.grep_words import GrepWords
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.types.display import DiffDisplay
@@ -22,7 +23,8 @@ from tests.fakes.context import context_in
 TOOLS = {
     tool.name: tool
     for tool in (
-        ReadTool(), WriteTool(), EditTool(), MultiEditTool(), PatchTool(), RenameTool(), NotebookEditTool(),
+        ReadTool(), WriteTool(), EditTool(), MultiEditTool(), PatchTool(),
+        RenameTool(lambda: GrepWords(lambda *_: False)), NotebookEditTool(),
     )
 }  # fmt: skip
 

@@ -8,11 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.files.documents.read_image import prepare_image
-from panpan.capabilities.files.documents.read_notebook import read_notebook
-from panpan.capabilities.files.documents.read_pdf import read_pdf
 from panpan.capabilities.files.edit import EditInput, EditTool
-from panpan.capabilities.files.file_text import decode_file
 from panpan.capabilities.files.hunks import apply_hunks
 from panpan.capabilities.files.literal_edit import explain_missing
 from panpan.capabilities.files.multi_edit import MultiEditInput, MultiEditTool
@@ -22,7 +18,11 @@ from panpan.capabilities.files.read import ReadInput, ReadTool
 from panpan.capabilities.files.rename import RenameInput, RenameTool
 from panpan.capabilities.files.write import WriteInput, WriteTool
 from panpan.core.effects import PathUse
+from panpan.documents.read_image import prepare_image
+from panpan.documents.read_notebook import read_notebook
+from panpan.documents.read_pdf import read_pdf
 from panpan.errors import ToolError
+from panpan.system.text.file_text import decode_file
 from tests.fakes.context import context_in
 
 CALLS = [

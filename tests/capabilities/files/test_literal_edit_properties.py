@@ -4,9 +4,9 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from panpan.capabilities.files.file_text import decode_file
 from panpan.capabilities.files.literal_edit import Replacement, replace_text
 from panpan.errors import ToolError
+from panpan.system.text.file_text import decode_file
 
 ENCODINGS = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-be-bom", "latin-1"])
 WORDS = st.sampled_from(["a", "b", "ab", "\t", " ", "é", "x\x0c", "\\", "$1", "\n", "\n\n"])

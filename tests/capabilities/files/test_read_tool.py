@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from PIL import Image
 from pydantic import ValidationError
 
-from panpan.capabilities.files.documents.framed import framed, unframed
-from panpan.capabilities.files.documents.prepared_documents import page_pictures, pdf_text, prepared_images
 from panpan.capabilities.files.read import ReadInput, ReadTool
 from panpan.core.seen_files import digest_of
+from panpan.documents.framed import framed, unframed
+from panpan.documents.prepared_documents import page_pictures, pdf_text, prepared_images
 from panpan.errors import ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.content import ImageBlock, TextBlock

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.capabilities.files.rename import RenameTool
-from panpan.capabilities.files.rename_plan import plan_rename
+from panpan.capabilities.search.grep_words import GrepWords
+from panpan.editing.rename_plan import plan_rename
 from panpan.errors import ToolError
 from tests.fakes.context import context_in
 
@@ -122,7 +123,7 @@ async def test_lines_that_a_rule_closes_are_not_shown(workspace):
     workspace.put("a.py", "load()\n")
     workspace.put("closed/b.py", "load = 'hunter2'\n")
     workspace.put("open.py", "load\n")
-    tool = RenameTool(lambda path, root: path.is_relative_to(root / "closed"))
+    tool = RenameTool(lambda: GrepWords(lambda path, root: path.is_relative_to(root / "closed")))
     args = tool.input_model(old_name="load", new_name="fetch", file_paths=["a.py"])
     async with aclosing(tool.run(args, workspace.ctx)) as yields:
         (output,) = [one async for one in yields]

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from panpan.capabilities.files.edit import EditTool
 from panpan.capabilities.mentions import mentions
-from panpan.capabilities.mentions.mention_syntax import Reading, find_mentions, written
 from panpan.capabilities.mentions.mentions import attached_names, with_mentions
 from panpan.core.hooks import Hook, ToolCall
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
 from panpan.system.text.known_keys import KnownKeys
 from panpan.types.content import ImageBlock, TextBlock
+from panpan.types.mentions import Reading, find_mentions, written
 from panpan.types.permission import Ask, Decision, Reason
 from tests.fakes.context import context_in
 

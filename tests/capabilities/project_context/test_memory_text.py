@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from panpan.capabilities.project_context.code_marks import without_code
 from panpan.capabilities.project_context.front_matter import split_front_matter
 from panpan.capabilities.project_context.imports import mentioned_paths
-from panpan.capabilities.project_context.our_tags import untagged
+from panpan.core.our_tags import untagged
 
 
 def first_meanings(text: str) -> list[str]:

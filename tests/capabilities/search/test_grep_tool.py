@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from panpan.capabilities.search.engine import MAX_OUTPUT_BYTES, find_ripgrep
 from panpan.capabilities.search.grep import GrepInput, GrepTool
-from panpan.capabilities.search.shown import MAX_RESULT_CHARS
 from panpan.core.effects import Effects
 from panpan.errors import ToolError
 from panpan.system.files.paths import PathResolver
+from panpan.text_search.engine import MAX_OUTPUT_BYTES, find_ripgrep
+from panpan.text_search.shown import MAX_RESULT_CHARS
 from panpan.types.display import SummaryDisplay
 from tests.capabilities.search.conftest import Workspace, text_of
 

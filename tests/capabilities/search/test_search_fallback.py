@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.search.fallback import answer
-from panpan.capabilities.search.file_types import globs_of_type
 from panpan.capabilities.search.glob import GlobTool
 from panpan.capabilities.search.grep import GrepTool
-from panpan.capabilities.search.ignore_rules import surroundings_of
-from panpan.capabilities.search.records import parse_listing, parse_records
-from panpan.capabilities.search.request import SearchRequest
 from panpan.errors import ToolError
 from panpan.system.files.paths import PathResolver
+from panpan.text_search.fallback import answer
+from panpan.text_search.file_types import globs_of_type
+from panpan.text_search.ignore_rules import surroundings_of
+from panpan.text_search.records import parse_listing, parse_records
+from panpan.text_search.request import SearchRequest
 from tests.capabilities.search.conftest import Workspace, text_of
 
 RIPGREP = str(Path(sys.executable).with_name("rg"))

@@ -2,11 +2,11 @@
 
 import pytest
 
-from panpan.capabilities.search.engine import find_ripgrep
 from panpan.capabilities.search.glob import GlobTool
 from panpan.capabilities.search.grep import GrepTool
 from panpan.capabilities.search.ls import LsTool
 from panpan.errors import ToolError
+from panpan.text_search.engine import find_ripgrep
 
 CALLS = [(GrepTool, {"pattern": "SECRET", "path": "sub", "output_mode": "content"}), (GlobTool, {"pattern": "sub/*"})]
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.todos.todo import Todo, TodoDraft, TodoStatus
 from panpan.capabilities.todos.todo_file import MAX_BYTES, TodoFile
 from panpan.capabilities.todos.todo_ids import with_ids
 from panpan.capabilities.todos.todos import CACHE_S, Todos, listed
@@ -23,6 +22,7 @@ from panpan.system.files.file_lock import hold_lock
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.display import TodoDisplay
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.todo import Todo, TodoDraft, TodoStatus
 from tests.system.backends import on_both_backends, run_on
 
 

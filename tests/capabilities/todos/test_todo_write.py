@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from panpan.capabilities.todos.todo import Todo, TodoDraft
 from panpan.capabilities.todos.todo_write import MAX_CHARS, MAX_TODOS, TodoWriteTool
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import ToolCall
@@ -17,6 +16,7 @@ from panpan.permissions.gate import PermissionGate
 from panpan.types.content import ToolUseBlock
 from panpan.types.display import TodoDisplay
 from panpan.types.permission import Allow, PermissionMode
+from panpan.types.todo import Todo, TodoDraft
 from panpan.types.tool import Output
 from tests.fakes.context import context_in
 from tests.fakes.tools import looking

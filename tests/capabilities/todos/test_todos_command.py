@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.todos.todo import Todo
 from panpan.capabilities.todos.todos import Todos
 from panpan.errors import ConfigError
+from panpan.types.todo import Todo
 from tests.faces.terminal.commands.command_fixtures import FakeTerminal, terminal_in, type_in
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from panpan.capabilities.web.domain_lists import is_same_site
+from panpan.system.web.domain_lists import is_same_site
 from panpan.system.web.url_guard import read_url
 
 

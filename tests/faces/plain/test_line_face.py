@@ -1,12 +1,12 @@
 """The face that only prints lines: the checklist stands below its call, and nothing in the answer to a question."""
 
-from panpan.capabilities.todos.todo import Todo
 from panpan.faces.amounts import WaitingTime
 from panpan.faces.plain.line_face import LineFace
 from panpan.types.content import TextBlock, ToolResultBlock
 from panpan.types.display import TodoDisplay
 from panpan.types.events import ToolStarted
 from panpan.types.messages import ToolResultMessage
+from panpan.types.todo import Todo
 from tests.faces.memory import Memory
 from tests.fakes.scripted_llm import call
 from tests.fakes.subagents import looks, of_agent

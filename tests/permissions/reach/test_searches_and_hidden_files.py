@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.search.engine import find_ripgrep
 from panpan.permissions.reach.folder_walk import walk_folders
 from panpan.system.files.paths import PathResolver
+from panpan.text_search.engine import find_ripgrep
 from panpan.types.permission import Allow, Ask
 from tests.permissions.folder import Project, bash
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.capabilities.web.domain_lists import without_closed_hosts
 from panpan.errors import ToolError
+from panpan.system.web.domain_lists import without_closed_hosts
 from panpan.system.web.filter_proxy import FilterProxy
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.system.web.network import WebNetwork

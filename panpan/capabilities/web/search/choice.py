@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import unquote
 
-from panpan.capabilities.web.domain_lists import DomainLists
 from panpan.capabilities.web.search.engines import (
     Brave,
     DuckDuckGo,
@@ -20,6 +19,7 @@ from panpan.capabilities.web.search.engines import (
 from panpan.config.settings import WebSettings
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import clean_line
+from panpan.system.web.domain_lists import DomainLists
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.system.web.network import WebNetwork
 from panpan.system.web.url_guard import plain_url

@@ -6,8 +6,8 @@ from dataclasses import field
 from typing import Any, Protocol
 from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
-from panpan.capabilities.web.domain_lists import DomainLists
 from panpan.errors import ToolError
+from panpan.system.web.domain_lists import DomainLists
 from panpan.system.web.url_guard import read_url
 from panpan.types.dataclass import dataclass
 

@@ -15,10 +15,10 @@ from subprocess import DEVNULL
 import anyio
 from anyio import to_thread
 
-from panpan.capabilities.mentions.mention_syntax import written
 from panpan.errors import PanpanError
 from panpan.faces.terminal.input.draft import Draft
 from panpan.system.files.folder_tree import remove_tree
+from panpan.types.mentions import written
 
 TIMEOUT_S = 5.0
 """A picture comes at once, or the program that has it does not answer."""

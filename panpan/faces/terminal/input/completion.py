@@ -11,11 +11,11 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from rapidfuzz import fuzz
 
-from panpan.capabilities.mentions.mention_syntax import written
 from panpan.faces.terminal.input.file_index import FileIndex, find_paths
 from panpan.faces.terminal.input.input_box import CommandCompletion
 from panpan.session.command import Command
 from panpan.system.files.paths import PathResolver
+from panpan.types.mentions import written
 
 MAX_OFFERED = 50
 _MAX_TYPED_CHARS = 200

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from panpan.capabilities.mentions.mention_syntax import written
 from panpan.errors import PanpanError
 from panpan.faces.terminal.input.input_box import CommandCompletion, InputBox
 from panpan.system.text.terminal_text import without_controls
+from panpan.types.mentions import written
 
 
 def with_line_break(text: str, cursor: int) -> tuple[str, int] | None:

@@ -12,12 +12,12 @@ from anyio import to_thread
 from anyio.lowlevel import checkpoint
 from rapidfuzz import fuzz, process
 
-from panpan.capabilities.search.engine import RipgrepFinder, find_ripgrep, search
-from panpan.capabilities.search.ignore_rules import surroundings_of
-from panpan.capabilities.search.records import parse_listing
-from panpan.capabilities.search.request import SearchRequest
 from panpan.errors import ToolError
 from panpan.system.files.paths import PathResolver
+from panpan.text_search.engine import RipgrepFinder, find_ripgrep, search
+from panpan.text_search.ignore_rules import surroundings_of
+from panpan.text_search.records import parse_listing
+from panpan.text_search.request import SearchRequest
 from panpan.types.dataclass import dataclass
 
 MAX_PATHS = 50_000

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from panpan.capabilities.todos.todo import TodoDraft, TodoStatus
 from panpan.faces.terminal.rendering.cells import cut, wrapped
 from panpan.faces.terminal.screen.theme import Role, Theme
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.content import ToolUseBlock
+from panpan.types.todo import TodoDraft, TodoStatus
 
 _MARKS: Mapping[TodoStatus, tuple[str, Role | None]] = {
     "pending": ("☐", None),

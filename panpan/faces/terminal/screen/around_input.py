@@ -5,7 +5,6 @@ The rule: a question stands whole; what the turn is doing leaves it the room, an
 
 from collections.abc import Callable, Sequence
 
-from panpan.capabilities.todos.todo import Todo, todo_counts
 from panpan.faces.terminal.desk import Desk
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.rendering.cells import cut, fitted
@@ -16,6 +15,7 @@ from panpan.faces.terminal.views.turn_view import TurnView
 from panpan.faces.terminal.work import Waiting, Work
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+from panpan.types.todo import Todo, todo_counts
 
 _MAX_SHOWN = 5
 _MAX_READ_CHARS = 2_000

@@ -14,7 +14,6 @@ from panpan.capabilities.language_servers.language_servers import LanguageServer
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
 from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.past import PastSubagents
-from panpan.capabilities.todos.todo import Todo
 from panpan.capabilities.todos.todos import Todos
 from panpan.config.settings import Settings
 from panpan.config.ui_look import ThemeSetting
@@ -29,6 +28,7 @@ from panpan.session.context_usage import ContextUsage, context_usage
 from panpan.session.session import SessionInfo
 from panpan.system.files.paths import PathResolver
 from panpan.types.messages import AssistantMessage, Message
+from panpan.types.todo import Todo
 
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -6,9 +6,9 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from panpan.capabilities.search.engine import find_ripgrep
 from panpan.faces.terminal.input.file_index import MAX_AGE_S, FileIndex, FileList, find_paths
 from panpan.system.files.paths import PathResolver
+from panpan.text_search.engine import find_ripgrep
 
 
 def no_ripgrep(_: PathResolver) -> None:

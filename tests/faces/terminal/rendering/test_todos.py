@@ -3,10 +3,10 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from panpan.capabilities.todos.todo import TodoDraft
 from panpan.faces.terminal.rendering.cells import cell_width
 from panpan.faces.terminal.rendering.todos import short_todo_lines
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.types.todo import TodoDraft
 
 PLAIN = Theme("plain", has_sequences=False)
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.todos.todo import Todo
 from panpan.faces.terminal.rendering.tool import FRAMES, result_lines, running_line, title_line
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.content import Base64Source, ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.display import DiffDisplay, Display, FileDiff, PlanDisplay, SummaryDisplay, TodoDisplay
 from panpan.types.messages import ToolResultMessage
+from panpan.types.todo import Todo
 from tests.faces.terminal.rendering.looks import NASTY, check
 
 PLAIN = Theme("plain", has_sequences=False)

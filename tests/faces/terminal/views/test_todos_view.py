@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from panpan.capabilities.todos.todo import Todo, TodoStatus
 from panpan.faces.terminal.screen.around_input import TodosView
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.types.todo import Todo, TodoStatus
 
 PLAIN = Theme("plain", has_sequences=False)
 

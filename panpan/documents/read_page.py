@@ -5,8 +5,8 @@ The file is in memory once; its lines are found by searching and never all taken
 
 from collections.abc import Iterator
 
-from panpan.capabilities.files.file_text import FileText, readable
 from panpan.errors import ToolError
+from panpan.system.text.file_text import FileText, readable
 from panpan.types.dataclass import dataclass
 
 MAX_LINE_CHARS = 2_000

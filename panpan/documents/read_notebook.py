@@ -9,10 +9,10 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from typing import Any
 
-from panpan.capabilities.files.documents.read_image import image_format
-from panpan.capabilities.files.documents.read_page import MAX_PAGE_CHARS
-from panpan.capabilities.files.file_text import readable
+from panpan.documents.read_image import image_format
+from panpan.documents.read_page import MAX_PAGE_CHARS
 from panpan.errors import ToolError
+from panpan.system.text.file_text import readable
 from panpan.types.dataclass import dataclass
 
 _MAX_OUTPUT_CHARS = 2_000

@@ -1,7 +1,7 @@
 import pytest
 
-from panpan.capabilities.web.domain_lists import without_closed_hosts
 from panpan.errors import ToolError
+from panpan.system.web.domain_lists import without_closed_hosts
 from tests.fakes.outside import PUBLIC, Network
 
 

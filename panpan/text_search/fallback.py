@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from panpan.capabilities.search.file_types import UNKNOWN_TYPE, globs_of_type
-from panpan.capabilities.search.ignore_rules import IgnoreRules, rules_in, surroundings_of
-from panpan.capabilities.search.python_regex import compile_pattern
-from panpan.capabilities.search.request import HIDDEN_FOLDERS, MAX_COLUMNS, SearchRequest
 from panpan.errors import ToolError
 from panpan.system.files.beneath import listed_folder, status_of
 from panpan.system.files.globs import compile_glob
 from panpan.system.files.read_file import read_regular_file
+from panpan.text_search.file_types import UNKNOWN_TYPE, globs_of_type
+from panpan.text_search.ignore_rules import IgnoreRules, rules_in, surroundings_of
+from panpan.text_search.python_regex import compile_pattern
+from panpan.text_search.request import HIDDEN_FOLDERS, MAX_COLUMNS, SearchRequest
 from panpan.types.dataclass import dataclass
 
 MAX_FILE_BYTES = 200_000_000

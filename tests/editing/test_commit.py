@@ -8,9 +8,9 @@ import threading
 import anyio
 import pytest
 
-from panpan.capabilities.files.commit import FileChange, commit
-from panpan.capabilities.files.known_file import find_target
 from panpan.core.seen_files import SeenFiles, digest_of
+from panpan.editing.commit import FileChange, commit
+from panpan.editing.known_file import find_target
 from panpan.errors import ToolError
 
 

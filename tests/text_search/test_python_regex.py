@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.search.python_regex import compile_pattern
 from panpan.errors import ToolError
+from panpan.text_search.python_regex import compile_pattern
 
 
 def found(pattern: str, text: str) -> bool:

@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from panpan.capabilities.files.documents.read_pdf import read_pdf
+from panpan.documents.read_pdf import read_pdf
 from panpan.errors import ToolError
 
 

@@ -5,15 +5,14 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.files.commit import FileChange
-from panpan.capabilities.files.documents.notebook_text import CellType, NotebookText
-from panpan.capabilities.files.edit_plan import similar_files
-from panpan.capabilities.files.edited import Plan, PlannedTool, Told
-from panpan.capabilities.files.file_text import readable
-from panpan.capabilities.files.known_file import find_target, read_known_text
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
+from panpan.documents.notebook_text import CellType, NotebookText
+from panpan.editing.commit import FileChange
+from panpan.editing.edited import Plan, PlannedTool, Told
+from panpan.editing.known_file import find_target, read_known_text, similar_files
 from panpan.errors import ToolError
+from panpan.system.text.file_text import readable
 from panpan.types.tool import Output
 
 

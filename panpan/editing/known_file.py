@@ -6,20 +6,25 @@ compares again right before it replaces the file. All functions are synchronous 
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
-from panpan.capabilities.files.documents.read_image import image_format
-from panpan.capabilities.files.documents.read_pdf import is_pdf
-from panpan.capabilities.files.file_text import FileText, decode_file
 from panpan.core.seen_files import digest_of
 from panpan.core.tool import ToolContext
+from panpan.documents.read_image import image_format
+from panpan.documents.read_pdf import is_pdf
 from panpan.errors import ToolError
-from panpan.system.files.beneath import status_of
+from panpan.system.files.beneath import listed_folder, status_of
 from panpan.system.files.read_file import read_regular_file
+from panpan.system.text.file_text import FileText, decode_file
 from panpan.types.dataclass import dataclass
 
 MAX_BYTES = 20_000_000
 """Largest file that is changed."""
+
+
+_MAX_SIBLINGS = 2_000
+_MOST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +109,19 @@ def is_link(file_path: str, ctx: ToolContext) -> bool:
     """Return whether `file_path` itself is a link, whose target a change goes to."""
     folder, name = os.path.split(file_path.rstrip("/"))
     return (ctx.paths.locate(folder or ".").path / name).is_symlink()
+
+
+def similar_files(path: Path, ctx: ToolContext) -> str:
+    """Return what there is in place of a missing file, such as `there is src/a.py`; "" for nothing like it.
+
+    Args:
+        path: Canonical; its folder is looked into.
+        ctx: Says how paths are shown.
+    """
+    from difflib import get_close_matches
+
+    names: list[str] = []
+    with suppress(OSError), listed_folder(path.parent) as folder, os.scandir(folder) as entries:  # or it is missing too
+        names = [entry.name for entry, _ in zip(entries, range(_MAX_SIBLINGS), strict=False)]
+    close = get_close_matches(path.name, names, n=_MOST)
+    return "there is " + " and ".join(ctx.paths.shown(path.parent / name) for name in close) if close else ""

@@ -7,7 +7,7 @@ picture, framed; an empty one for a page that cannot be drawn.
 import sys
 from io import BytesIO
 
-from panpan.capabilities.files.documents.framed import framed
+from panpan.documents.framed import framed
 
 MAX_EDGE_PIXELS = 1568
 """As for other pictures, see `read_image`."""

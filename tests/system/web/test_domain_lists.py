@@ -1,7 +1,7 @@
 import pytest
 
-from panpan.capabilities.web.domain_lists import DomainLists
 from panpan.errors import ToolError
+from panpan.system.web.domain_lists import DomainLists
 
 
 @pytest.mark.parametrize(

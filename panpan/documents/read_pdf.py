@@ -5,9 +5,9 @@ import re
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from panpan.capabilities.files.documents.read_page import MAX_PAGE_CHARS
-from panpan.capabilities.files.file_text import is_binary, readable
+from panpan.documents.read_page import MAX_PAGE_CHARS
 from panpan.errors import ToolError
+from panpan.system.text.file_text import is_binary, readable
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:

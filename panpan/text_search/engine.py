@@ -13,14 +13,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from panpan.capabilities.search.file_types import UNKNOWN_TYPE
-from panpan.capabilities.search.request import SearchRequest
 from panpan.errors import ToolError
-from panpan.shell_analysis.safe_path import without_workspace
 from panpan.system.environment import child_environment
 from panpan.system.files.beneath import open_folder
 from panpan.system.files.paths import PathResolver
+from panpan.system.files.safe_path import without_workspace
 from panpan.system.processes.process import Captured, capture
+from panpan.text_search.file_types import UNKNOWN_TYPE
+from panpan.text_search.request import SearchRequest
 from panpan.types.dataclass import dataclass
 
 SEARCH_TIMEOUT_S = 60.0
@@ -31,8 +31,7 @@ _OPEN_FILES = Path("/proc/self/fd")
 _HAS_OPEN_FILES = sys.platform == "linux"
 
 _FALLBACK_MAIN = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
-    "from panpan.capabilities.search.fallback import main; main(sys.argv[1])"
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from panpan.text_search.fallback import main; main(sys.argv[1])"
 )
 
 

@@ -3,9 +3,9 @@
 import json
 from collections.abc import Sequence
 
-from panpan.capabilities.files.documents.framed import framed, unframed
-from panpan.capabilities.files.documents.read_image import Picture
-from panpan.capabilities.files.documents.read_pdf import PdfText
+from panpan.documents.framed import framed, unframed
+from panpan.documents.read_image import Picture
+from panpan.documents.read_pdf import PdfText
 from panpan.errors import ToolError
 from panpan.system.processes.apart import WITHIN_S, taken_apart
 from panpan.system.sandbox.command_sandbox import CommandSandbox
@@ -27,7 +27,7 @@ async def prepared_images(
     """
     if not files:
         return []
-    module, data = "panpan.capabilities.files.documents.image_preparer", framed(files)
+    module, data = "panpan.documents.image_preparer", framed(files)
     try:
         ended = await taken_apart(module, [shown], data, sandbox, max_bytes=_MAX_BYTES, within_s=within_s)
     except ToolError as error:
@@ -67,7 +67,7 @@ async def pdf_text(
     Raises:
         ToolError: It is damaged or encrypted, has no such pages, or takes too much time or memory.
     """
-    module, told = "panpan.capabilities.files.documents.pdf_extractor", (json.dumps(pages), shown)
+    module, told = "panpan.documents.pdf_extractor", (json.dumps(pages), shown)
     ended = await taken_apart(module, told, data, sandbox, max_bytes=_MAX_TEXT_BYTES, within_s=within_s)
     if ended.timed_out or ended.exit_code != 0 or ended.is_truncated:
         why = f"it took more than {within_s:g} s" if ended.timed_out else "it is damaged, or takes too much memory"
@@ -95,7 +95,7 @@ async def page_pictures(data: bytes, pages: Sequence[int], shown: str, sandbox: 
     Raises:
         ToolError: None of them can be drawn.
     """
-    module = "panpan.capabilities.files.documents.pdf_renderer"
+    module = "panpan.documents.pdf_renderer"
     drawn = await taken_apart(module, [str(page) for page in pages], data, sandbox, max_bytes=_MAX_PICTURE_BYTES)
     pictures = unframed(drawn.stdout)[: len(pages)]
     content: list[ResultContent] = []

@@ -9,8 +9,8 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from panpan.capabilities.files.documents.framed import framed, unframed
-from panpan.capabilities.files.documents.read_image import prepare_image
+from panpan.documents.framed import framed, unframed
+from panpan.documents.read_image import prepare_image
 from panpan.errors import ToolError
 
 

@@ -13,8 +13,8 @@ from hashlib import sha256
 
 import anyio.to_thread
 
-from panpan.capabilities.files.known_file import Target
 from panpan.core.seen_files import SeenFiles, digest_of
+from panpan.editing.known_file import Target
 from panpan.errors import ToolError
 from panpan.system.files.atomic_write import FileChangedError, write_atomic
 from panpan.system.files.beneath import opened_folder, set_mode, status_of

@@ -7,14 +7,13 @@ around it, so that a file need not have been read before; one that was read and 
 import re
 from collections.abc import Sequence
 
-from panpan.capabilities.files.commit import FileChange
-from panpan.capabilities.files.edit_plan import similar_files
-from panpan.capabilities.files.edited import Plan, Told
-from panpan.capabilities.files.file_text import FileText, decode_file
-from panpan.capabilities.files.known_file import MAX_BYTES, Target, find_target, read_known
 from panpan.core.tool import ToolContext
+from panpan.editing.commit import FileChange
+from panpan.editing.edited import Plan, Told
+from panpan.editing.known_file import MAX_BYTES, Target, find_target, read_known, similar_files
 from panpan.errors import ToolError
 from panpan.system.files.read_file import read_regular_file
+from panpan.system.text.file_text import FileText, decode_file
 
 
 def plan_rename(old_name: str, new_name: str, file_paths: Sequence[str], ctx: ToolContext) -> Plan:

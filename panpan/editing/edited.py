@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import anyio.to_thread
 
-from panpan.capabilities.files.change_report import ChangeReport
-from panpan.capabilities.files.commit import FileChange, commit, intended
 from panpan.core.tool import InputT, Tool, ToolContext
+from panpan.editing.change_report import ChangeReport
+from panpan.editing.commit import FileChange, commit, intended
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay

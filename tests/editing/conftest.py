@@ -1,0 +1,3 @@
+from tests.capabilities.files.conftest import workspace
+
+__all__ = ["workspace"]

@@ -281,7 +281,7 @@ class Session(AsyncContextManagerMixin):
             raise run.failure[0]
 
     def interrupt(self) -> bool:
-        """End the running turn, or a compaction; safe to call from a key binding.
+        """End the running turn, or other work on the conversation; safe to call from a key binding.
 
         Returns:
             True if there was one that had not been told to end before.

@@ -50,7 +50,7 @@ def session_in(
 ) -> Session:
     """A session whose log holds no prefix, so that its first record is the first message.
 
-    With a `permission_mode`, its gate is among the hooks.
+    With a `permission_mode`, its gate is among the hooks; with `has_background` False, it has no background tasks.
     """
     path = log_path(root)
     before = folded(read_records(path)) if path.exists() else FoldedSession()
@@ -86,7 +86,9 @@ def session_in(
     )
     agent.use(model)
     capabilities = Capabilities()
-    capabilities.offer(BackgroundTasks(), *parts.pop("offers", ()))
+    capabilities.offer(*parts.pop("offers", ()))
+    if parts.pop("has_background", True):
+        capabilities.offer(BackgroundTasks())
     facts = SimpleNamespace(
         find=capabilities.find,
         main=agent,

@@ -28,7 +28,7 @@ def undo_of(terminal: Terminal) -> Undo:
     Raises:
         ConfigError: The settings switch it off.
     """
-    if (snapshots := terminal.session.capabilities.find(Snapshots)) is None:
+    if (snapshots := terminal.session.find(Snapshots)) is None:
         raise ConfigError("nothing is kept of the files, so nothing can be brought back: [snapshots] enabled is false")
     return snapshots.undo
 

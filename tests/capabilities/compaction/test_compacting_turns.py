@@ -10,7 +10,7 @@ import pytest
 from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.capabilities.compaction.compactor import Compactor
 from panpan.capabilities.compaction.make_room import MakeRoom
-from panpan.errors import BudgetError
+from panpan.errors import BudgetError, ConfigError
 from panpan.session.budget.budget import Budget
 from panpan.types.agent import SpendingLimits
 from panpan.types.events import Compacted, ModelEvent
@@ -140,3 +140,24 @@ def test_it_works_on_both_event_loops(tmp_path: Path, backend: str) -> None:
             return [compaction.trigger for compaction in one.conversation.compactions]
 
     assert anyio.run(all_of_it, backend=backend) == ["auto", "manual", "undo"]
+
+
+async def test_compaction_is_refused_while_a_turn_runs(tmp_path: Path) -> None:
+    async with session(tmp_path, say("hello")) as one:
+        async for _ in one.submit("hi"):
+            with pytest.raises(ConfigError, match="cannot be made shorter while a turn runs"):
+                await one[CompactionCapability].compact()
+            with pytest.raises(ConfigError, match="cannot be taken back while a turn runs"):
+                one[CompactionCapability].undo()
+
+
+async def test_interrupted_compaction_leaves_the_conversation_as_it_was(tmp_path: Path) -> None:
+    replies = [say(f"part {number} {WORDS}") for number in range(4)]
+    llm = InterruptedLLM(*replies, say(SUMMARY), say("on"))
+    async with session_in(tmp_path, llm, looking()) as one:
+        llm.interrupt = one.interrupt
+        await turns(one, *(f"question {number}" for number in range(4)))
+
+        assert await one[CompactionCapability].compact() is None
+        assert one.conversation.compactions == []
+        assert await turns(one, "go on")

@@ -287,4 +287,4 @@ async def test_files_are_only_kept_early_where_some_can_be_changed(
     place.home.mkdir()
     (place.home / "settings.toml").write_text(f"[tools.enabled]\n{tools}\n")
     async with place.open(**wishes) as session:
-        assert session.capabilities[SnapshotsCapability].can_change is is_early
+        assert session[SnapshotsCapability].can_change is is_early

@@ -297,7 +297,7 @@ async def test_what_one_changes_while_the_next_turn_begins_can_be_undone(place: 
     parent = calls(task("change", "general-purpose", run_in_background=True)), say("meanwhile"), say("again")
     with place.answering(*parent, child=child):
         async with place.open({"snapshots.enabled": True, "permission.mode": "bypassPermissions"}) as session:
-            tree, snapshots = session.agent.context.processes, session.capabilities[Snapshots]
+            tree, snapshots = session.agent.context.processes, session[Snapshots]
             assert snapshots is not None
             await turn(session)
             await until(lambda: bool(tree.members()))

@@ -312,7 +312,7 @@ async def test_the_todos_of_the_session_are_none_of_its_business(place: Place) -
     with place.answering(*parent, child=child):
         async with place.open(agents=kinds) as session:
             events = await turn(session)
-            listed = [todo.content for todo in await session.capabilities[Todos].current()]
+            listed = [todo.content for todo in await session[Todos].current()]
     (refused,) = [one for one in inner(events, ToolResultMessage) if one.is_error]
 
     assert listed == ["mine"]
@@ -617,7 +617,7 @@ async def test_what_one_in_the_background_changes_after_the_turn_can_be_undone(p
             go_on.set()
             with anyio.fail_after(20):
                 await session[BackgroundTasks].drain()
-            snapshots = session.capabilities[Snapshots]
+            snapshots = session[Snapshots]
             assert snapshots is not None
             await until(lambda: snapshots.rounds.is_settled)
             changed = (place.workspace / "a.txt").read_text()

@@ -30,7 +30,7 @@ class Gate(Hook):
         return decisions.get(call.tool.name)
 
 
-async def code_of(root: Path, *turns: list[AssistantMessage]) -> int:
+async def code_of(root: Path, *turns: list[AssistantMessage], has_background: bool = True) -> int:
     async def prompts() -> AsyncGenerator[Prompt, None]:
         for _ in turns:
             yield Prompt(UserMessage.of("go"))
@@ -41,7 +41,7 @@ async def code_of(root: Path, *turns: list[AssistantMessage]) -> int:
     llm = ScriptedLLM(*(reply for turn in turns for reply in (*turn, say("done"))))
     tools = [FakeTool(name, is_read_only=name == "Look") for name in ("Look", "Write", "Edit")]
     return await run_headless(
-        session_in(root, llm, *tools, hooks=[Gate()], ask=NobodyToAsk()),
+        session_in(root, llm, *tools, hooks=[Gate()], ask=NobodyToAsk(), has_background=has_background),
         prompts(),
         lambda session: JsonFace(Memory(), session.info.id),
         say=lambda _: None,
@@ -72,3 +72,8 @@ async def test_a_run_ends_with_5_where_every_call_was_refused(
     tmp_path: Path, turns: list[list[AssistantMessage]], code: int
 ) -> None:
     assert await code_of(tmp_path, *turns) == code
+
+
+@pytest.mark.parametrize("turns", [[[LOOK]], [[LOOK], []]])
+async def test_run_without_background_tasks_ends_well(tmp_path: Path, turns: list[list[AssistantMessage]]) -> None:
+    assert await code_of(tmp_path, *turns, has_background=False) == 0

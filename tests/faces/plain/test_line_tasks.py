@@ -23,7 +23,7 @@ class Typed:
         return self.left.pop(0) if self.left else None
 
 
-def tasks_of(background: FakeBackground, *lines: str, at_exit: str = "ask") -> tuple[LineTasks, Memory]:
+def tasks_of(background: FakeBackground | None, *lines: str, at_exit: str = "ask") -> tuple[LineTasks, Memory]:
     settings: Any = BackgroundSettings(at_exit=at_exit)
     session: Any = SessionWith(feature=background, settings=Settings(background=settings))
     out, typed = Memory(), Typed(*lines)
@@ -76,3 +76,11 @@ async def test_who_is_asked_may_stay() -> None:
 
     assert not await tasks.may_leave()
     assert out.text.endswith(f"\ncannot be kept running: find it\n{STOP_OR_KEEP}")
+
+
+async def test_session_without_background_tasks_tells_and_asks_nothing() -> None:
+    tasks, out = tasks_of(None)
+    await tasks.say_what_ended()
+
+    assert await tasks.may_leave()
+    assert out.text == ""

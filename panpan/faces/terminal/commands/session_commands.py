@@ -49,7 +49,7 @@ async def _rewind(terminal: Terminal, rest: str) -> None:
 
 async def _what(terminal: Terminal) -> str | None:
     """Return what the user wants to have back; None where he wants nothing."""
-    if terminal.session.capabilities.find(Snapshots) is None:
+    if terminal.session.find(Snapshots) is None:
         return CONVERSATION
     choices = (BOTH, CONVERSATION, FILES)
     picked = await terminal.choose("What goes back?", numbered([Option(choice) for choice in choices]))

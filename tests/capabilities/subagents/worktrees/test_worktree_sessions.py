@@ -79,7 +79,7 @@ async def test_changes_are_merged_with_the_difference_in_the_question_and_can_be
         async with allowed(repository, asked, **{"snapshots.enabled": True}) as session:
             task_result, merge_result = results(await turn(session))
             merged = (repository.workspace / "a.txt").read_text(), (repository.workspace / "new.txt").read_text()
-            undo = session.capabilities[Snapshots].undo
+            undo = session[Snapshots].undo
             await undo.restore(await undo.plan_undo())
 
     assert "MergeWorktree" in task_result.text

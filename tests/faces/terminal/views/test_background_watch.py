@@ -70,3 +70,10 @@ async def test_one_that_was_stopped_wakes_nobody():
 
     assert len(it.said) == 1
     assert it.woken == 0
+
+
+async def test_watch_without_background_tasks_ends_at_once():
+    it = Watched(FakeBackground())
+    await BackgroundWatch(None, it.said.append, it.wake, it.refresh).run()
+
+    assert (it.said, it.woken) == ([], 0)

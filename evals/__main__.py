@@ -59,7 +59,7 @@ async def _run_all(
 
 async def _keep_server(stack: AsyncExitStack) -> None:
     """Start the embedded model once for all trials, unless it runs already."""
-    from panpan.capabilities.local_model.running_server import announced, running_server, started
+    from panpan.capabilities.local_model.server import announced, running_server, started
     from panpan.capabilities.local_model.weight_store import embedded_store
 
     weights = embedded_store(os.environ).check()

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import anyio
 
-from panpan.capabilities.shell.read_only_environment import read_only_environment
+from panpan.capabilities.shell.bash import read_only_environment
 from panpan.shell_analysis.facts import LineFacts
 from panpan.system.files.paths import PathResolver
 

@@ -162,7 +162,7 @@ PROGRAMS = ("pip", "uv", "conda", "pixi")
 """Names of programs and of kinds of environments, too; as such they may stand in `PROGRAM_PLACES`."""
 
 PROGRAM_PLACES = (
-    "capabilities/local_model/pip_download.py",
+    "capabilities/local_model/fetch_registry.py",
     "permissions/rules/command_parts.py",
     "shell_analysis",
     "system",
@@ -172,8 +172,7 @@ PROGRAM_PLACES = (
 )
 
 NAMED_ELSEWHERE: Mapping[str, str] = {
-    "capabilities/local_model/after_result.py": "Bash Edit Rename Write",
-    "capabilities/local_model/begun_calls.py": "Edit Read",
+    "capabilities/local_model/after_result.py": "Bash Edit Read Rename Write",
     "capabilities/local_model/mended_calls.py": "Bash Edit Read Rename Write",
     "capabilities/compaction/computed_record.py": "Bash Read",
     "capabilities/compaction/stale_output.py": "Glob Grep LS Read",

@@ -10,9 +10,15 @@ import click
 
 from panpan.capabilities.environment.examine import examine
 from panpan.capabilities.environment.find_environment import find_environment, project_of
-from panpan.capabilities.environment.layers import EnvReport
+from panpan.capabilities.environment.layers import (
+    EnvReport,
+    constraint_rows,
+    heading,
+    layer_rows,
+    unread_lines,
+    verdict_lines,
+)
 from panpan.capabilities.environment.machine_root import MachineRoot
-from panpan.capabilities.environment.table import constraint_rows, heading, layer_rows, unread_lines, verdict_lines
 from panpan.cli_kit.command_group import CommandGroup
 from panpan.errors import ConfigError
 

@@ -89,7 +89,7 @@ def _require_readable(path: str, why: str, ctx: ToolContext) -> None:
 
 
 def _text(report: "EnvReport", args: EnvDoctorInput) -> list[str]:
-    from panpan.capabilities.environment.table import (
+    from panpan.capabilities.environment.layers import (
         constraint_rows,
         detail_lines,
         heading,

@@ -1,12 +1,80 @@
 """Edit: replace one text in a file by another, literally."""
 
+from collections.abc import Sequence
+
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.files.edit_plan import plan_replacements
-from panpan.capabilities.files.literal_edit import Replacement
+from panpan.capabilities.files.literal_edit import Replacement, replace_text
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
-from panpan.editing.edited import Plan, PlannedTool
+from panpan.editing.commit import FileChange
+from panpan.editing.edited import Plan, PlannedTool, Told
+from panpan.editing.known_file import Target, find_target, read_known_text, similar_files
+from panpan.errors import ToolError
+from panpan.system.text.file_text import UTF_8, FileText
+
+
+def plan_replacements(file_path: str, replacements: Sequence[Replacement], ctx: ToolContext) -> Plan:
+    """Return the change that `replacements`, made one after the other, are to a file; synchronous.
+
+    Args:
+        file_path: The file as the model wrote it.
+        replacements: At least one; only the first may have an empty old text, which creates the file.
+        ctx: The context of the call.
+
+    Raises:
+        ToolError: The file may not or cannot be edited, or a replacement does not fit; nothing is changed then.
+    """
+    target = find_target(file_path, ctx)
+    if not replacements[0].old:
+        before, old, text = None, None, _created(target, replacements[0])
+        rest, count = replacements[1:], 1
+    else:
+        _require_file(target, ctx)
+        before, old = read_known_text(target, ctx)
+        text, rest, count = old, replacements, 0
+    for number, replacement in enumerate(rest, len(replacements) - len(rest) + 1):
+        text, made = _replaced(text, replacement, target, f"edit {number}: " if len(replacements) > 1 else "")
+        count += made
+    after = text.encoding.encode(text.text)
+    if after == before:
+        raise ToolError(f"the edits leave {target.shown} as it is; the later ones take back the earlier ones")
+    done = f"edited {target.shown}: {count} replacement{'s' * (count > 1)}" if old else f"created {target.shown}"
+    told = Told(done, target.shown, old.readable if old else None, text.readable, is_echoed=old is not None)
+    return Plan([FileChange(target, before, after)], [told])
+
+
+def _replaced(text: FileText, replacement: Replacement, target: Target, label: str) -> tuple[FileText, int]:
+    try:
+        if not replacement.old:
+            raise ToolError("old_string is empty; give the text to replace")
+        return replace_text(text, replacement, target.shown)
+    except ToolError as exc:
+        if not label:
+            raise
+        raise ToolError(f"{label}{exc}\nNone of the edits was made") from exc
+
+
+def _require_file(target: Target, ctx: ToolContext) -> None:
+    if not target.exists:
+        meant = similar_files(target.path, ctx)
+        raise ToolError(
+            f"{target.shown} does not exist, so there is nothing to replace{meant and f'; {meant}'}; "
+            "check the path, or create it with Write"
+        )
+
+
+def _created(target: Target, replacement: Replacement) -> FileText:
+    """Return the text of a new file."""
+    if target.exists:
+        raise ToolError(
+            f"{target.shown} exists, and an empty old_string only creates new files; "
+            "give the text to replace, or use Write to replace the whole file"
+        )
+    if not replacement.new:
+        raise ToolError("old_string and new_string are both empty; give the text to put in")
+    UTF_8.check(replacement.new, target.shown)
+    return FileText(replacement.new, UTF_8)
 
 
 class EditInput(BaseModel):

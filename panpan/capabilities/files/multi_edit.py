@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.files.edit_plan import plan_replacements
+from panpan.capabilities.files.edit import plan_replacements
 from panpan.capabilities.files.literal_edit import Replacement
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext

@@ -2,12 +2,9 @@
 
 from collections.abc import Iterable
 
-from panpan.capabilities.guards.interrupt_notice import InterruptNotice
-from panpan.capabilities.guards.keys_in_results import KeysInResults
 from panpan.capabilities.guards.repeated_calls import RepeatedCalls
-from panpan.capabilities.guards.reply_limits import ReplyLimits
-from panpan.capabilities.guards.result_size import ResultSize
-from panpan.capabilities.guards.round_limit import RoundLimit
+from panpan.capabilities.guards.reply_limits import InterruptNotice, ReplyLimits, RoundLimit
+from panpan.capabilities.guards.result_size import KeysInResults, ResultSize
 from panpan.config.provider_keys import provider_keys
 from panpan.core.hooks import Hook
 from panpan.session.agent import Agent

@@ -1,14 +1,11 @@
-"""Replies that are no answer: empty, cut short, refused, or ended by a full context window.
-
-Each is followed up a bounded number of times, and then ends the turn in words that say what happened.
-"""
+"""Guards of replies: none that is no answer, the last round told, and the user's interruption told."""
 
 from collections.abc import Sequence
 
-from panpan.core.conversation import Conversation
+from panpan.core.conversation import INTERRUPTED, INTERRUPTED_BEFORE, Conversation
 from panpan.core.hooks import Addition, Hook, Round
 from panpan.errors import ContextOverflowError, ProviderError
-from panpan.types.messages import AssistantMessage, SystemReminder
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
 
 _MOST_EMPTY_REPLIES = 3
 _MOST_CONTINUATIONS = 3
@@ -90,3 +87,50 @@ def note_on_end(reply: AssistantMessage) -> str | None:
     if reply.stop_reason == "max_tokens" and not reply.tool_uses:
         return "the answer is cut off: the model reached the limit on the length of its replies"
     return None
+
+
+_WRAP_UP = (
+    "Your next reply is the last one of this turn, so call no more tools: nobody would read their results. Say what "
+    "you have done and found, what is still open, and how to go on from here."
+)
+
+
+class RoundLimit(Hook):
+    """Reminds the model to wrap up on the last round."""
+
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        return (SystemReminder(text=_WRAP_UP, cause="limit:rounds"),) if round_.is_last else ()
+
+
+_NOTICE = (
+    "The user stopped your previous turn before it was finished. What it had begun may be done in part, so look before "
+    "you rely on it. Follow the user's new message, and take the old work up again only if it asks for that."
+)
+
+
+class InterruptNotice(Hook):
+    """Starts the turn after an interrupt with a notice."""
+
+    def __init__(self) -> None:
+        self._was_interrupted = False
+
+    async def interrupted(self, conversation: Conversation) -> None:
+        self._was_interrupted = True
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        was_interrupted = self._was_interrupted or _ended_in_interrupt(conversation.messages)
+        self._was_interrupted = False
+        return (SystemReminder(text=_NOTICE, cause="interrupted"),) if was_interrupted else ()
+
+
+def _ended_in_interrupt(messages: Sequence[Message]) -> bool:
+    """Return whether the newest reply, or a result behind it, was cut short by the user."""
+    for message in reversed(messages):
+        match message:
+            case ToolResultMessage() if message.is_error and message.text.startswith((INTERRUPTED, INTERRUPTED_BEFORE)):
+                return True
+            case AssistantMessage():
+                return message.stop_reason == "interrupted"
+            case _:
+                pass
+    return False

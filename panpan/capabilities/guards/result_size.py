@@ -1,7 +1,4 @@
-"""Bounds what a tool result may hold: long text goes to a file that the result names, large pictures are left out.
-
-This is the last line: tools bound themselves where they can cut in a better place.
-"""
+"""Guards of tool results: how much they may hold, and no keys in them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +6,9 @@ from functools import partial
 import anyio.to_thread
 
 from panpan.core.hooks import Hook, ToolCall
+from panpan.system.text.known_keys import KnownKeys
 from panpan.types.content import DocumentBlock, ImageBlock, ResultContent, TextBlock
+from panpan.types.display import DiffDisplay, Display, PlanDisplay, SummaryDisplay, TodoDisplay
 from panpan.types.tool import Output
 
 MAX_TEXT_CHARS = 60_000
@@ -73,3 +72,52 @@ def _text_chars(blocks: tuple[ResultContent, ...]) -> int:
 
 def _encoded_bytes(blocks: tuple[ResultContent, ...]) -> int:
     return sum(len(block.source.data) for block in blocks if isinstance(block, ImageBlock | DocumentBlock))
+
+
+_NOTE = (
+    "[panpan put [redacted] in place of a key that it uses itself, which stays where it is: change other places with "
+    "Edit, and do not write [redacted] over it]"
+)
+
+
+class KeysInResults(Hook):
+    """Replaces keys in what a tool answers.
+
+    Args:
+        keys: Those to replace.
+    """
+
+    def __init__(self, keys: KnownKeys) -> None:
+        self._keys = keys
+
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        blocks = tuple(self._redacted(block) for block in output.blocks)
+        display = self._redacted_display(output.display)
+        if blocks != output.blocks:
+            return Output((*blocks, TextBlock(text=_NOTE)), display, is_error=output.is_error)
+        if display != output.display:
+            return Output(output.content, display, is_error=output.is_error)
+        return output
+
+    def _redacted(self, block: ResultContent) -> ResultContent:
+        if not isinstance(block, TextBlock):
+            return block
+        text = self._keys.redact(block.text)
+        return block if text == block.text else TextBlock(text=text)
+
+    def _redacted_display(self, display: Display | None) -> Display | None:
+        redact = self._keys.redact
+        match display:
+            case SummaryDisplay(text=text):
+                return SummaryDisplay(text=redact(text))
+            case DiffDisplay(files=files, notes=notes):
+                return DiffDisplay(
+                    files=tuple(
+                        file.model_copy(update={"path": redact(file.path), "diff": redact(file.diff)}) for file in files
+                    ),
+                    notes=tuple(map(redact, notes)),
+                )
+            case PlanDisplay():
+                return display.model_copy(update={"text": redact(display.text), "summary": redact(display.summary)})
+            case TodoDisplay() | None:  # a list holds what the model's own call says
+                return display

@@ -77,7 +77,7 @@ class CodeQueries:
         return asked.found(list(islice(_symbols(answer, path, 0), MAX_PLACES)))
 
     async def problems(self, path: Path) -> Sequence[Problem]:
-        from panpan.capabilities.language_servers.edit_look import problem_of
+        from panpan.capabilities.language_servers.edit_errors import problem_of
 
         server = await self._servers.server_for(path)
         await server.has_read_project()

@@ -17,10 +17,9 @@ from anyio.lowlevel import checkpoint
 from click.core import ParameterSource
 
 from panpan.capabilities.local_model.fetching import SETUP_COMMAND, Source
-from panpan.capabilities.local_model.machine import require_machine
 from panpan.capabilities.local_model.setup import Progress, free_bytes, set_up, usual_sources
 from panpan.capabilities.local_model.weight_store import WeightStore, embedded_store
-from panpan.capabilities.local_model.weights import megabytes
+from panpan.capabilities.local_model.weights import megabytes, require_machine
 from panpan.cli_kit.command_group import CommandGroup
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.config.environment import LOCAL_API_KEY_VARIABLE
@@ -177,7 +176,7 @@ def setup(ctx: click.Context, says_yes: bool) -> int:
 @click.pass_context
 def status(ctx: click.Context) -> int:
     """Show whether the model is set up; ends with 0 if it is."""
-    from panpan.capabilities.local_model.running_server import running_server
+    from panpan.capabilities.local_model.server import running_server
 
     model = LocalModel.of(ctx)
     fault = model.machine_fault
@@ -316,7 +315,7 @@ async def _set_up(model: LocalModel) -> None:
 
 
 async def _serve(model: LocalModel, port: int, api_key: str | None) -> None:
-    from panpan.capabilities.local_model.running_server import announced, started
+    from panpan.capabilities.local_model.server import announced, started
     from panpan.capabilities.local_model.warm_up import MODEL_NAME
 
     _say_if_verifying(model.store)
@@ -332,7 +331,7 @@ async def _serve(model: LocalModel, port: int, api_key: str | None) -> None:
 
 
 def _require_not_served(store: WeightStore, advice: str) -> None:
-    from panpan.capabilities.local_model.running_server import running_server
+    from panpan.capabilities.local_model.server import running_server
 
     running = running_server(store.folder)
     if running is not None:

@@ -4,6 +4,7 @@ The rule: what a command printed is its result however it ended, and the working
 that runs alone.
 """
 
+import re
 import signal
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, aclosing
@@ -14,9 +15,7 @@ from typing import ClassVar
 import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.shell.bounds import bounds_of
 from panpan.capabilities.shell.foreground_run import ForegroundRun
-from panpan.capabilities.shell.read_only_environment import fixed_names, read_only_environment
 from panpan.core.background import Background, BackgroundCommand
 from panpan.core.effects import Command, Effects, SandboxUse
 from panpan.core.tool import Tool, ToolContext
@@ -29,10 +28,96 @@ from panpan.shell_analysis.working_directory import (
     shell_arguments,
     start_directory,
 )
+from panpan.system.files.paths import PathResolver
+from panpan.system.files.safe_path import without_workspace
+from panpan.system.git.git import harmless_git_variables
 from panpan.system.processes.limits import limited
 from panpan.system.processes.process import Leaving, ProcessEnded, run_process
+from panpan.system.sandbox.command_sandbox import Bounds
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, Progress, ToolYield
+
+_CHANGES_SHELL = re.compile(
+    r"BASH_FUNC_.*|BASH_ENV|ENV|BASHOPTS|SHELLOPTS|CDPATH|OLDPWD|GLOBIGNORE|POSIXLY_CORRECT|_POSIX2_VERSION"
+)
+"""Functions, start files and options of bash, and what changes the meaning of `cd`, of patterns and of flags."""
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SET_BY_BASH = frozenset({"COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "_"})
+_OF_BASH = (
+    "BASH_ALIASES", "BASH_CMDS", "BASH_ENV", "CDPATH", "ENV", "GLOBIGNORE", "HOME", "IFS", "PATH", "POSIXLY_CORRECT",
+)  # fmt: skip
+"""Variables by which bash finds programs, places and the ends of words, set or not."""
+
+
+def fixed_names(environment: Mapping[str, str]) -> list[str]:
+    """Return the variables to which a line that only looks must not assign, when it runs in `environment`.
+
+    Beside those of bash these are all that a program of the line would find changed, but for what may be set for it.
+    """
+    from panpan.shell_analysis.assignments import is_harmless_name  # no session needs it before its first command
+
+    names = (name for name in environment if _NAME.fullmatch(name) and not is_harmless_name(name))
+    return sorted({*_OF_BASH, *names} - _SET_BY_BASH)
+
+
+async def read_only_environment(
+    facts: LineFacts, environment: Mapping[str, str], cwd: Path, paths: PathResolver
+) -> dict[str, str]:
+    """Return `environment` as the line needs it to be as harmless as was judged.
+
+    Args:
+        facts: What is known of the line.
+        environment: What commands get otherwise.
+        cwd: Where the line starts.
+        paths: Knows the workspace.
+
+    Raises:
+        ToolError: git is asked, and is not installed or could not be made harmless.
+    """
+    changed = {name: value for name, value in environment.items() if not _CHANGES_SHELL.fullmatch(name)}
+    changed["PATH"] = without_workspace(changed.get("PATH", ""), paths)
+    for name, value in facts.needed_environment.items():
+        if value is None:
+            changed.pop(name, None)
+        else:
+            changed[name] = value
+    if folders := facts.git_folders:
+        changed = {name: value for name, value in changed.items() if not name.startswith("GIT_")}
+        changed |= await harmless_git_variables([cwd / folder for folder in folders], roots=paths.roots)
+    return changed
+
+
+def bounds_of(use: SandboxUse, facts: LineFacts, ctx: ToolContext, report: Path | None) -> Bounds:
+    """Return what a command that may run is held to in the sandbox.
+
+    Args:
+        use: What was allowed of the sandbox.
+        facts: What is known of the command.
+        ctx: Knows the workspace, and what the user has opened to this call.
+        report: The file into which the shell writes where it ended.
+
+    Raises:
+        ToolError: A place that it names leads nowhere.
+    """
+    return Bounds(
+        is_read_only=use == "on" and facts.is_read_only,
+        roots=ctx.paths.roots,
+        opened=_opened_to_write(facts, ctx.paths),
+        own_files=() if report is None else (report,),
+        has_network=use == "network",
+        is_outside=use == "off",
+    )
+
+
+def _opened_to_write(facts: LineFacts, paths: PathResolver) -> frozenset[Path]:
+    """Return what the user has opened to the call, without what it is known only to read."""
+    if not paths.approved:
+        return frozenset()
+    read, written = ({paths.judged(text).path for text in texts} for texts in (facts.reads, facts.writes))
+    return paths.approved - (read - written)
+
 
 MAX_TIMEOUT_MS = 600_000
 KILL_GRACE_S = 1.0
@@ -140,7 +225,7 @@ class BashTool(Tool[BashInput]):
         if progress := run.pacer.take_rest():
             yield Progress(progress)
         text = run.text()
-        from panpan.capabilities.shell.failure_notes import (
+        from panpan.capabilities.shell.sandbox_flags import (
             failure_notes,  # no session needs it before its first command
         )
 

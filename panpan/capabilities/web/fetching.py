@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio
 
-from panpan.capabilities.web.page_kind import Obstacle
+from panpan.capabilities.web.page_tree import Obstacle
 from panpan.documents.read_image import image_format
 from panpan.errors import ToolError
 from panpan.system.processes.apart import MEMORY_BYTES, WITHIN_S, taken_apart

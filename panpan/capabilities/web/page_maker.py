@@ -40,8 +40,8 @@ def answer(asked: BinaryIO) -> bytes:
 
 
 def _of_html(job: Job, body: bytes) -> Made:
-    from panpan.capabilities.web.page_kind import obstacle_of
     from panpan.capabilities.web.page_text import decoded, page_text
+    from panpan.capabilities.web.page_tree import obstacle_of
 
     html = decoded(body, job["charset"])
     text = page_text(html, job["url"], wants_all=job["wants_all"])

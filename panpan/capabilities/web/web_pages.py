@@ -30,7 +30,7 @@ from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from panpan.capabilities.web.fetching import Came, Fetched, Made
-    from panpan.capabilities.web.page_kind import Obstacle
+    from panpan.capabilities.web.page_tree import Obstacle
 
 
 _MANY_HOSTS = 1_000
@@ -324,7 +324,7 @@ async def _made_apart(sandbox: CommandSandbox, came: "Came") -> "Made":
 async def _read(answer: "Fetched", wish: Wish, make: MakePage) -> WebPage:
     """Return what came, as a model can read it."""
     from panpan.capabilities.web.fetching import Came, Made
-    from panpan.capabilities.web.page_kind import status_obstacle
+    from panpan.capabilities.web.page_tree import status_obstacle
 
     what = answer.media_type or "of no type"
     came = Came(

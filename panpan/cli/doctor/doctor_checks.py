@@ -199,9 +199,9 @@ def check_embedded(env: Mapping[str, str], *, is_chosen: bool = False) -> Check:
         env: The environment.
         is_chosen: Whether it is the one that would be asked.
     """
-    from panpan.capabilities.local_model.machine import require_machine
     from panpan.capabilities.local_model.warm_up import MODEL_NAME
     from panpan.capabilities.local_model.weight_store import embedded_store
+    from panpan.capabilities.local_model.weights import require_machine
 
     try:
         store = embedded_store(env)

@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import anyio
 
+from panpan.capabilities.background.background import titles
 from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.background.task_text import titles
 from panpan.errors import ToolError
 from panpan.faces.headless.face import HeadlessFace, Outcome
 from panpan.faces.headless.prompts import PromptQueue

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.background.output_window import matching_lines
+from panpan.capabilities.background.task_set import matching_lines
 from panpan.system.text.known_keys import KnownKeys
 from panpan.text_search.request import MAX_COLUMNS
 

@@ -12,9 +12,16 @@ from hypothesis import strategies as st
 
 from panpan.capabilities.environment.examine import examine
 from panpan.capabilities.environment.find_environment import find_environment
-from panpan.capabilities.environment.layers import LAYERS, EnvReport
+from panpan.capabilities.environment.layers import (
+    LAYERS,
+    EnvReport,
+    constraint_rows,
+    detail_lines,
+    layer_rows,
+    unread_lines,
+    verdict_lines,
+)
 from panpan.capabilities.environment.machine_root import MachineRoot
-from panpan.capabilities.environment.table import constraint_rows, detail_lines, layer_rows, unread_lines, verdict_lines
 from tests.capabilities.environment import machines
 from tests.fakes.machines import PROJECT
 

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.environment.examine import examine
+from panpan.capabilities.environment.layers import heading, layer_rows, verdict_lines
 from panpan.capabilities.environment.machine_root import MachineRoot
-from panpan.capabilities.environment.table import heading, layer_rows, verdict_lines
 from tests.capabilities.environment.machines import a_machine
 from tests.capabilities.environment.project.projects import of_project, report_of, written
 from tests.fakes.machines import ENVIRONMENT, PROJECT, Machine

@@ -1,9 +1,14 @@
-from panpan.capabilities.environment.layers import ADVICE, LAYERS, EnvReport, Finding, in_order, judged
-from panpan.capabilities.environment.table import (
+from panpan.capabilities.environment.layers import (
+    ADVICE,
+    LAYERS,
     MAX_DETAILS,
+    EnvReport,
+    Finding,
     constraint_rows,
     detail_lines,
     heading,
+    in_order,
+    judged,
     layer_rows,
     unread_lines,
     verdict_lines,

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.guards.keys_in_results import KeysInResults
+from panpan.capabilities.guards.result_size import KeysInResults
 from panpan.config.provider_keys import provider_keys
 from panpan.config.settings import Settings
 from panpan.system.text.known_keys import KnownKeys

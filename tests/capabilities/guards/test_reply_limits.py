@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.guards.interrupt_notice import InterruptNotice
-from panpan.capabilities.guards.reply_limits import ReplyLimits, note_on_end
+from panpan.capabilities.guards.reply_limits import InterruptNotice, ReplyLimits, note_on_end
 from panpan.core.conversation import ENDED_BEFORE, Conversation
 from panpan.errors import ContextOverflowError, PanpanError, ProviderError
 from panpan.session.session import Session

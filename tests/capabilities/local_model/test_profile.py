@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.capabilities.local_model.recent_rounds import room_tokens, tokens_of
+from panpan.capabilities.local_model.embedded import room_tokens, tokens_of
 from panpan.capabilities.local_model.warm_up import (
     CONTEXT_TOKENS,
     MAX_OUTPUT_TOKENS,

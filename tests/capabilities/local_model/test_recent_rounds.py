@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.local_model.recent_rounds import KEPT_SHARE, RecentRounds, room_tokens, tokens_of
+from panpan.capabilities.local_model.embedded import KEPT_SHARE, RecentRounds, room_tokens, tokens_of
 from panpan.core.conversation import Conversation
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.llm import ToolDefinition

@@ -11,8 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.capabilities.local_model.running_server import announced, running_or_started, running_server
-from panpan.capabilities.local_model.server import ServedModel
+from panpan.capabilities.local_model.server import ServedModel, announced, running_or_started, running_server
 from panpan.capabilities.local_model.weight_store import WeightStore
 from panpan.errors import ConfigError
 from panpan.system.files.file_lock import hold_lock
@@ -23,7 +22,7 @@ SERVED = ServedModel("http://127.0.0.1:1234/v1", "the-key")
 ANNOUNCER = """
 import sys, time
 from pathlib import Path
-from panpan.capabilities.local_model.running_server import announced
+from panpan.capabilities.local_model.server import announced
 from panpan.capabilities.local_model.server import ServedModel
 
 with announced(Path(sys.argv[1]), ServedModel(sys.argv[2], "the-key")):

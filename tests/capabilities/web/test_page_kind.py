@@ -2,8 +2,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from panpan.capabilities.web.page_kind import Obstacle, obstacle_of
-from panpan.capabilities.web.page_tree import facts_of, parsed
+from panpan.capabilities.web.page_tree import Obstacle, facts_of, obstacle_of, parsed
 
 LONG = "<p>The seed of every run was 1234, and the batch had 32 examples.</p>" * 60
 APP = "<div id=root></div><script src=/app.js></script>"

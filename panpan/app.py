@@ -39,16 +39,19 @@ from panpan.capabilities.web.capability import Web
 from panpan.config.locations import Locations
 from panpan.config.sources import Loaded, load_settings
 from panpan.core.tool import Tool
+from panpan.errors import ConfigError
 from panpan.models.factory import AnswerWishes
 from panpan.session.budget.timed_askers import timed_askers
 from panpan.session.budget.turn_clock import TurnClock
 from panpan.session.capability import Capability, provider_kinds
 from panpan.session.command import Command
 from panpan.session.context import Caller, SessionContext
+from panpan.session.isolated import IsolatedCapability
 from panpan.session.log import UnkeptLog
 from panpan.session.made_title import title_maker
 from panpan.session.models import PromptWishes, SessionModels
 from panpan.session.opening import OpenedLog, WhichSession, earlier_model, open_log, opening_prefix
+from panpan.session.outside import failure, is_required, named_capabilities, outside_capabilities
 from panpan.session.session import Session, Titles
 from panpan.session.setup import NO_MODEL, Setup, set_up
 from panpan.session.slash_commands import LoadedCommands
@@ -118,6 +121,7 @@ async def open_session(
     trusts_project: bool = False,
     agents: Mapping[str, Any] | None = None,
     agent: str | None = None,
+    capabilities: Sequence[type[Capability]] = (),
     env: Mapping[str, str] | None = None,
     tap: Tap | None = None,
     network: WebNetwork | None = None,
@@ -151,6 +155,7 @@ async def open_session(
             whatever the user said of the project; where requests go and with which key is never a project's.
         agents: Kinds of subagents beside those of files, by name: for each the keys of a definition, and `prompt`.
         agent: The kind of subagent that the main conversation of a new session is, by name; None: none.
+        capabilities: Features beside panpan's own and those that the settings name.
         env: The environment; None is that of the process.
         tap: Sees all that crosses the session's borders, and may stand in for it, as a cassette does; closed with it.
         network: How tools reach the outside; None: as it is.
@@ -195,7 +200,7 @@ async def open_session(
         if logged.forked_from:
             stack.callback(_discard_fork, logged)
         stack.callback(logged.log.close)
-        opened = _session(_context(setup, logged, caller), tap)
+        opened = _session(_context(setup, logged, caller, capabilities), tap)
         stack.push_async_callback(opened.agent.model.aclose)
         if logged.title is not None:
             opened.rename(logged.title)
@@ -211,12 +216,43 @@ async def open_session(
             _discard_fork(logged)
 
 
-def _context(setup: Setup, logged: OpenedLog, caller: Caller) -> SessionContext:
-    """Return the context of a session, with its capabilities."""
+def _context(setup: Setup, logged: OpenedLog, caller: Caller, given: Sequence[type[Capability]] = ()) -> SessionContext:
+    """Return the context of a session, with its capabilities: panpan's own, those from outside, and the last one."""
     context = SessionContext(setup, logged, caller)
-    for kind in BUILTIN:
+    *first, last = BUILTIN
+    for kind in first:
         context.capabilities.add(kind(context))
+    for kind in (*given, *_named(setup, caller.warn)):
+        if (one := _isolated(kind, context)) is not None:
+            context.capabilities.add(one)
+    context.capabilities.add(last(context))
     return context
+
+
+def _named(setup: Setup, warn: Callable[[str], None]) -> Sequence[type[Capability]]:
+    """Return the capabilities from outside that the settings name."""
+    if not setup.settings.capabilities:  # looking for packages takes some milliseconds
+        return ()
+    there = outside_capabilities(setup.locations, is_trusted=setup.loaded.trust.is_trusted)
+    return named_capabilities(setup.settings, there, [kind.name for kind in BUILTIN], warn)
+
+
+def _isolated(kind: type[Capability], context: SessionContext) -> Capability | None:
+    """Return a capability from outside; None where it cannot be made.
+
+    Raises:
+        ConfigError: A setting of it is wrong, or it guards something and cannot be made.
+    """
+    try:
+        return IsolatedCapability(kind(context), context.warn)
+    except ConfigError:
+        raise
+    except Exception as error:
+        why = failure(kind.name, error)
+        if kind.is_guard or is_required(kind.name, context.settings):
+            raise ConfigError(f"{why}; it is a guard, so that no session opens without it") from error
+        context.warn(f"{why}; the session goes on without it")
+        return None
 
 
 def _session(context: SessionContext, tap: Tap) -> Session:

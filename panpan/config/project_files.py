@@ -53,6 +53,7 @@ EXECUTABLE_SETTINGS = (
     ExecutableSetting(".panpan/agents", "says what subagents do and with which tools", is_folder=True),
     ExecutableSetting(".panpan/commands", "holds slash commands, which can run programs", is_folder=True),
     ExecutableSetting(".panpan/skills", "holds skills, which can run programs", is_folder=True),
+    ExecutableSetting(".panpan/capabilities", "is code that would run as part of panpan", is_folder=True),
     ExecutableSetting(".panpan/plugins", "is code that would run as part of panpan", is_folder=True),
     ExecutableSetting(".mcp.json", "names servers that would be started or spoken to"),
     ExecutableSetting(".env", "sets variables for programs that are started", is_secret=True),

@@ -510,6 +510,8 @@ class Settings(_Frozen):
     """What is kept to undo changes, `[snapshots]`."""
     tools: ToolSettings = ToolSettings()
     """Which tools there are, `[tools]`."""
+    capabilities: Mapping[Name, bool | Mapping[Name, JsonValue]] = Field(default_factory=dict)
+    """Capabilities of packages and folders that are on, by name: true, or a table with their settings."""
     additional_directories: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
     """Folders outside the project that the tools may use as if they were in it; those of all sources are joined."""
 

@@ -17,7 +17,7 @@ from panpan.types.dataclass import dataclass
 from panpan.types.events import Compacted, Waiting
 from panpan.types.file_change import FileChange
 from panpan.types.llm import ModelClient
-from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage
 from panpan.types.permission import Allow, Decision, Deny, PermissionQuestion
 from panpan.types.tool import Output
 
@@ -103,6 +103,16 @@ class Hook:
             PanpanError: The turn must not go on, as with a spent budget.
         """
         return ()
+
+    async def transformed(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return the messages as the model is to be sent them; what is kept of the conversation stays as it is.
+
+        Only the tail may differ: what was sent before has to come out as it did then, or nothing of it is cached.
+
+        Args:
+            messages: Those of the next request, as the hooks before have left them; a copy of the list.
+        """
+        return messages
 
     async def make_room(
         self, round_: Round, llm: ModelClient, refusal: ContextOverflowError | None

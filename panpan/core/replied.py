@@ -5,11 +5,12 @@ The rule: a request that is refused as too long is never sent again as it is: on
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 from panpan.core.hooks import Hook, Round
 from panpan.errors import ContextOverflowError
 from panpan.types.events import Compacted, Event, ReplyStarted, Waiting
-from panpan.types.llm import ModelClient
+from panpan.types.llm import ModelClient, ModelRequest
 
 
 async def replied(round_: Round, llm: ModelClient, hooks: Sequence[Hook]) -> AsyncGenerator[Event, None]:
@@ -29,7 +30,7 @@ async def replied(round_: Round, llm: ModelClient, hooks: Sequence[Hook]) -> Asy
             yield change
     has_begun = False
     try:
-        async with aclosing(llm.stream(round_.conversation.request())) as events:
+        async with aclosing(llm.stream(await _request(round_, hooks))) as events:
             async for event in events:
                 has_begun = has_begun or isinstance(event, ReplyStarted)
                 yield event
@@ -45,9 +46,18 @@ async def replied(round_: Round, llm: ModelClient, hooks: Sequence[Hook]) -> Asy
             yield change
     if not is_shorter:  # the same request would be refused again
         raise refusal
-    async with aclosing(llm.stream(round_.conversation.request())) as events:
+    async with aclosing(llm.stream(await _request(round_, hooks))) as events:
         async for event in events:
             yield event
+
+
+async def _request(round_: Round, hooks: Sequence[Hook]) -> ModelRequest:
+    """Return the next request, with its messages as the hooks change them."""
+    request = round_.conversation.request()
+    messages = request.messages
+    for hook in hooks:
+        messages = await hook.transformed(messages)
+    return request if messages is request.messages else replace(request, messages=tuple(messages))
 
 
 async def _made_room(

@@ -75,6 +75,8 @@ class Tool(ABC, Generic[InputT]):
     """As the model calls it."""
     input_model: ClassVar[type[BaseModel]]
     """Its arguments; field descriptions are sent to the model."""
+    description: ClassVar[str] = ""
+    """What the model is told of it; empty: the text of the file `<module>.md` beside its module."""
     timeout_s: ClassVar[float | None] = 120.0
     """Seconds after which the executor ends the call; None where the tool bounds itself."""
 
@@ -158,6 +160,8 @@ class Tool(ABC, Generic[InputT]):
 
 @cache
 def _definition_of(kind: type[Tool[Any]]) -> ToolDefinition:
+    if kind.description:
+        return ToolDefinition(kind.name, kind.description, input_schema(kind.input_model))
     package, _, module = kind.__module__.rpartition(".")
     description = files(package).joinpath(f"{module}.md").read_text(encoding="utf-8").strip()
     return ToolDefinition(kind.name, description, input_schema(kind.input_model))

@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from anyio import create_task_group, move_on_after
+from pydantic import BaseModel, ConfigDict
 
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from panpan.session.record_kinds import SystemRecord
 
 OfferedT = TypeVar("OfferedT")
+
+
+class NoSettings(BaseModel):
+    """Settings of a capability that has none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Capability:
@@ -43,9 +50,15 @@ class Capability:
     """Kinds of record that it alone writes into the log and reads."""
     providers: ClassVar[Mapping[str, str]] = NO_KINDS
     """Kinds of models that it brings along, by the name behind `--model`: places `module:Class` of `ProviderKind`s."""
+    settings_model: ClassVar[type[BaseModel]] = NoSettings
+    """Keys of its table in the settings, `[capabilities.NAME]`."""
+    is_guard: ClassVar[bool] = False
+    """True if no call may run once it has failed, since it might have said no."""
 
     def __init__(self, session: "SessionContext") -> None:
         self.session = session
+        self.settings: Any = session.settings_of(type(self))
+        """Its table of the settings, as its `settings_model`."""
 
     def tools(self, agent: "Agent") -> Iterable[Tool[Any]]:
         """Return the tools that it gives to an agent. A tool with `is_for_subagents` False is for the main one alone.

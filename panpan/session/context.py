@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, ValidationError
+
 from panpan.config.limits import limits_of
 from panpan.config.provider_keys import provider_keys, without_provider_keys
 from panpan.config.settings import Settings
@@ -12,12 +14,13 @@ from panpan.config.sources import Loaded
 from panpan.core.conversation import Conversation
 from panpan.core.seen_files import SeenFiles
 from panpan.core.tool import ToolContext
+from panpan.errors import ConfigError
 from panpan.permissions.askers import AskerOfMode, NobodyToAsk, YesToAll
 from panpan.permissions.opening import gate_of, sandbox_of, workspace_paths
 from panpan.session.agent import Agent, Identity, Rights, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.opening import count_earlier, session_budget
-from panpan.session.capability import Capabilities, OfferedT
+from panpan.session.capability import Capabilities, Capability, OfferedT
 from panpan.session.models import PromptWishes
 from panpan.session.open_calls import UnfinishedCall
 from panpan.session.opening import OpenedLog, opening_mode
@@ -36,6 +39,9 @@ from panpan.version import __version__
 
 if TYPE_CHECKING:
     from panpan.session.budget.turn_clock import TurnClock
+
+SWITCHES = frozenset({"enabled", "required"})
+"""Keys of a capability's table that say whether there is one, and not how it works."""
 
 UNATTENDED_ROUNDS = 50
 """Rounds of one turn where nobody watches, unless the settings say otherwise."""
@@ -139,6 +145,25 @@ class SessionContext:
     def settings(self) -> Settings:
         """The settings of all sources."""
         return self.setup.settings
+
+    def settings_of(self, kind: type[Capability]) -> BaseModel:
+        """Return the table of a capability, `[capabilities.NAME]`, as its model.
+
+        Raises:
+            ConfigError: A key is not there or wrong.
+        """
+        table = self.settings.capabilities.get(kind.name, {})
+        given = {} if isinstance(table, bool) else {key: table[key] for key in table if key not in SWITCHES}
+        try:
+            return kind.settings_model.model_validate(given)
+        except ValidationError as error:
+            raise ConfigError(self._wrong_setting(kind.name, error)) from error
+
+    def _wrong_setting(self, name: str, error: ValidationError) -> str:
+        first = error.errors()[0]
+        key = ".".join(map(str, ("capabilities", name, *first["loc"])))
+        origin = self.setup.loaded.origins.get(key)
+        return f"{origin.place if origin else 'settings'}: {key}: {first['msg'].lower()}"
 
     @property
     def conversation(self) -> Conversation:

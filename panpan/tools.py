@@ -9,6 +9,7 @@ TYPE_CHECKING = False  # as type checkers know it; `typing` would cost some mill
 
 if TYPE_CHECKING:
     from panpan.core.effects import Agent, Command, Effects
+    from panpan.core.function_tool import tool
     from panpan.core.tool import Tool, ToolContext
     from panpan.errors import ToolError
     from panpan.types.tool import Output, Progress, ToolYield
@@ -23,6 +24,7 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "ToolYield",
+    "tool",
 ]
 
 __getattr__ = loader(
@@ -37,5 +39,6 @@ __getattr__ = loader(
         "ToolContext": "panpan.core.tool",
         "ToolError": "panpan.errors",
         "ToolYield": "panpan.types.tool",
+        "tool": "panpan.core.function_tool",
     },
 )

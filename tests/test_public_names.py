@@ -14,7 +14,7 @@ from panpan import events
 from panpan.errors import ConfigError
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "python.md"
-MODULES = ["panpan", "panpan.events", "panpan.tools"]
+MODULES = ["panpan", "panpan.capabilities", "panpan.events", "panpan.tools"]
 
 
 def documented(module: str) -> set[str]:
@@ -38,7 +38,7 @@ def test_public_name_loads_with_a_docstring(name: str) -> None:
         assert isinstance(value, str) or get_args(value)
 
 
-@pytest.mark.parametrize("module", ["panpan", "panpan.tools"])
+@pytest.mark.parametrize("module", ["panpan", "panpan.capabilities", "panpan.tools"])
 def test_unknown_name_is_an_attribute_error(module: str) -> None:
     with pytest.raises(AttributeError, match=f"module '{module}' has no attribute 'nothing'"):
         _ = import_module(module).nothing

@@ -1,1 +1,63 @@
-"""The features, a folder each. Each is a `Capability`, and none imports another."""
+"""The features, a folder each, and the public names for a feature of your own; `docs/capabilities.md` shows how.
+
+Each feature is a `Capability`, and none imports another.
+"""
+
+from panpan.public_names import loader
+
+TYPE_CHECKING = False  # as type checkers know it; `typing` would cost some milliseconds
+
+if TYPE_CHECKING:
+    from panpan.core.conversation import Conversation
+    from panpan.core.hooks import Addition, Hook, Round, ToolCall
+    from panpan.session.agent import Agent
+    from panpan.session.capability import Capability, beside
+    from panpan.session.context import SessionContext
+    from panpan.session.reminders.source import ReminderSource
+    from panpan.types.messages import SystemReminder, UserMessage
+    from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionQuestion, Reason
+
+__all__ = [
+    "Addition",
+    "Agent",
+    "Allow",
+    "Ask",
+    "Capability",
+    "Conversation",
+    "Decision",
+    "Deny",
+    "Hook",
+    "PermissionQuestion",
+    "Reason",
+    "ReminderSource",
+    "Round",
+    "SessionContext",
+    "SystemReminder",
+    "ToolCall",
+    "UserMessage",
+    "beside",
+]
+
+__getattr__ = loader(
+    __name__,
+    {
+        "Addition": "panpan.core.hooks",
+        "Agent": "panpan.session.agent",
+        "Allow": "panpan.types.permission",
+        "Ask": "panpan.types.permission",
+        "Capability": "panpan.session.capability",
+        "Conversation": "panpan.core.conversation",
+        "Decision": "panpan.types.permission",
+        "Deny": "panpan.types.permission",
+        "Hook": "panpan.core.hooks",
+        "PermissionQuestion": "panpan.types.permission",
+        "Reason": "panpan.types.permission",
+        "ReminderSource": "panpan.session.reminders.source",
+        "Round": "panpan.core.hooks",
+        "SessionContext": "panpan.session.context",
+        "SystemReminder": "panpan.types.messages",
+        "ToolCall": "panpan.core.hooks",
+        "UserMessage": "panpan.types.messages",
+        "beside": "panpan.session.capability",
+    },
+)

@@ -42,6 +42,7 @@ class Subcommand(NamedTuple):
 _OWN: Mapping[str, Subcommand] = {
     name: Subcommand(f"panpan.cli.{module}", "command", text)
     for name, module, text in (
+        ("capabilities", "capabilities_command", "List the features, and those of packages and folders."),
         ("config", "config_command", "Show the settings and where they come from."),
         ("debug", "debug_command", "Ask the gate and the URL guard what they would decide."),
         ("demo", "demo_command", "See panpan fix a bug, with no key and no network."),

@@ -141,8 +141,12 @@ class Capabilities:
         return found
 
     def tools(self, agent: "Agent") -> Sequence[Tool[Any]]:
-        """Return the tools of an agent, in the order in which its model is told of them."""
-        return [tool for capability in self._all for tool in capability.tools(agent)]
+        """Return the tools of an agent in the order in which its model is told of them; the first of a name counts."""
+        tools: dict[str, Tool[Any]] = {}
+        for tool in (tool for capability in self._all for tool in capability.tools(agent)):
+            if tools.setdefault(tool.name, tool) is not tool and agent.is_main:
+                agent.warn(f"there are two tools with the name {tool.name}; the one that came first counts")
+        return list(tools.values())
 
     def hooks(self, agent: "Agent") -> Sequence[Hook]:
         """Return the hooks of an agent, in the order in which they are asked."""

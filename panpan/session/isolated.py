@@ -209,7 +209,7 @@ class IsolatedCapability(Capability):
     """
 
     def __init__(self, inner: Capability, warn: Callable[[str], None]) -> None:
-        super().__init__(inner.session)
+        self.session, self.settings = inner.session, inner.settings
         self.name = inner.name  # type: ignore[misc]
         self._inner = inner
         self._isolation = Isolation(inner.name, is_guard=inner.is_guard, warn=warn)

@@ -13,6 +13,7 @@ NAMES = {
     ".panpan/agents": ".panpan/agents/reviewer.md",
     ".panpan/commands": ".panpan/commands/deep/er/x.md",
     ".panpan/skills": ".panpan/skills/x/SKILL.md",
+    ".panpan/capabilities": ".panpan/capabilities/x.py",
     ".panpan/plugins": ".panpan/plugins/p/main.py",
     ".mcp.json": ".mcp.json",
     ".env": ".env",

@@ -1,0 +1,47 @@
+"""`panpan capabilities list`: the features of panpan's own, and those of packages and folders, on or off."""
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from panpan.cli_kit.chosen_folder import chosen_folder
+from panpan.cli_kit.command_group import CommandGroup
+from panpan.cli_kit.options import RUN_OPTIONS, overrides_of
+from panpan.config.locations import Locations
+from panpan.config.sources import load_settings
+from panpan.session.outside import is_named, outside_capabilities
+from panpan.system.text.terminal_text import printable
+
+
+@click.group("capabilities", cls=CommandGroup)
+def command() -> None:
+    """List the features of panpan, and those of packages and folders."""
+
+
+@command.command("list")
+@click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose settings count.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@click.pass_context
+def list_capabilities(ctx: click.Context, cwd: Path | None, as_json: bool) -> None:
+    """List all capabilities: name, on or off, and where it comes from.
+
+    Those of packages and folders are off until your settings name them: `capabilities.NAME = true`.
+    """
+    from panpan.app import BUILTIN
+
+    locations = Locations.find(chosen_folder(ctx, cwd).expanduser().resolve(), os.environ)
+    options = ctx.meta.get(RUN_OPTIONS)
+    loaded = load_settings(locations.project_root, os.environ, overrides_of(options) if options else {}, locations)
+    rows = [(kind.name, True, "panpan") for kind in BUILTIN]
+    there = outside_capabilities(locations, is_trusted=loaded.trust.is_trusted)
+    rows += [(one.name, is_named(one.name, loaded.settings), one.place) for one in there.values()]
+    missing = [name for name in loaded.settings.capabilities if is_named(name, loaded.settings) and name not in there]
+    rows += [(name, True, "not found") for name in missing]
+    width = max(len(name) for name, _, _ in rows)
+    for name, is_on, place in rows:
+        if as_json:
+            click.echo(json.dumps({"name": name, "is_on": is_on, "place": place}))
+        else:
+            click.echo(f"{printable(name):<{width}}  {'on ' if is_on else 'off'}  {printable(place)}")

@@ -1,0 +1,122 @@
+"""What a session is opened with: the wishes for it, and the frontend that shows it and answers its questions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from panpan.session.models import PromptWishes
+from panpan.session.opening import WhichSession
+from panpan.session.tap import Askers, Tap
+from panpan.session.unfinished import Outcome
+from panpan.system.web.network import WebNetwork
+from panpan.types.asking import UserAsker
+from panpan.types.dataclass import dataclass
+from panpan.types.permission import Asker
+from panpan.types.plan import PlanAsker
+
+if TYPE_CHECKING:
+    from panpan.session.capability import Capability
+
+
+class SessionOptions(TypedDict, total=False):
+    """Keywords of `panpan.open_session`; each may be left out."""
+
+    overrides: Mapping[str, object] | None
+    """Settings by dotted key, such as `{"model": "smart", "permission.mode": "plan"}`; stronger than files and
+    environment."""
+    why_model: str | None
+    """Reason why `overrides` names the model, as half a sentence; None: the command line does."""
+    continues: bool
+    """True to go on with the newest session of the project."""
+    resume: str | None
+    """The session to go on with: its id or the beginning of that, its title, or a part of that or of what the user said
+    first."""
+    session: str | None
+    """UUID or name of the session, which is begun where there is none. With `continues` or `resume`, and `forks`: the
+    id or name of the copy."""
+    forks: bool
+    """True to go on in a copy of the session, and leave that as it is."""
+    unfinished: Outcome | None
+    """End of the calls that the session left open in a crash, where nobody can be asked and the files do not tell;
+    None: the first turn fails then."""
+    system_prompt: str | None
+    """Used in place of panpan's own."""
+    append_system_prompt: str | None
+    """Added behind it."""
+    ask: Asker | None
+    """Puts permission questions to the user; None: nobody is there, and the answer is no."""
+    ask_user: UserAsker | None
+    """Puts the model's questions to the user; None: nobody is there, and the model of a new session is not told that it
+    may ask."""
+    ask_plan: PlanAsker | None
+    """Puts plans to the user; None: nobody is there to approve one, and in plan mode the plan is the result of the
+    turn."""
+    says_yes: bool
+    """True if questions are answered with yes, except those about protected paths and the sandbox."""
+    is_attended: bool
+    """True if a user watches; if not, a turn has fewer rounds unless the settings say otherwise."""
+    trusts_project: bool
+    """True if what the project's own settings say is believed in this session, as they are now, whatever the user said
+    of the project; where requests go and with which key is never a project's."""
+    agents: Mapping[str, Any] | None
+    """Kinds of subagents beside those of files, by name: for each the keys of a definition, and `prompt`."""
+    agent: str | None
+    """The kind of subagent that the main conversation of a new session is, by name; None: none."""
+    capabilities: "Sequence[type[Capability]]"
+    """Features beside panpan's own and those that the settings name."""
+    env: Mapping[str, str] | None
+    """The environment; None is that of the process."""
+    tap: Tap | None
+    """Sees all that crosses the session's borders, and may stand in for it, as a cassette does; closed with it."""
+    network: WebNetwork | None
+    """Replaces the outside; None: as it is."""
+    warn: Callable[[str], None]
+    """Told what the user should know, one sentence each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frontend:
+    """Whoever shows a session and answers its questions."""
+
+    askers: Askers = Askers()
+    auto_approve: bool = False
+    """True if questions are answered with yes, but for those that only a person may answer."""
+    is_interactive: bool = False
+    """True if a user watches."""
+    unfinished: Outcome | None = None
+    """End of the calls that the session left open in a crash; None: nobody knows."""
+    warn: Callable[[str], None] = lambda _: None
+    """Told what the user should know, one sentence each."""
+
+    @classmethod
+    def of(cls, options: SessionOptions) -> "Frontend":
+        """Return the frontend that the keywords of `open_session` describe."""
+        return cls(
+            Askers(options.get("ask"), options.get("ask_user"), options.get("ask_plan")),
+            options.get("says_yes", False),
+            options.get("is_attended", False),
+            options.get("unfinished"),
+            options.get("warn", lambda _: None),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWishes:
+    """What a session is to be."""
+
+    cwd: Path
+    """The workspace: tools work here, and ask before they leave it."""
+    options: SessionOptions
+
+    @property
+    def which(self) -> WhichSession:
+        """The session that is wanted; with nothing said, a new one."""
+        options = self.options
+        return WhichSession(
+            options.get("continues", False), options.get("resume"), options.get("session"), options.get("forks", False)
+        )
+
+    @property
+    def prompts(self) -> PromptWishes:
+        """The wishes for the system prompt."""
+        return PromptWishes(self.options.get("system_prompt"), self.options.get("append_system_prompt"))

@@ -4,13 +4,11 @@ Nothing here decides how a part works. It decides which features there are, and 
 """
 
 import logging
-import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from panpan.capabilities.background.capability import BackgroundCapability
 from panpan.capabilities.budget.capability import BudgetCapability
@@ -45,24 +43,20 @@ from panpan.session.budget.timed_askers import timed_askers
 from panpan.session.budget.turn_clock import TurnClock
 from panpan.session.capability import Capability, provider_kinds
 from panpan.session.command import Command
-from panpan.session.context import Caller, SessionContext
+from panpan.session.context import SessionContext
+from panpan.session.frontend import Frontend, SessionConfig, SessionOptions
 from panpan.session.isolated import IsolatedCapability
 from panpan.session.log import UnkeptLog
 from panpan.session.made_title import title_maker
-from panpan.session.models import PromptWishes, SessionModels
-from panpan.session.opening import OpenedLog, WhichSession, earlier_model, open_log, opening_prefix
+from panpan.session.models import SessionModels
+from panpan.session.opening import OpenedLog, earlier_model, open_log, opening_prefix
 from panpan.session.outside import failure, is_required, named_capabilities, outside_capabilities
 from panpan.session.session import Session, Titles
-from panpan.session.setup import NO_MODEL, Setup, set_up
+from panpan.session.setup import NO_MODEL, Setup
 from panpan.session.slash_commands import LoadedCommands
 from panpan.session.steering import Steering
-from panpan.session.tap import Askers, Opening, Tap
-from panpan.session.unfinished import Outcome
+from panpan.session.tap import Opening, Tap
 from panpan.system.files.folder_tree import temporary_folder
-from panpan.system.web.network import WebNetwork
-from panpan.types.asking import UserAsker
-from panpan.types.permission import Asker
-from panpan.types.plan import PlanAsker
 from panpan.version import __version__
 
 BUILTIN: Sequence[type[Capability]] = (
@@ -100,129 +94,86 @@ SLASH_COMMANDS = "panpan.faces.session_commands"
 """The module that has them: what they show belongs to the faces, which are above this and never imported from here."""
 
 
-@asynccontextmanager
-async def open_session(
-    cwd: str | Path = ".",
-    *,
-    overrides: Mapping[str, object] | None = None,
-    why_model: str | None = None,
-    continues: bool = False,
-    resume: str | None = None,
-    session: str | None = None,
-    forks: bool = False,
-    unfinished: Outcome | None = None,
-    system_prompt: str | None = None,
-    append_system_prompt: str | None = None,
-    ask: Asker | None = None,
-    ask_user: UserAsker | None = None,
-    ask_plan: PlanAsker | None = None,
-    says_yes: bool = False,
-    is_attended: bool = False,
-    trusts_project: bool = False,
-    agents: Mapping[str, Any] | None = None,
-    agent: str | None = None,
-    capabilities: Sequence[type[Capability]] = (),
-    env: Mapping[str, str] | None = None,
-    tap: Tap | None = None,
-    network: WebNetwork | None = None,
-    warn: Callable[[str], None] = lambda _: None,
-) -> AsyncGenerator[Session, None]:
+def open_session(cwd: str | Path = ".", **options: Unpack[SessionOptions]) -> AbstractAsyncContextManager[Session]:
     """Open a session in a folder, new or resumed.
 
     Args:
         cwd: The workspace: tools work here, and ask before they leave it.
-        overrides: Settings by dotted key, such as `{"model": "smart", "permission.mode": "plan"}`; stronger than files
-            and environment.
-        why_model: Why `overrides` names the model, as half a sentence; None: the command line does.
-        continues: Whether to go on with the newest session of the project.
-        resume: The session to go on with: its id or the beginning of that, its title, or a part of that or of what the
-            user said first.
-        session: The session of this UUID or name, which is begun where there is none. With `continues` or `resume`, and
-            `forks`: the id or name of the copy.
-        forks: Whether to go on in a copy of the session, and leave that as it is.
-        unfinished: What became of calls that the session left open in a crash, where nobody can be asked and the files
-            do not tell; None: the first turn fails then.
-        system_prompt: Used in place of panpan's own.
-        append_system_prompt: Added behind it.
-        ask: Puts permission questions to the user; None: nobody is there, and the answer is no.
-        ask_user: Puts the model's questions to the user; None: nobody is there, and the model of a new session is not
-            told that it may ask.
-        ask_plan: Puts plans to the user; None: nobody is there to approve one, and in plan mode the plan is the result
-            of the turn.
-        says_yes: Whether questions are answered with yes, except those about protected paths and the sandbox.
-        is_attended: Whether a user watches; if not, a turn has fewer rounds unless the settings say otherwise.
-        trusts_project: Whether what the project's own settings say is believed in this session, as they are now,
-            whatever the user said of the project; where requests go and with which key is never a project's.
-        agents: Kinds of subagents beside those of files, by name: for each the keys of a definition, and `prompt`.
-        agent: The kind of subagent that the main conversation of a new session is, by name; None: none.
-        capabilities: Features beside panpan's own and those that the settings name.
-        env: The environment; None is that of the process.
-        tap: Sees all that crosses the session's borders, and may stand in for it, as a cassette does; closed with it.
-        network: How tools reach the outside; None: as it is.
-        warn: Told what the user should know, one sentence each.
+        options: Wishes for the session and for whoever answers its questions; `SessionOptions` documents each.
+
+    Raises:
+        ConfigError: A setting, the model, the key or the session is not there or wrong.
+        BudgetError: There is a budget and the model's price is not known.
+    """
+    return opened_session(SessionConfig(Path(cwd), options), Frontend.of(options))
+
+
+@asynccontextmanager
+async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGenerator[Session, None]:
+    """Open a session, and close it at the end of the `with` block.
+
+    Args:
+        config: The session that is wanted.
+        frontend: Shows it and answers its questions.
 
     Raises:
         ConfigError: A setting, the model, the key or the session is not there or wrong.
         BudgetError: There is a budget and the model's price is not known.
     """
     logging.getLogger("panpan").addHandler(logging.NullHandler())  # or Python prints what nobody listens to
-    env = os.environ if env is None else env
-    read = partial(set_up, Path(cwd), env, every_tool=(), kinds=PROVIDER_KINDS, trusts_project=trusts_project)
-    setup = read(overrides=overrides or {}, why_model=why_model)
-    which = WhichSession(continues, resume, session, forks)
-    if agent is not None and not which.is_there(setup.locations):  # one that goes on stays what it was begun as
-        from panpan.capabilities.subagents.main_agent import main_agent
-
-        main = main_agent(agent, setup, agents, tools=lambda: _tools_of(setup), warn=warn)
-        why_model = f"the agent {agent} names it" if "model" in main.overrides else why_model
-        overrides = {**(overrides or {}), **main.overrides}
-        setup = read(overrides=overrides, why_model=why_model)
-        append_system_prompt = "\n\n".join(filter(None, (main.prompt, append_system_prompt)))
-    is_tapped = tap is not None
-    tap = tap or Tap()
-    clock = TurnClock()
-    caller = Caller(
-        tap.askers(timed_askers(Askers(ask, ask_user, ask_plan), clock)),
-        clock,
-        unfinished,
-        PromptWishes(system_prompt, append_system_prompt),
-        says_yes=says_yes,
-        is_attended=is_attended,
-        is_tapped=is_tapped,
-        agents=agents,
-        network=network,
-        warn=warn,
-    )
+    config, setup = _settled(config, frontend)
+    tap, clock, which = config.options.get("tap") or Tap(), TurnClock(), config.which
+    frontend = replace(frontend, askers=tap.askers(timed_askers(frontend.askers, clock)))
     async with AsyncExitStack() as stack:
         stack.callback(tap.close)
         setup = tap.setup(setup)
-        logged = open_log(setup, which, is_interactive=is_attended, warn=warn)
+        logged = open_log(setup, which, is_interactive=frontend.is_interactive, warn=frontend.warn)
         if logged.forked_from:
             stack.callback(_discard_fork, logged)
         stack.callback(logged.log.close)
-        opened = _session(_context(setup, logged, caller, capabilities), tap)
+        opened = _session(_context(setup, logged, config, frontend, clock), tap)
         stack.push_async_callback(opened.agent.model.aclose)
         if logged.title is not None:
             opened.rename(logged.title)
         stack.pop_all()  # from here on the session closes them
     try:
         async with opened:
-            if not is_attended and opened.model_note:  # where somebody watches, his face says it
-                warn(opened.model_note)
+            if not frontend.is_interactive and opened.model_note:  # where somebody watches, the face says it
+                frontend.warn(opened.model_note)
             yield opened
     finally:
         tap.close()
-        if forks and not is_attended and opened.agent.unfinished.are_open:  # it has nothing that its origin has not
+        has_nothing_new = opened.agent.unfinished.are_open
+        if which.forks and not frontend.is_interactive and has_nothing_new:
             _discard_fork(logged)
 
 
-def _context(setup: Setup, logged: OpenedLog, caller: Caller, given: Sequence[type[Capability]] = ()) -> SessionContext:
+def _settled(config: SessionConfig, frontend: Frontend) -> tuple[SessionConfig, Setup]:
+    """Return what is wanted with what the kind of agent adds to it, and the settings that follow."""
+    setup, agent = config.settled(PROVIDER_KINDS), config.options.get("agent")
+    if agent is None or config.which.is_there(setup.locations):  # one that goes on stays what it was begun as
+        return config, setup
+    from panpan.capabilities.subagents.main_agent import main_agent
+
+    main = main_agent(agent, setup, config.options.get("agents"), tools=lambda: _tools_of(setup), warn=frontend.warn)
+    why_model = f"the agent {agent} names it" if "model" in main.overrides else config.options.get("why_model")
+    config = config.with_options(
+        why_model=why_model,
+        overrides={**(config.options.get("overrides") or {}), **main.overrides},
+        append_system_prompt="\n\n".join(filter(None, (main.prompt, config.prompts.append))),
+    )
+    return config, config.settled(PROVIDER_KINDS)
+
+
+def _context(
+    setup: Setup, logged: OpenedLog, config: SessionConfig, frontend: Frontend, clock: TurnClock
+) -> SessionContext:
     """Return the context of a session, with its capabilities: panpan's own, those from outside, and the last one."""
-    context = SessionContext(setup, logged, caller)
+    context = SessionContext(setup, logged, config, frontend, clock)
     *first, last = BUILTIN
     for kind in first:
         context.capabilities.add(kind(context))
-    for kind in (*given, *_named(setup, caller.warn)):
+    for kind in (*config.options.get("capabilities", ()), *_named(setup, frontend.warn)):
         if (one := _isolated(kind, context)) is not None:
             context.capabilities.add(one)
     context.capabilities.add(last(context))
@@ -257,27 +208,29 @@ def _isolated(kind: type[Capability], context: SessionContext) -> Capability | N
 
 def _session(context: SessionContext, tap: Tap) -> Session:
     """Return the session that a context and its capabilities make."""
-    caller, opened, agent = context.caller, context.opened, context.main
+    frontend, opened, agent = context.frontend, context.opened, context.main
+    prompts = context.config.prompts
     setup = replace(context.setup, every_tool=context.capabilities.tools(agent))
     unavailable = tap.without_use([name for one in context.capabilities for name in one.unavailable()])
     steering = Steering()
     # it is last, so that what another hook refuses still waits
     hooks = (*context.capabilities.hooks(agent), steering)
-    models = SessionModels(setup, hooks, caller.prompts, unavailable=unavailable, tap=tap)
+    models = SessionModels(setup, hooks, prompts, unavailable=unavailable, tap=tap)
     context.capabilities.offer(models)
     model = models.first()
     agent.use(model)
-    are_chosen = caller.prompts.are_chosen
-    context.recorder.take_prefix(opening_prefix(model, opened.before, are_prompts_chosen=are_chosen, warn=context.warn))
+    context.recorder.take_prefix(
+        opening_prefix(model, opened.before, are_prompts_chosen=prompts.are_chosen, warn=context.warn)
+    )
     tap.opened(
         Opening(
             context.setup,
             opened.log,
             opened.before.messages,
             opened.before.compactions,
-            system_prompt=caller.prompts.override,
-            append_system_prompt=caller.prompts.append,
-            is_attended=caller.is_attended,
+            system_prompt=prompts.override,
+            append_system_prompt=prompts.append,
+            is_attended=frontend.is_interactive,
             max_rounds=agent.rights.max_rounds,
             panpan_version=__version__,
             without_use=unavailable,
@@ -285,7 +238,7 @@ def _session(context: SessionContext, tap: Tap) -> Session:
     )
     for warning in (*model.warnings, *setup.warnings_of_settings):
         context.warn(warning)
-    make_title = title_maker(setup, context.budget, is_attended=caller.is_attended, warn=context.warn)
+    make_title = title_maker(setup, context.budget, is_attended=frontend.is_interactive, warn=context.warn)
     return Session(
         agent,
         context.capabilities,
@@ -293,7 +246,7 @@ def _session(context: SessionContext, tap: Tap) -> Session:
         steering=steering,
         models=models,
         commands=LoadedCommands(SLASH_COMMANDS, setup.env),
-        titles=Titles(opened.before.title, None if caller.is_tapped else make_title),
+        titles=Titles(opened.before.title, None if context.config.is_tapped else make_title),
         earlier_model=earlier_model(setup, opened.before),
     )
 
@@ -323,8 +276,8 @@ def known_tools() -> Sequence[str]:
 
 
 def _tools_of(setup: Setup) -> Sequence[Tool[Any]]:
-    caller = Caller(Askers(), TurnClock())
-    context = _context(setup, OpenedLog("", UnkeptLog(setup.cwd)), caller)
+    config = SessionConfig(setup.cwd, {})
+    context = _context(setup, OpenedLog("", UnkeptLog(setup.cwd)), config, Frontend(), TurnClock())
     return context.capabilities.tools(context.main)
 
 

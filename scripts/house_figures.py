@@ -25,6 +25,9 @@ TOUCHED = (
 )
 """Counted by hand, until worked examples show it."""
 
+ENTRY_POINTS = frozenset({"panpan.capabilities"})
+"""Names of groups of entry points that are names of modules, too."""
+
 FOREIGN = frozenset({"buffer", "response", "params"})
 """Names of objects of other libraries, which are filled in after they were made."""
 
@@ -121,7 +124,8 @@ class Package:
                 yield full if full in self._names else node.module or ""
 
     def _named(self, node: ast.Constant) -> Iterator[str]:
-        if isinstance(node.value, str) and node.value.startswith(f"{self.name}."):
+        is_name = isinstance(node.value, str) and node.value not in ENTRY_POINTS
+        if is_name and isinstance(node.value, str) and node.value.startswith(f"{self.name}."):
             yield node.value.partition(":")[0]
 
     @cached_property

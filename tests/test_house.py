@@ -13,11 +13,11 @@ HELD = {
     "capabilities whose folder can be deleted": 4,
     "imports between features": 44,
     "imports upward": 16,
-    "lines of code a file": 81.7,
-    "files": 838,
+    "lines of code a file": 81.8,
+    "files": 843,
     "lines": 105_200,
     "files in one folder, 90th percentile": 21,
-    "most parameters": 22,
+    "most parameters": 17,
     "attributes set on another object": 44,
 }
 """Each figure as it is. `scripts/house_figures.py` prints them, each with its aim."""

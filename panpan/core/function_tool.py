@@ -53,6 +53,7 @@ def tool(
     called, takes_context, describes, reads = name or function.__name__, "ctx" in parameters, text, only_reads
 
     class FunctionTool(Tool[BaseModel]):
+        __doc__ = text
         name: ClassVar[str] = called
         input_model: ClassVar[type[BaseModel]] = create_model(
             f"{called}Input", __config__=ConfigDict(extra="forbid", frozen=True), **fields
@@ -71,5 +72,4 @@ def tool(
             result = await function(**given, **({"ctx": ctx} if takes_context else {}))
             yield Output(result) if isinstance(result, str) else result
 
-    FunctionTool.__doc__ = text
     return FunctionTool()

@@ -1,8 +1,8 @@
 """The context that all parts of a session are made with. It is whole before the first of them, so none is patched."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
@@ -21,19 +21,17 @@ from panpan.session.agent import Agent, Identity, Rights, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.opening import count_earlier, session_budget
 from panpan.session.capability import Capabilities, Capability, OfferedT
-from panpan.session.models import PromptWishes
+from panpan.session.frontend import Frontend, SessionConfig
 from panpan.session.open_calls import UnfinishedCall
 from panpan.session.opening import OpenedLog, opening_mode
 from panpan.session.record_kinds import permission_mode_record
 from panpan.session.recorder import Recorder
 from panpan.session.setup import Setup
-from panpan.session.tap import Askers
-from panpan.session.unfinished import Outcome, UnfinishedCalls
+from panpan.session.unfinished import UnfinishedCalls
 from panpan.system.environment import child_environment, user_environment
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.system.web.network import WebNetwork
-from panpan.types.dataclass import dataclass
 from panpan.types.messages import ToolResultMessage
 from panpan.version import __version__
 
@@ -50,79 +48,59 @@ ATTENDED_ROUNDS = 10_000
 """Rounds of one turn where a user watches: they are the limit, and this bounds only what nobody could mean."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The wishes of whoever opens a session, and those who answer its questions."""
-
-    askers: Askers
-    """Those who answer what the user is asked."""
-    clock: "TurnClock"
-    """Stands while the user is asked."""
-    unfinished: Outcome | None = None
-    """End of the calls that the session left open in a crash; None: nobody knows."""
-    prompts: PromptWishes = PromptWishes()
-    says_yes: bool = False
-    """True if questions are answered with yes, but for those that only a person may answer."""
-    is_attended: bool = False
-    """True if a user watches."""
-    is_tapped: bool = False
-    """True if what crosses the session's borders is seen by another, which must not miss any of it."""
-    agents: Mapping[str, Any] | None = None
-    """Kinds of subagents that the command line defines, by name; None: none."""
-    network: WebNetwork | None = None
-    """Replaces the outside, for tests; None: as it is."""
-    warn: Callable[[str], None] = lambda _: None
-    """Told what the user should know, one sentence each."""
-
-
 class SessionContext:
     """One session, for all that is part of it.
 
     Args:
         setup: Its settings, and what follows from them.
         opened: Its log, and what was said and decided before.
-        caller: The wishes of whoever opens it.
+        config: The session that is wanted.
+        frontend: Shows it and answers its questions.
+        clock: Stands while the user is asked.
 
     Raises:
         ConfigError: A permission rule, or a folder of the settings, cannot be used.
     """
 
-    def __init__(self, setup: Setup, opened: OpenedLog, caller: Caller) -> None:
+    def __init__(
+        self, setup: Setup, opened: OpenedLog, config: SessionConfig, frontend: Frontend, clock: "TurnClock"
+    ) -> None:
         self.setup = setup
         self.opened = opened
-        self.caller = caller
+        self.config = config
+        self.frontend = frontend
         self.capabilities = Capabilities()
         """Those that are made already."""
-        transcript = _transcript(opened, caller)
+        transcript = _transcript(opened, frontend)
         self.tool_context = _tool_context(setup, opened.id)
         self.processes = [self.tool_context.processes]
         """Trees of processes that belong to the session, for what holds or ends them all."""
         self.gate = gate_of(
             setup.loaded,
             self.paths,
-            mode=opening_mode(setup, opened.before, is_attended=caller.is_attended, warn=caller.warn),
+            mode=opening_mode(setup, opened.before, is_attended=frontend.is_interactive, warn=frontend.warn),
             store=RuleFile(setup.locations.local_settings),
-            auto_approve=caller.says_yes,
+            auto_approve=frontend.auto_approve,
         )
         self.gate.subscribe(lambda mode: transcript.recorder.decided(permission_mode_record(mode)))
-        asks = caller.askers.permission
-        ask = AskerOfMode(lambda: self.gate.mode, YesToAll(asks) if caller.says_yes else asks or NobodyToAsk())
-        budget = session_budget(setup.settings, caller.clock, caller.warn, transcript.recorder.decided)
+        asks = frontend.askers.permission
+        ask = AskerOfMode(lambda: self.gate.mode, YesToAll(asks) if frontend.auto_approve else asks or NobodyToAsk())
+        budget = session_budget(setup.settings, clock, frontend.warn, transcript.recorder.decided)
         count_earlier(budget, opened.log.path, opened.before.spent)
         self.main = Agent(
             Identity(opened.id),
             transcript,
-            Rights(self.gate, ask, budget, _max_rounds(setup.loaded, is_attended=caller.is_attended)),
+            Rights(self.gate, ask, budget, _max_rounds(setup.loaded, is_attended=frontend.is_interactive)),
             self.tool_context,
             UnfinishedCalls(
                 opened.before.unfinished,
-                ask=caller.askers.user,
-                outcome=caller.unfinished,
+                ask=frontend.askers.user,
+                outcome=frontend.unfinished,
                 session_id=opened.forked_from or opened.id,
                 is_fork=bool(opened.forked_from),
                 known=self._known_result,
             ),
-            caller.warn,
+            frontend.warn,
         )
         """The agent that the user talks to."""
 
@@ -139,7 +117,7 @@ class SessionContext:
     @property
     def warn(self) -> Callable[[str], None]:
         """Told what the user should know, one sentence each."""
-        return self.caller.warn
+        return self.frontend.warn
 
     @property
     def settings(self) -> Settings:
@@ -199,19 +177,19 @@ class SessionContext:
     def network(self) -> WebNetwork:
         """How tools reach the outside."""
         web = self.settings.web
-        return (self.caller.network or WebNetwork()).as_set_up(web.private_hosts, web.proxy_url)
+        return (self.config.options.get("network") or WebNetwork()).as_set_up(web.private_hosts, web.proxy_url)
 
     def find(self, kind: type[OfferedT]) -> OfferedT | None:
         """Return the object of a type that a capability before this one offers; None: there is none."""
         return self.capabilities.find(kind)
 
 
-def _transcript(opened: OpenedLog, caller: Caller) -> Transcript:
+def _transcript(opened: OpenedLog, frontend: Frontend) -> Transcript:
     before = opened.before
     conversation = Conversation(messages=before.messages, compactions=before.compactions)
     conversation.replies_beside.extend(before.replies_beside)
-    recorder = Recorder(conversation, opened.log, before.prefixes, panpan_version=__version__, warn=caller.warn)
-    if (note := opened.opened_note(is_interactive=caller.is_attended)) is not None:
+    recorder = Recorder(conversation, opened.log, before.prefixes, panpan_version=__version__, warn=frontend.warn)
+    if (note := opened.opened_note(is_interactive=frontend.is_interactive)) is not None:
         recorder.note_with_message(note)
     return Transcript(conversation, opened.log, recorder)
 

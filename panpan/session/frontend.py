@@ -1,11 +1,15 @@
 """What a session is opened with: the wishes for it, and the frontend that shows it and answers its questions."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
+from panpan.models.provider_kind import ProviderKinds
 from panpan.session.models import PromptWishes
 from panpan.session.opening import WhichSession
+from panpan.session.setup import Setup, set_up
 from panpan.session.tap import Askers, Tap
 from panpan.session.unfinished import Outcome
 from panpan.system.web.network import WebNetwork
@@ -101,8 +105,8 @@ class Frontend:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionWishes:
-    """What a session is to be."""
+class SessionConfig:
+    """The session that is wanted."""
 
     cwd: Path
     """The workspace: tools work here, and ask before they leave it."""
@@ -110,7 +114,7 @@ class SessionWishes:
 
     @property
     def which(self) -> WhichSession:
-        """The session that is wanted; with nothing said, a new one."""
+        """The session of the log that is wanted; with nothing said, a new one."""
         options = self.options
         return WhichSession(
             options.get("continues", False), options.get("resume"), options.get("session"), options.get("forks", False)
@@ -120,3 +124,39 @@ class SessionWishes:
     def prompts(self) -> PromptWishes:
         """The wishes for the system prompt."""
         return PromptWishes(self.options.get("system_prompt"), self.options.get("append_system_prompt"))
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment."""
+        env = self.options.get("env")
+        return os.environ if env is None else env
+
+    @property
+    def is_tapped(self) -> bool:
+        """True if what crosses the session's borders is seen by another, which must not miss any of it."""
+        return self.options.get("tap") is not None
+
+    def settled(self, kinds: ProviderKinds) -> Setup:
+        """Return its settings and what follows from them.
+
+        Args:
+            kinds: Kinds of models that the capabilities bring along.
+
+        Raises:
+            ConfigError: A setting, the model, the key or the folder is not there or wrong.
+            BudgetError: There is a budget and the price of the model is not known.
+        """
+        options = self.options
+        return set_up(
+            self.cwd,
+            self.env,
+            options.get("overrides") or {},
+            (),
+            kinds=kinds,
+            why_model=options.get("why_model"),
+            trusts_project=options.get("trusts_project", False),
+        )
+
+    def with_options(self, **changed: Any) -> "SessionConfig":
+        """Return the same with other options."""
+        return replace(self, options=cast("SessionOptions", {**self.options, **changed}))

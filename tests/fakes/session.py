@@ -94,6 +94,7 @@ def session_in(
         main=agent,
         conversation=conversation,
         recorder=recorder,
+        settings_of=lambda kind: kind.settings_model(),
         setup=SimpleNamespace(env=parts.pop("env", {})),
         settings=parts.get("settings", Settings()),
         tool_context=agent.context,

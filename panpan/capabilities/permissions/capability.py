@@ -24,7 +24,7 @@ class Permissions(Capability):
             session.warn(warning)
         self._sandbox_questions = SandboxQuestions(outside, lambda: gate.mode, session.warn)
         aside = session.setup.locations.home / "put-aside" / secrets.token_hex(8)
-        self._new_places = NewPlaces(aside, session.caller.askers.user, session.warn)
+        self._new_places = NewPlaces(aside, session.frontend.askers.user, session.warn)
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         return agent.gate, self._sandbox_questions, self._new_places

@@ -40,7 +40,7 @@ class PlanModeCapability(Capability):
         return (self.mode,)
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
-        ask = self.session.caller.askers.plan
+        ask = self.session.frontend.askers.plan
         return EnterPlanModeTool(self.mode, has_user=ask is not None), ExitPlanModeTool(self.mode, ask)
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:

@@ -15,4 +15,4 @@ class Questions(Capability):
     name = "questions"
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
-        return (AskUserQuestionTool(self.session.caller.askers.user),)
+        return (AskUserQuestionTool(self.session.frontend.askers.user),)

@@ -43,7 +43,7 @@ class SnapshotsCapability(Capability):
     def can_change(self) -> bool:
         """True if a file may be changed, so that the first snapshot is taken while the model thinks."""
         session = self.session
-        stays_in_plan_mode = session.gate.mode == "plan" and not session.caller.is_attended
+        stays_in_plan_mode = session.gate.mode == "plan" and not session.frontend.is_interactive
         return not stays_in_plan_mode and any(not tool.only_reads for tool in session.main.model.tools.values())
 
     @classmethod

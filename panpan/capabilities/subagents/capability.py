@@ -39,7 +39,7 @@ class SubagentsCapability(Capability):
             setup.cwd,
             locations.home,
             user_home(),
-            session.caller.agents,
+            session.config.options.get("agents"),
             trust=setup.loaded.trust,
         )
         for warning in self.definitions.warnings:

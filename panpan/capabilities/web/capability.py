@@ -46,7 +46,7 @@ class Web(Capability):
         )
         keep = session.conversation.replies_beside.append
         # what an interceptor sees must not miss a request to a model
-        self._reader = None if session.caller.is_tapped else PageAnswers(session.setup, session.budget, keep)
+        self._reader = None if session.config.is_tapped else PageAnswers(session.setup, session.budget, keep)
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         return WebSearchTool(self._searcher), WebFetchTool(self._pages, self._reader)

@@ -9,12 +9,16 @@ import re
 from collections.abc import Iterator, Sequence
 from unicodedata import category
 
-from wcwidth import iter_graphemes, wcwidth
+from wcwidth import iter_graphemes, strip_sequences, wcswidth, wcwidth
 
 RESET = "\x1b[0m"
-_SGR = re.compile(r"\x1b\[[0-9;:]*m")
 _SPLIT_AT_SGR = re.compile(r"(\x1b\[[0-9;:]*m)")
 _PARTS = re.compile(r"\x1b\[[0-9;:]*m|\n| +|[^\x1b\n ]+")
+_UNDISPUTED = re.compile(
+    "[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u2010-\u2027\u2030-\u205e\u2190-\u22ff\u2500-\u259f"
+    "\u3040-\u3096\u30a0-\u9fff\uac00-\ud7a3]*"
+)
+"""Letters, lines and arrows that all terminals agree about. No two of them are joined."""
 _PICTURE_MARK = "\ufe0f"
 """Asks for the emoji in place of the letter; the terminals that heed it make it two cells wide."""
 
@@ -22,17 +26,17 @@ _PICTURE_MARK = "\ufe0f"
 def cell_width(text: str) -> int:
     """Return how many cells one line takes at most."""
     if "\x1b" in text:
-        text = _SGR.sub("", text)
+        text = strip_sequences(text)
     if text.isascii():
         return len(text)
-    if len(text) == 1:  # most are, and a sum takes twice as long
-        return _char_width(text) + _may_widen(text)
+    if _UNDISPUTED.fullmatch(text):
+        return wcswidth(text)
     return sum(_char_width(char) + _may_widen(char) for char in text)
 
 
 def without_sequences(text: str) -> str:
     """Return the text without SGR sequences."""
-    return _SGR.sub("", text)
+    return strip_sequences(text)
 
 
 def cut(text: str, width: int) -> str:
@@ -44,7 +48,7 @@ def cut(text: str, width: int) -> str:
     pieces: list[str] = []
     used, is_styled = 0, False
     for piece in _clusters(text, width):
-        if _SGR.fullmatch(piece):
+        if piece.startswith("\x1b"):
             is_styled = not _is_reset(piece)
         else:
             used += cell_width(piece)

@@ -52,6 +52,11 @@ def test_text_is_as_wide_as_its_cells(text: str, width: int) -> None:
     assert cell_width(text) == width
 
 
+@given(st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=4), max_size=8))
+def test_the_cells_of_a_text_are_those_of_its_parts(parts: list[str]) -> None:
+    assert cell_width("".join(parts)) == sum(cell_width(char) for part in parts for char in part)
+
+
 @given(STYLED, st.integers(2, 30))
 def test_broken_rows_fit_and_lose_nothing(text: str, width: int) -> None:
     rows = broken(text, width)

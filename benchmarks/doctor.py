@@ -7,8 +7,8 @@ from time import perf_counter
 
 from benchmarks.figure import Figure
 from panpan.capabilities.environment.examine import examine
-from panpan.capabilities.environment.find_environment import find_environment
-from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.python_environments.find_environment import find_environment
+from panpan.python_environments.machine_root import MachineRoot
 from tests.fakes.machines import PROJECT, Machine
 
 TITLE = "one look at an environment of 300 packages"

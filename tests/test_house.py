@@ -10,9 +10,9 @@ from scripts.house_figures import Figure, Package, deletable, figures, most_para
 ROOT = Path(__file__).parents[1]
 
 HELD = {
-    "capabilities whose folder can be deleted": 4,
-    "imports between features": 44,
-    "imports upward": 16,
+    "capabilities whose folder can be deleted": 6,
+    "imports between features": 23,
+    "imports upward": 14,
     "lines of code a file": 81.8,
     "files": 843,
     "lines": 105_200,

@@ -169,6 +169,8 @@ PROGRAM_PLACES = (
     "capabilities/environment",
     "capabilities/packages",
     "capabilities/shell",
+    "permissions/sandbox_flags.py",
+    "python_environments",
 )
 
 NAMED_ELSEWHERE: Mapping[str, str] = {

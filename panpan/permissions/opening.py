@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.packages.uv_sources import domains_of
 from panpan.config.locations import Locations
 from panpan.config.settings import Settings
 from panpan.config.sources import Loaded
@@ -23,6 +22,7 @@ from panpan.permissions.rules.matching import opens_line
 from panpan.permissions.rules.rules import parse_rule, rule_sources
 from panpan.permissions.sandbox_questions import SandboxQuestions
 from panpan.permissions.subject import Subject, subject_of
+from panpan.python_environments.uv_sources import domains_of
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.system.sandbox.command_sandbox import CommandSandbox, FindSandbox, find_when_needed

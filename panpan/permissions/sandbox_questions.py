@@ -8,12 +8,12 @@ there is none, the mode bypassPermissions goes on without.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
-from panpan.capabilities.shell.sandbox_flags import changes_git, fetches, hosts_of_line, network_flags, outside_patterns
 from panpan.core.hooks import Hook, ToolCall
 from panpan.errors import ConfigError, ToolError
 from panpan.permissions.rules.matching import allowing_rules
 from panpan.permissions.rules.rules import parse_rule
 from panpan.permissions.rules.suggestions import prefix_rule
+from panpan.permissions.sandbox_flags import changes_git, fetches, hosts_of_line, network_flags, outside_patterns
 from panpan.permissions.subject import Subject, command_line, facts_of, subject_of
 from panpan.shell_analysis.facts import LineFacts
 from panpan.types.allowing_flags import SANDBOX_OFF, network_flag, outside_flag

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence, Set
 
 from panpan.capabilities.environment.elf_file import ElfFile, LibrarySearch, read_elf, section_bytes
 from panpan.capabilities.environment.layers import Finding
-from panpan.capabilities.environment.machine_root import MachineRoot
 from panpan.capabilities.environment.python_layer import PythonLayer
 from panpan.errors import ToolError
+from panpan.python_environments.machine_root import MachineRoot
 from panpan.types.dataclass import dataclass
 
 MAX_BINARIES = 4_000

@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from panpan.capabilities.environment.examine import examine
-from panpan.capabilities.environment.find_environment import find_environment, project_of
 from panpan.capabilities.environment.layers import (
     EnvReport,
     constraint_rows,
@@ -18,9 +17,10 @@ from panpan.capabilities.environment.layers import (
     unread_lines,
     verdict_lines,
 )
-from panpan.capabilities.environment.machine_root import MachineRoot
 from panpan.cli_kit.command_group import CommandGroup
 from panpan.errors import ConfigError
+from panpan.python_environments.find_environment import find_environment, project_of
+from panpan.python_environments.machine_root import MachineRoot
 
 _COLOURS = {"holds": "green", "risk": "yellow", "unknown": None, "broken": "red"}
 

@@ -15,8 +15,8 @@ from panpan.capabilities.environment.cuda_facts import (
 )
 from panpan.capabilities.environment.elf_file import LibrarySearch, newest, read_elf
 from panpan.capabilities.environment.layers import Finding
-from panpan.capabilities.environment.machine_root import MachineRoot
 from panpan.errors import ToolError
+from panpan.python_environments.machine_root import MachineRoot
 from panpan.types.dataclass import dataclass
 
 _NVIDIA_VERSION = re.compile(r"\b(\d{3}\.\d{1,3}(?:\.\d{1,3})?)\b")

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, BinaryIO
 
-from panpan.capabilities.environment.machine_root import MachineRoot
 from panpan.errors import ToolError
+from panpan.python_environments.machine_root import MachineRoot
 from panpan.types.dataclass import dataclass
 
 _MACHINES: Mapping[int, str] = {3: "i686", 21: "ppc64le", 22: "s390x", 40: "armv7l", 62: "x86_64", 183: "aarch64"}

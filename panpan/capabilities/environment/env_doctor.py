@@ -65,14 +65,14 @@ class EnvDoctorTool(Tool[EnvDoctorInput]):
 
 def _look(place: str, ctx: ToolContext, withholds: Callable[[Path, Path], bool]) -> "EnvReport":
     from panpan.capabilities.environment.examine import examine
-    from panpan.capabilities.environment.find_environment import find_environment, project_of
-    from panpan.capabilities.environment.machine_root import machine_for, readable_folder
+    from panpan.python_environments.find_environment import find_environment, project_of
+    from panpan.python_environments.machine_root import machine_for, readable_folder
 
-    root = machine_for(ctx, withholds)
+    root = machine_for(ctx.paths, withholds)
     environment = find_environment(root, place, ctx.own_environment)
     if environment is not None:
         _require_readable(environment.path, environment.why, ctx)
-    project = readable_folder(project_of(place, environment, str(ctx.paths.cwd)), ctx)
+    project = readable_folder(project_of(place, environment, str(ctx.paths.cwd)), ctx.paths)
     return examine(root, environment, ctx.own_environment, project)
 
 

@@ -13,13 +13,13 @@ from panpan.capabilities.environment.driver_layer import (
 )
 from panpan.capabilities.environment.elf_file import LibrarySearch
 from panpan.capabilities.environment.facts import look
-from panpan.capabilities.environment.find_environment import Environment
 from panpan.capabilities.environment.gpu_rules import gpu_constraints
 from panpan.capabilities.environment.layers import Constraint, EnvReport, State, in_order, judged
-from panpan.capabilities.environment.machine_root import MachineRoot
-from panpan.capabilities.environment.project.project_wishes import ProjectWishes, project_wishes
 from panpan.capabilities.environment.project_rules import lacking, making, project_constraints, project_findings
 from panpan.capabilities.environment.python_rules import interpreter_constraints, python_constraints
+from panpan.python_environments.find_environment import Environment
+from panpan.python_environments.machine_root import MachineRoot
+from panpan.python_environments.project.project_wishes import ProjectWishes, project_wishes
 
 MAX_UNREAD = 20
 MAX_OF_A_KIND = 20

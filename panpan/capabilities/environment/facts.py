@@ -11,11 +11,11 @@ from panpan.capabilities.environment.driver_layer import (
     look_at_driver,
     look_at_hardware,
 )
-from panpan.capabilities.environment.find_environment import Environment
 from panpan.capabilities.environment.layers import Finding
-from panpan.capabilities.environment.machine_root import MachineRoot
 from panpan.capabilities.environment.python_layer import PythonLayer, look_at_python, python_findings
 from panpan.capabilities.environment.toolkit_layer import ToolkitLayer, look_at_toolkit, toolkit_findings
+from panpan.python_environments.find_environment import Environment
+from panpan.python_environments.machine_root import MachineRoot
 from panpan.types.dataclass import dataclass
 
 

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from panpan.capabilities.environment.facts import Facts
-from panpan.capabilities.environment.find_environment import interpreter_of
 from panpan.capabilities.environment.layers import Constraint, Finding, State, judged
-from panpan.capabilities.environment.machine_root import MachineRoot
-from panpan.capabilities.environment.metadata import normalised
-from panpan.capabilities.environment.project.project_files import Unclear, Wish, file_of, is_for_conda
-from panpan.capabilities.environment.project.project_wishes import ProjectWishes
-from panpan.capabilities.environment.python_rules import applying, fits_python, is_requirement, marker_values, unmet
+from panpan.capabilities.environment.python_rules import marker_values
+from panpan.python_environments.find_environment import interpreter_of
+from panpan.python_environments.machine_root import MachineRoot
+from panpan.python_environments.metadata import normalised
+from panpan.python_environments.needs import applying, fits_python, is_requirement, unmet
+from panpan.python_environments.project.project_files import Unclear, Wish, file_of, is_for_conda
+from panpan.python_environments.project.project_wishes import ProjectWishes
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement

@@ -5,17 +5,17 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from panpan.capabilities.environment.elf_file import ElfFile, read_elf, with_origin
-from panpan.capabilities.environment.find_environment import (
+from panpan.capabilities.environment.layers import Finding
+from panpan.errors import ToolError
+from panpan.python_environments.find_environment import (
     Environment,
     Interpreter,
     interpreter_of,
     package_folders,
     program_of,
 )
-from panpan.capabilities.environment.layers import Finding
-from panpan.capabilities.environment.machine_root import MachineRoot
-from panpan.capabilities.environment.metadata import Package, conda_records, leftovers, read_packages
-from panpan.errors import ToolError
+from panpan.python_environments.machine_root import MachineRoot
+from panpan.python_environments.metadata import Package, conda_records, leftovers, read_packages
 from panpan.types.dataclass import dataclass
 
 Minor: TypeAlias = tuple[int, int]

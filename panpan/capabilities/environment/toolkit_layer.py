@@ -8,9 +8,9 @@ from typing import Literal, TypeAlias
 from panpan.capabilities.environment.binary_layer import BinaryLayer
 from panpan.capabilities.environment.cuda_facts import Version, dotted, numbers
 from panpan.capabilities.environment.layers import Finding
-from panpan.capabilities.environment.machine_root import MachineRoot
-from panpan.capabilities.environment.metadata import Package
 from panpan.capabilities.environment.python_layer import PythonLayer
+from panpan.python_environments.machine_root import MachineRoot
+from panpan.python_environments.metadata import Package
 from panpan.types.dataclass import dataclass
 
 Platform: TypeAlias = Literal["cuda", "rocm", "cpu"]

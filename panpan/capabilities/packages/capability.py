@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from panpan.capabilities.environment.find_environment import find_environment
-from panpan.capabilities.environment.machine_root import MachineRoot
 from panpan.capabilities.packages import conda, pixi, uv
 from panpan.capabilities.packages.conda import CondaTool
 from panpan.capabilities.packages.package_tool import PackageSetup
@@ -13,6 +11,8 @@ from panpan.capabilities.packages.pixi import PixiTool
 from panpan.capabilities.packages.target import find_program
 from panpan.capabilities.packages.uv import UvTool
 from panpan.core.tool import Tool
+from panpan.python_environments.find_environment import find_environment
+from panpan.python_environments.machine_root import MachineRoot
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.session.context import SessionContext

@@ -13,12 +13,6 @@ from typing import TYPE_CHECKING
 
 from anyio import current_time, move_on_after, to_thread
 
-from panpan.capabilities.environment.find_environment import Environment, interpreter_of, package_folders, project_of
-from panpan.capabilities.environment.machine_root import MachineRoot, machine_for, readable_folder
-from panpan.capabilities.environment.metadata import normalised
-from panpan.capabilities.environment.project.project_files import Wish, is_for_conda
-from panpan.capabilities.environment.project.project_wishes import ProjectWishes, project_wishes
-from panpan.capabilities.environment.python_rules import applying, unmet
 from panpan.capabilities.packages.conflict import is_unreached
 from panpan.capabilities.packages.installed import Installed, python_needs, read_installed
 from panpan.capabilities.packages.plan import Plan, Ran, run_plan
@@ -37,6 +31,12 @@ from panpan.capabilities.packages.target import Target
 from panpan.config.settings import PackageSettings
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
+from panpan.python_environments.find_environment import Environment, interpreter_of, package_folders, project_of
+from panpan.python_environments.machine_root import MachineRoot, machine_for, readable_folder
+from panpan.python_environments.metadata import normalised
+from panpan.python_environments.needs import applying, unmet
+from panpan.python_environments.project.project_files import Wish, is_for_conda
+from panpan.python_environments.project.project_wishes import ProjectWishes, project_wishes
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.beneath import opened_folder
 from panpan.types.display import SummaryDisplay
@@ -280,8 +280,8 @@ def _broken(plan: Plan, changes: Changes, ctx: ToolContext, setup: "PackageSetup
     """Return what does not fit together any more, also what the project asks for, as far as that may be read."""
     target = plan.target
     environment = Environment(str(target.prefix), target.kind, target.why)
-    folder = readable_folder(project_of(environment.path, environment, str(ctx.paths.cwd)), ctx)
-    wishes = project_wishes(machine_for(ctx, setup.withholds), folder) if folder and changes else None
+    folder = readable_folder(project_of(environment.path, environment, str(ctx.paths.cwd)), ctx.paths)
+    wishes = project_wishes(machine_for(ctx.paths, setup.withholds), folder) if folder and changes else None
     return broken_by(target, changes, wishes)
 
 

@@ -5,21 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from panpan.capabilities.environment.project.requirement_wishes import without_logins
 from panpan.capabilities.packages.package_tool import LOOKING, REMOVE_S, PackageInput, PackageTool
 from panpan.capabilities.packages.pip import undo_with_pip
 from panpan.capabilities.packages.plan import Plan
 from panpan.capabilities.packages.python_wishes import new_environment, read_requirement_file
-from panpan.capabilities.packages.sources import (
-    UNKNOWN_HOST,
-    addresses_in,
-    conda_source,
-    hosts_of,
-    hosts_of_channels,
-    pip_source,
-    text_of,
-    usual_conda_hosts,
-)
 from panpan.capabilities.packages.target import Target, find_program
 from panpan.capabilities.packages.wanted import (
     channel,
@@ -34,6 +23,17 @@ from panpan.capabilities.packages.wanted import (
 from panpan.core.effects import PathUse
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
+from panpan.python_environments.project.requirement_wishes import without_logins
+from panpan.python_environments.sources import (
+    UNKNOWN_HOST,
+    addresses_in,
+    conda_source,
+    hosts_of,
+    hosts_of_channels,
+    pip_source,
+    text_of,
+    usual_conda_hosts,
+)
 from panpan.system.files.home import user_home
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import spelled_out

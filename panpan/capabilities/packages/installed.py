@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from panpan.capabilities.environment.find_environment import interpreter_of, package_folders
-from panpan.capabilities.environment.machine_root import MachineRoot
-from panpan.capabilities.environment.metadata import Head, normalised, records_in
+from panpan.python_environments.find_environment import interpreter_of, package_folders
+from panpan.python_environments.machine_root import MachineRoot
+from panpan.python_environments.metadata import Head, normalised, records_in
 from panpan.types.content import Frozen
 
 MAX_PACKAGES = 5_000

@@ -133,7 +133,7 @@ class PackageTool(Tool[PackageInputT]):
 
     def _hosts_to_allow(self, plan: Plan, ctx: ToolContext) -> Sequence[str]:
         """Return the hosts that `sandbox.domains` has to name for the call; none where they are not known."""
-        from panpan.capabilities.packages.uv_sources import hosts_to_allow  # no start needs it
+        from panpan.python_environments.uv_sources import hosts_to_allow  # no start needs it
 
         return hosts_to_allow((*plan.hosts, *plan.mirror_hosts), self.settings, ctx.own_environment or {})
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal
 from panpan.capabilities.packages.package_tool import LOOKING, REMOVE_S, PackageInput, PackageTool
 from panpan.capabilities.packages.plan import Plan
 from panpan.capabilities.packages.python_wishes import new_environment, python_wishes, wheels_folder
-from panpan.capabilities.packages.sources import Source, hosts_of, pip_source, wheels_source
 from panpan.capabilities.packages.target import Target, find_program
 from panpan.capabilities.packages.wanted import named_packages, python_version, require_some
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
+from panpan.python_environments.sources import Source, hosts_of, pip_source, wheels_source
 
 if TYPE_CHECKING:
     from panpan.capabilities.packages.step import Undo

@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from panpan.capabilities.packages.package_tool import LOCK_S, LOOKING, REMOVE_S, PackageInput, PackageTool
 from panpan.capabilities.packages.plan import Plan
-from panpan.capabilities.packages.sources import (
-    CONDA_HOST,
-    PYPI_HOSTS,
-    UNKNOWN_HOST,
-    addresses_in,
-    hosts_of,
-    pixi_source,
-    text_of,
-)
 from panpan.capabilities.packages.target import Target, find_program, target_at
-from panpan.capabilities.packages.uv_sources import find_manifest, table_in
 from panpan.capabilities.packages.wanted import (
     channel,
     conda_package,
@@ -30,6 +20,16 @@ from panpan.capabilities.packages.wanted import (
 )
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
+from panpan.python_environments.sources import (
+    CONDA_HOST,
+    PYPI_HOSTS,
+    UNKNOWN_HOST,
+    addresses_in,
+    hosts_of,
+    pixi_source,
+    text_of,
+)
+from panpan.python_environments.uv_sources import find_manifest, table_in
 from panpan.system.files.paths import PathResolver
 
 if TYPE_CHECKING:

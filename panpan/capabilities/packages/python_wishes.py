@@ -7,19 +7,19 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from panpan.capabilities.environment.project.requirement_wishes import (
+from panpan.capabilities.packages.plan import Plan
+from panpan.capabilities.packages.target import Target
+from panpan.capabilities.packages.wanted import environment_name, is_file_name, python_package
+from panpan.core.effects import PathUse
+from panpan.errors import ToolError
+from panpan.python_environments.project.requirement_wishes import (
     NESTED,
     requirement_lines,
     without_comments,
     without_hashes,
     without_login,
 )
-from panpan.capabilities.packages.plan import Plan
-from panpan.capabilities.packages.sources import UNKNOWN_HOST, addresses_in, hosts_of
-from panpan.capabilities.packages.target import Target
-from panpan.capabilities.packages.wanted import environment_name, is_file_name, python_package
-from panpan.core.effects import PathUse
-from panpan.errors import ToolError
+from panpan.python_environments.sources import UNKNOWN_HOST, addresses_in, hosts_of
 from panpan.system.files.paths import PathResolver
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import spelled_out

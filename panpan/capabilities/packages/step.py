@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from panpan.capabilities.environment.metadata import normalised
 from panpan.capabilities.packages.installed import Installed
 from panpan.capabilities.packages.wanted import is_plain
 from panpan.errors import ToolError
+from panpan.python_environments.metadata import normalised
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.private import make_private_folder
 from panpan.system.files.read_file import read_regular_file

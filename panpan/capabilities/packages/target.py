@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from panpan.capabilities.environment.find_environment import (
+from panpan.errors import ToolError
+from panpan.python_environments.find_environment import (
     Environment,
     find_environment,
     interpreter_of,
     library_folders,
 )
-from panpan.capabilities.environment.machine_root import MachineRoot
-from panpan.errors import ToolError
+from panpan.python_environments.machine_root import MachineRoot
 from panpan.system.files.canonical import is_below
 from panpan.system.files.paths import PathResolver
 from panpan.types.dataclass import dataclass

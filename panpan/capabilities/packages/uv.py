@@ -9,13 +9,13 @@ from panpan.capabilities.packages.package_tool import LOCK_S, LOOKING, REMOVE_S,
 from panpan.capabilities.packages.pip import undo_with_pip
 from panpan.capabilities.packages.plan import Plan
 from panpan.capabilities.packages.python_wishes import new_environment, python_wishes, wheels_folder
-from panpan.capabilities.packages.sources import wheels_source
 from panpan.capabilities.packages.target import Target, find_program, require_own, target_at
-from panpan.capabilities.packages.uv_sources import find_manifest, locked_hosts, own_uv_sources, table_in, uv_source
 from panpan.capabilities.packages.wanted import named_packages, program, python_version, require_some
 from panpan.core.effects import PathUse
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
+from panpan.python_environments.sources import wheels_source
+from panpan.python_environments.uv_sources import find_manifest, locked_hosts, own_uv_sources, table_in, uv_source
 from panpan.system.files.paths import PathResolver
 
 if TYPE_CHECKING:

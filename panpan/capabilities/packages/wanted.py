@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from panpan.capabilities.environment.metadata import normalised
 from panpan.errors import ToolError
+from panpan.python_environments.metadata import normalised
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:

@@ -225,7 +225,7 @@ class BashTool(Tool[BashInput]):
         if progress := run.pacer.take_rest():
             yield Progress(progress)
         text = run.text()
-        from panpan.capabilities.shell.sandbox_flags import (
+        from panpan.permissions.sandbox_flags import (
             failure_notes,  # no session needs it before its first command
         )
 

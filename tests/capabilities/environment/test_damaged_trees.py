@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panpan.capabilities.environment.examine import examine
-from panpan.capabilities.environment.find_environment import find_environment
 from panpan.capabilities.environment.layers import (
     LAYERS,
     EnvReport,
@@ -21,7 +20,8 @@ from panpan.capabilities.environment.layers import (
     unread_lines,
     verdict_lines,
 )
-from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.python_environments.find_environment import find_environment
+from panpan.python_environments.machine_root import MachineRoot
 from tests.capabilities.environment import machines
 from tests.fakes.machines import PROJECT
 

@@ -4,10 +4,10 @@ import pytest
 
 from panpan.capabilities.environment.examine import examine
 from panpan.capabilities.environment.layers import heading, layer_rows, verdict_lines
-from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.python_environments.machine_root import MachineRoot
 from tests.capabilities.environment.machines import a_machine
-from tests.capabilities.environment.project.projects import of_project, report_of, written
 from tests.fakes.machines import ENVIRONMENT, PROJECT, Machine
+from tests.python_environments.project.projects import of_project, report_of, written
 
 PYPROJECT = '[project]\nname = "p"\ndependencies = ["scipy"]\n'
 UV = f"uv pip install --python {ENVIRONMENT}/bin/python"

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from panpan.capabilities.environment.elf_file import LibrarySearch
-from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.python_environments.machine_root import MachineRoot
 
 
 def machine(root: Path, *files: str) -> MachineRoot:

@@ -11,7 +11,7 @@ from panpan.capabilities.environment.driver_layer import (
     look_at_hardware,
 )
 from panpan.capabilities.environment.elf_file import LibrarySearch
-from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.python_environments.machine_root import MachineRoot
 from tests.fakes.machines import Machine
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.environment.examine import MAX_OF_A_KIND, examine
-from panpan.capabilities.environment.find_environment import find_environment
 from panpan.capabilities.environment.layers import ADVICE, EnvReport, Layer, State
-from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.python_environments.find_environment import find_environment
+from panpan.python_environments.machine_root import MachineRoot
 from tests.capabilities.environment.machines import MACHINES, NOT_BROKEN, a_machine
 from tests.fakes.machines import PROJECT
 

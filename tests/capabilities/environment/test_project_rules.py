@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.environment.find_environment import Environment, find_environment, project_of
 from panpan.capabilities.environment.layers import constraint_rows, verdict_lines
-from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.python_environments.find_environment import Environment, find_environment, project_of
+from panpan.python_environments.machine_root import MachineRoot
 from tests.capabilities.environment.machines import a_machine
-from tests.capabilities.environment.project.projects import of_project, report_of, told
 from tests.fakes.machines import ENVIRONMENT, PROJECT, Machine
+from tests.python_environments.project.projects import of_project, report_of, told
 
 
 def test_a_version_that_is_not_asked_for_is_told_with_both_and_the_place(tmp_path: Path) -> None:

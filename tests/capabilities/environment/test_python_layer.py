@@ -1,8 +1,8 @@
 from pathlib import Path
 
-from panpan.capabilities.environment.find_environment import Environment
-from panpan.capabilities.environment.machine_root import MachineRoot
 from panpan.capabilities.environment.python_layer import PythonLayer, look_at_python
+from panpan.python_environments.find_environment import Environment
+from panpan.python_environments.machine_root import MachineRoot
 from tests.fakes.machines import ENVIRONMENT, Machine
 
 

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.environment.facts import look
-from panpan.capabilities.environment.find_environment import find_environment
-from panpan.capabilities.environment.machine_root import MachineRoot
 from panpan.capabilities.environment.toolkit_layer import ToolkitLayer
+from panpan.python_environments.find_environment import find_environment
+from panpan.python_environments.machine_root import MachineRoot
 from tests.fakes.machines import PROJECT, Machine
 
 

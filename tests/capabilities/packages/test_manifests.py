@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.packages.uv_sources import find_manifest, table_in, uv_source
 from panpan.config.settings import PackageSettings
 from panpan.errors import ToolError
+from panpan.python_environments.uv_sources import find_manifest, table_in, uv_source
 from panpan.system.files.paths import PathResolver
 
 

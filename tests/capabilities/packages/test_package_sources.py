@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.packages.python_wishes import read_requirement_file
-from panpan.capabilities.packages.sources import UNKNOWN_HOST, conda_source, pip_source, pixi_source, without_login
-from panpan.capabilities.packages.uv_sources import uv_source
 from panpan.config.settings import PackageSettings
+from panpan.python_environments.sources import UNKNOWN_HOST, conda_source, pip_source, pixi_source, without_login
+from panpan.python_environments.uv_sources import uv_source
 from panpan.system.files.paths import PathResolver
 
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.environment.project.project_files import MAX_BYTES
-from tests.capabilities.environment.project.projects import files_of
+from panpan.python_environments.project.project_files import MAX_BYTES
+from tests.python_environments.project.projects import files_of
 
 
 @pytest.mark.parametrize(

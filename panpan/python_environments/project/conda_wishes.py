@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from panpan.capabilities.environment.project.project_files import OwnName, ProjectFiles, PythonWish, Said, Unclear, Wish
-from panpan.capabilities.environment.project.pyproject_wishes import table_of, word_in
-from panpan.capabilities.environment.project.requirement_wishes import CONSTRAINT, NESTED, requirement_wishes, wish_of
+from panpan.python_environments.project.project_files import OwnName, ProjectFiles, PythonWish, Said, Unclear, Wish
+from panpan.python_environments.project.pyproject_wishes import table_of, word_in
+from panpan.python_environments.project.requirement_wishes import CONSTRAINT, NESTED, requirement_wishes, wish_of
 from panpan.system.text.yaml_text import Node, YamlError, read_yaml
 
 CONDA_FILES = ("environment.yml", "environment.yaml")

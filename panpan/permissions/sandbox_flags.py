@@ -83,7 +83,7 @@ def network_flags(facts: LineFacts, *, can_name_hosts: bool) -> str:
 
 def hosts_of_line(facts: LineFacts) -> Sequence[str]:
     """Return the hosts that a line needs, as `sandbox.domains` names them; none where that is not known."""
-    from panpan.capabilities.packages.uv_sources import USUAL_HOSTS  # only refusals need it
+    from panpan.python_environments.uv_sources import USUAL_HOSTS  # only refusals need it
 
     hosts: list[str] = []
     for effect in facts.effects:

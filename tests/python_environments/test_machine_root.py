@@ -4,7 +4,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.python_environments.machine_root import MachineRoot
 
 NAMES = st.sampled_from(["a", "b", "..", ".", "", "file"])
 PATHS = st.lists(NAMES, max_size=8).map(lambda names: "/" + "/".join(names))

@@ -5,8 +5,8 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 
-from panpan.capabilities.environment.project.project_files import OwnName, ProjectFiles, PythonWish, Said, Unclear, Wish
-from panpan.capabilities.environment.project.requirement_wishes import requirement_wishes
+from panpan.python_environments.project.project_files import OwnName, ProjectFiles, PythonWish, Said, Unclear, Wish
+from panpan.python_environments.project.requirement_wishes import requirement_wishes
 
 
 def setup_cfg_wishes(files: ProjectFiles) -> Iterator[Said]:

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.environment.find_environment import find_environment
-from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.python_environments.find_environment import find_environment
+from panpan.python_environments.machine_root import MachineRoot
 
 
 def made(root: Path, *files: str) -> MachineRoot:

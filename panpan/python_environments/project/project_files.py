@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from posixpath import join
 from typing import TypeAlias
 
-from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.python_environments.machine_root import MachineRoot
 from panpan.types.dataclass import dataclass
 
 

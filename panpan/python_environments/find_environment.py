@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from panpan.capabilities.environment.machine_root import MachineRoot
-from panpan.capabilities.environment.metadata import conda_records
+from panpan.python_environments.machine_root import MachineRoot
+from panpan.python_environments.metadata import conda_records
 from panpan.types.dataclass import dataclass
 
 _OF_PROJECTS = (".venv", "venv", "env", ".pixi/envs/default")

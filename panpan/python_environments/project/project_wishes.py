@@ -6,14 +6,14 @@ The rule: nothing of them is run, and what cannot be understood is named, and ne
 from collections.abc import Iterator
 from itertools import islice
 
-from panpan.capabilities.environment.machine_root import MachineRoot
-from panpan.capabilities.environment.metadata import normalised
-from panpan.capabilities.environment.project.conda_wishes import CONDA_FILES, conda_wishes, pixi_wishes
-from panpan.capabilities.environment.project.project_files import OwnName, ProjectFiles, PythonWish, Said, Unclear, Wish
-from panpan.capabilities.environment.project.pyproject_wishes import pipfile_wishes, pyproject_wishes, table_of
-from panpan.capabilities.environment.project.requirement_wishes import optional_requirements, requirement_wishes
-from panpan.capabilities.environment.project.setup_wishes import setup_cfg_wishes, setup_py_wishes
 from panpan.config.bounded_toml import parse_toml
+from panpan.python_environments.machine_root import MachineRoot
+from panpan.python_environments.metadata import normalised
+from panpan.python_environments.project.conda_wishes import CONDA_FILES, conda_wishes, pixi_wishes
+from panpan.python_environments.project.project_files import OwnName, ProjectFiles, PythonWish, Said, Unclear, Wish
+from panpan.python_environments.project.pyproject_wishes import pipfile_wishes, pyproject_wishes, table_of
+from panpan.python_environments.project.requirement_wishes import optional_requirements, requirement_wishes
+from panpan.python_environments.project.setup_wishes import setup_cfg_wishes, setup_py_wishes
 from panpan.types.dataclass import dataclass
 
 MAX_WISHES = 2_000

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from panpan.capabilities.environment.machine_root import MachineRoot
+from panpan.python_environments.machine_root import MachineRoot
 from panpan.types.dataclass import dataclass
 
 _OF_CONDA = re.compile(r"(.+)-([^-]+)-[^-]+\.json")

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.environment.project.conda_wishes import conda_wishes
-from panpan.capabilities.environment.project.project_files import PythonWish, Unclear, Wish
-from tests.capabilities.environment.project.projects import files_of, wishes_of
+from panpan.python_environments.project.conda_wishes import conda_wishes
+from panpan.python_environments.project.project_files import PythonWish, Unclear, Wish
+from tests.python_environments.project.projects import files_of, wishes_of
 
 MORE = "it says more than a name and versions"
 

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.environment.project.project_files import Unclear, Wish
-from panpan.capabilities.environment.project.requirement_wishes import MAX_DEPTH, requirement_wishes, wish_of
-from tests.capabilities.environment.project.projects import files_of, written
+from panpan.python_environments.project.project_files import Unclear, Wish
+from panpan.python_environments.project.requirement_wishes import MAX_DEPTH, requirement_wishes, wish_of
 from tests.fakes.machines import PROJECT
+from tests.python_environments.project.projects import files_of, written
 
 
 def test_a_file_is_read_with_what_it_includes_and_each_wish_has_its_line_and_the_first_file(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.environment.machine_root import MachineRoot
-from panpan.capabilities.environment.project.project_files import Wish
-from panpan.capabilities.environment.project.project_wishes import MAX_WISHES, project_wishes
-from tests.capabilities.environment.project.projects import wishes_of, written
+from panpan.python_environments.machine_root import MachineRoot
+from panpan.python_environments.project.project_files import Wish
+from panpan.python_environments.project.project_wishes import MAX_WISHES, project_wishes
 from tests.fakes.machines import PROJECT
+from tests.python_environments.project.projects import wishes_of, written
 
 MANIFESTS = ["pyproject.toml", "pixi.toml", "setup.cfg", "setup.py", "requirements.txt", "environment.yml"]
 PIECES = [

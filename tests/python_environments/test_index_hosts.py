@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.packages.uv_sources import USUAL_HOSTS, Domains, domains_of
 from panpan.config.settings import PackageSettings
+from panpan.python_environments.uv_sources import USUAL_HOSTS, Domains, domains_of
 from panpan.system.sandbox.domain_grants import DomainGrants
 from panpan.types.allowing_flags import PACKAGE_INDEXES
 

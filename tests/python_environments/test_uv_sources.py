@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.packages.sources import UNKNOWN_HOST
-from panpan.capabilities.packages.uv_sources import locked_hosts, own_uv_sources, uv_source
 from panpan.config.settings import PackageSettings
+from panpan.python_environments.sources import UNKNOWN_HOST
+from panpan.python_environments.uv_sources import locked_hosts, own_uv_sources, uv_source
 
 
 @pytest.fixture(autouse=True)

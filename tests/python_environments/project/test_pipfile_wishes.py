@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from panpan.capabilities.environment.project.project_files import PythonWish, Unclear, Wish
-from tests.capabilities.environment.project.projects import wishes_of
+from panpan.python_environments.project.project_files import PythonWish, Unclear, Wish
+from tests.python_environments.project.projects import wishes_of
 
 PIPFILE = """\
 [[source]]

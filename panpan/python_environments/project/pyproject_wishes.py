@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from panpan.capabilities.environment.project.project_files import OwnName, ProjectFiles, PythonWish, Said, Unclear, Wish
-from panpan.capabilities.environment.project.requirement_wishes import requirement_wishes
+from panpan.python_environments.project.project_files import OwnName, ProjectFiles, PythonWish, Said, Unclear, Wish
+from panpan.python_environments.project.requirement_wishes import requirement_wishes
 
 _NUMBERS = re.compile(r"([~^]?)\s*(\d{1,9}(?:\.\d{1,9}){0,3})")
 _OPERATOR = re.compile(r"([<>=!~]=?=?)(.+)")

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from panpan.capabilities.environment.examine import examine
-from panpan.capabilities.environment.find_environment import find_environment, project_of
 from panpan.capabilities.environment.layers import Constraint, EnvReport
-from panpan.capabilities.environment.machine_root import MachineRoot
-from panpan.capabilities.environment.project.project_files import ProjectFiles
-from panpan.capabilities.environment.project.project_wishes import ProjectWishes, project_wishes
+from panpan.python_environments.find_environment import find_environment, project_of
+from panpan.python_environments.machine_root import MachineRoot
+from panpan.python_environments.project.project_files import ProjectFiles
+from panpan.python_environments.project.project_wishes import ProjectWishes, project_wishes
 from tests.fakes.machines import PROJECT
 
 

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.environment.project.project_files import OwnName, PythonWish, Said, Unclear, Wish
-from panpan.capabilities.environment.project.setup_wishes import setup_cfg_wishes, setup_py_wishes
-from tests.capabilities.environment.project.projects import files_of
+from panpan.python_environments.project.project_files import OwnName, PythonWish, Said, Unclear, Wish
+from panpan.python_environments.project.setup_wishes import setup_cfg_wishes, setup_py_wishes
+from tests.python_environments.project.projects import files_of
 
 WHY = "it is found out by a program, which is not run"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from posixpath import dirname, join, normpath
 
-from panpan.capabilities.environment.project.project_files import ProjectFiles, Said, Unclear, Wish
+from panpan.python_environments.project.project_files import ProjectFiles, Said, Unclear, Wish
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
 NESTED = re.compile(r"(?P<option>-r|-c|--requirement|--constraint)(?:\s*=?\s*)(?P<path>\S.*)")

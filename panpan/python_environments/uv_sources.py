@@ -5,9 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.environment.project.pyproject_wishes import table_of
-from panpan.capabilities.environment.project.requirement_wishes import without_login
-from panpan.capabilities.packages.sources import (
+from panpan.config.bounded_toml import parse_toml
+from panpan.config.settings import PackageSettings
+from panpan.errors import ToolError
+from panpan.python_environments.project.pyproject_wishes import table_of
+from panpan.python_environments.project.requirement_wishes import without_login
+from panpan.python_environments.sources import (
     PYPI_HOSTS,
     UNKNOWN_HOST,
     Source,
@@ -21,9 +24,6 @@ from panpan.capabilities.packages.sources import (
     users_pip_indexes,
     usual_conda_hosts,
 )
-from panpan.config.bounded_toml import parse_toml
-from panpan.config.settings import PackageSettings
-from panpan.errors import ToolError
 from panpan.system.files.home import user_home
 from panpan.system.files.paths import PathResolver
 from panpan.system.files.read_file import read_regular_file

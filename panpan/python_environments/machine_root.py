@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.system.files.canonical import MAX_LINKS, MAX_PATH_BYTES
+from panpan.system.files.paths import PathResolver
 from panpan.system.files.read_file import open_regular_file
 
 MAX_ENTRIES = 500_000
@@ -167,19 +167,19 @@ class MachineRoot:
             self.unread[path] = reason
 
 
-def machine_for(ctx: ToolContext, withholds: Callable[[Path, Path], bool]) -> MachineRoot:
+def machine_for(paths: PathResolver, withholds: Callable[[Path, Path], bool]) -> MachineRoot:
     """Return the machine at hand, as far as a call may read it.
 
     Args:
-        ctx: Of the call.
+        paths: Those of the call.
         withholds: Whether a rule of the user's speaks against showing what is in a file.
     """
-    return MachineRoot(may_read=lambda path: ctx.paths.may_show(path) and not withholds(path, ctx.paths.root))
+    return MachineRoot(may_read=lambda path: paths.may_show(path) and not withholds(path, paths.root))
 
 
-def readable_folder(folder: str, ctx: ToolContext) -> str:
+def readable_folder(folder: str, paths: PathResolver) -> str:
     """Return a folder; nothing where only an answer of the user's would open it."""
     try:
-        return str(ctx.paths.resolve(folder, access="read")) if folder else ""
+        return str(paths.resolve(folder, access="read")) if folder else ""
     except ToolError:
         return ""

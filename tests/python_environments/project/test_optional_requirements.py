@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.environment.project.project_files import Unclear, Wish
+from panpan.python_environments.project.project_files import Unclear, Wish
 from tests.capabilities.environment.machines import a_machine
-from tests.capabilities.environment.project.projects import report_of, told, wishes_of, written
 from tests.fakes.machines import PROJECT
+from tests.python_environments.project.projects import report_of, told, wishes_of, written
 
 MAIN = {"requirements.txt": "numpy\n"}
 

@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from panpan.capabilities.environment.project.project_files import PythonWish, Unclear, Wish
-from tests.capabilities.environment.project.projects import wishes_of
+from panpan.python_environments.project.project_files import PythonWish, Unclear, Wish
+from tests.python_environments.project.projects import wishes_of
 
 
 def test_the_projects_table_says_python_and_packages_with_their_lines(tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from panpan.capabilities.cassettes.cassette import CassetteProvider
-from panpan.capabilities.cassettes.cassette_file import read_tape
 from panpan.capabilities.cassettes.recording import Recording
+from panpan.capabilities.cassettes.tape import CassetteProvider, read_tape
 from panpan.cli.demo_command import CASSETTE, TAPE_PROMPT
 from panpan.cli.demo_scene import HOME, Scene, show
 from panpan.types.llm import Provider

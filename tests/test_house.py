@@ -18,7 +18,7 @@ HELD = {
     "lines": 105_200,
     "files in one folder, 90th percentile": 21,
     "most parameters": 17,
-    "attributes set on another object": 44,
+    "attributes set on another object": 34,
 }
 """Each figure as it is. `scripts/house_figures.py` prints them, each with its aim."""
 

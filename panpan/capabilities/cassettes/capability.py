@@ -47,6 +47,6 @@ class CassetteModels(ProviderKind):
             from panpan.capabilities.cassettes.recorded import RecordedProvider
 
             return RecordedProvider.from_file(path)
-        from panpan.capabilities.cassettes.cassette import CassetteProvider
+        from panpan.capabilities.cassettes.tape import CassetteProvider
 
         return CassetteProvider.from_file(path)

@@ -24,10 +24,9 @@ from panpan.system.files.folder_tree import temporary_folder
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 
 if TYPE_CHECKING:
-    from panpan.capabilities.cassettes.difference import Divergence
     from panpan.capabilities.cassettes.replay import Mode, Replay
-    from panpan.capabilities.cassettes.replay_report import ReplayReport
-    from panpan.capabilities.cassettes.replaying import Show
+    from panpan.capabilities.cassettes.replaying import ReplayReport, Show
+    from panpan.capabilities.cassettes.requests import Divergence
 
 EXIT_DIFFERENT = 1
 
@@ -165,7 +164,7 @@ async def _played(
 @contextmanager
 def _workspace(folder: Path, mode: "Mode", *, is_copied: bool, is_read: bool) -> Iterator[Path | None]:
     """Say where to work: in a copy of the folder, in it, or nowhere."""
-    from panpan.capabilities.cassettes.scratch_workspace import copy_of
+    from panpan.capabilities.cassettes.replaying import copy_of
 
     if mode != "live-tools" or not is_copied:
         yield folder if mode == "live-tools" or is_read else None

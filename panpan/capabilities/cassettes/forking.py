@@ -1,15 +1,57 @@
 """A fork of a recorded conversation: the same up to a round, and from there on another model's."""
 
-from collections.abc import Sequence
-from itertools import takewhile
-from pathlib import Path
+import re
+from collections.abc import Iterable, Sequence
+from itertools import chain, takewhile
+from pathlib import Path, PurePosixPath
 
+from panpan.capabilities.cassettes.recorded_reply import Change, changed_json
 from panpan.capabilities.cassettes.recorded_session import RecordedSession
-from panpan.capabilities.cassettes.relocation import relocation
-from panpan.capabilities.cassettes.session_copy import write_session
 from panpan.errors import ConfigError
+from panpan.session.record_kinds import CompactionRecord
+from panpan.session.records import record_of
+from panpan.session.whole_log import write_whole_log
+from panpan.types.compaction import Compaction
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+
+
+def relocation(source: str, target: str) -> Change:
+    """Return what puts the path `target` for `source` wherever a text has it; both are absolute.
+
+    The root of the file system is in every path, and stays as it is.
+    """
+    if source == target or "/" in (str(PurePosixPath(source)), str(PurePosixPath(target))):
+        return lambda text: text
+    pattern = re.compile(rf"(?<![\w.]){re.escape(source)}(?!\w)")
+    return lambda text: pattern.sub(lambda _: target, text)
+
+
+def write_session(
+    folder: Path,
+    messages: Iterable[Message],
+    cwd: Path,
+    *,
+    compactions: Iterable[Compaction] = (),
+    change: Change = lambda text: text,
+) -> str:
+    """Write a session of its own that begins with `messages`, and return its id.
+
+    Args:
+        folder: Where sessions of the project lie.
+        messages: What was said, valid to send.
+        cwd: Where the session works.
+        compactions: What was made shorter of them, oldest first.
+        change: Changes the texts, such as the path of the workspace.
+
+    Raises:
+        SessionError: It cannot be written.
+        SessionLogError: The disk is full.
+    """
+    told = (changed_json(record_of(message), change) for message in messages)
+    made_shorter = (CompactionRecord.of(compaction).as_json() for compaction in compactions)
+    return write_whole_log(folder, chain(told, made_shorter), cwd=cwd).stem
+
 
 GO_ON = "Go on."
 """What is said to the new model where the old one was in the middle of its work."""

@@ -14,11 +14,20 @@ up to there. A line of a type that is not known is passed over.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from panpan.config.keys import dotted, put
+from panpan.config.settings import Settings
+from panpan.config.settings_file import Source, check
 from panpan.errors import ConfigError, ToolError
+from panpan.models.provider_kind import FULL
+from panpan.session.records import encoded
+from panpan.session.tap import Askers, Opening
+from panpan.system.files.private import open_private_file
 from panpan.types.dataclass import dataclass
 
 VERSION = 1
@@ -96,3 +105,209 @@ def _bytes(path: Path) -> bytes:
     except (OSError, ToolError) as exc:
         reason = f"there is no cassette {path}" if not path.exists() else f"cannot read the cassette {path}: {exc}"
         raise ConfigError(reason) from exc
+
+
+ROOM_FOR_END = 10_000
+"""Bytes that are kept for the line that says why a recording ended."""
+
+
+class CassetteWriter:
+    """One file; made with the first line.
+
+    Args:
+        path: The file; must not exist.
+        warn: Told why the recording ended early, in one sentence.
+        max_bytes: Most that is written.
+
+    Raises:
+        ConfigError: The file exists, or its folder does not.
+    """
+
+    def __init__(self, path: Path, warn: Callable[[str], None], *, max_bytes: int = MAX_BYTES) -> None:
+        if os.path.lexists(path):
+            raise ConfigError(f"{path} exists already; record into another file, or remove it first")
+        if not path.parent.is_dir():
+            raise ConfigError(f"{path} cannot be written: there is no folder {path.parent}")
+        self.path = path
+        self._warn = warn
+        self._bytes_left = max_bytes - ROOM_FOR_END
+        self._fd: int | None = None
+        self.is_over = False
+        """Whether no more is written."""
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Write a line, or end the recording if that is not possible."""
+        if self.is_over:
+            return
+        data = encoded(line)
+        try:
+            if self._fd is None:
+                self._fd = open_private_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
+            if len(data) > self._bytes_left:
+                self._end("it has become too long")
+                return
+            self._bytes_left -= len(data)
+            self._write(data)
+        except FileExistsError:
+            self._end("another program has made a file of this name", has_file=False)
+        except (OSError, ConfigError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            self._end(f"it cannot be written: {reason}", has_file=False)
+
+    def close(self) -> None:
+        """Make what was written durable, and give the file back."""
+        self.is_over = True
+        if self._fd is None:
+            return
+        fd, self._fd = self._fd, None
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            self._warn(f"the cassette {self.path} may not be on disk: {error.strerror}")
+        finally:
+            os.close(fd)
+
+    def _write(self, data: bytes) -> None:
+        assert self._fd is not None
+        written = 0
+        while written < len(data):
+            written += os.write(self._fd, data[written:])
+
+    def _end(self, reason: str, *, has_file: bool = True) -> None:
+        self.is_over = True
+        self._warn(f"the recording into {self.path} ends here: {reason}; what was recorded before can be played")
+        if has_file:
+            self._write(encoded({"type": "cassette_end", "reason": reason}))
+
+
+_SETTINGS = (
+    ("max_output_tokens",),
+    ("thinking",),
+    ("thinking_budget_tokens",),
+    ("effort",),
+    ("temperature",),
+    ("top_p",),
+    ("top_k",),
+    ("tools", "enabled"),
+    ("permission", "mode"),
+    ("permission", "doom_loop"),
+    ("compaction", "enabled"),
+    ("compaction", "reserve_tokens"),
+    ("compaction", "keep_recent_tokens"),
+)
+"""Settings that change what a model is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the first line says."""
+
+    model: str
+    """The name of the model that was asked first."""
+    workspace: str
+    """The folder that was worked in, canonical."""
+    settings: Mapping[str, Any]
+    """Those that change what a model is sent, by dotted key."""
+    asks: frozenset[str]
+    """Which of "permission", "user" and "plan" somebody was there for."""
+    is_attended: bool
+    is_resumed: bool
+    """Whether the session had begun before the recording."""
+    system_prompt: str | None = None
+    append_system_prompt: str | None = None
+    profile: str = FULL.name
+    """How much of panpan the model was given."""
+    without_use: Sequence[str] | None = None
+    """Names of tools that could not work where it was recorded; None: it does not say."""
+
+
+def header_line(opening: Opening, askers: Askers) -> dict[str, Any]:
+    """Return the first line of a recording."""
+    setup = opening.setup
+    return {
+        "type": "cassette",
+        "version": VERSION,
+        "panpanVersion": opening.panpan_version,
+        "recordedAt": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "model": setup.model.model,
+        "provider": setup.model.provider,
+        "profile": setup.profile.name,
+        "workspace": str(setup.cwd),
+        "settings": _settings(opening),
+        "asks": [name for name in ("permission", "user", "plan") if getattr(askers, name) is not None],
+        "isAttended": opening.is_attended,
+        "isResumed": bool(opening.messages),
+        "systemPrompt": opening.system_prompt,
+        "appendSystemPrompt": opening.append_system_prompt,
+        "withoutUse": list(opening.without_use),
+    }
+
+
+def header_of(file: RecordedFile) -> Header:
+    """Return what the first line says.
+
+    Raises:
+        ConfigError: It is damaged.
+    """
+    match file.header:
+        case {
+            "model": str(model),
+            "workspace": str(workspace),
+            "settings": dict(settings),
+            "asks": list(asks),
+            "systemPrompt": str() | None as system_prompt,
+            "appendSystemPrompt": str() | None as append_system_prompt,
+        } if Path(workspace).is_absolute():
+            return Header(
+                model,
+                workspace,
+                _checked(settings, f"cassette {file.path}:1"),
+                frozenset(map(str, asks)),
+                is_attended=file.header.get("isAttended") is True,
+                is_resumed=file.header.get("isResumed") is True,
+                system_prompt=system_prompt,
+                append_system_prompt=append_system_prompt,
+                profile=str(file.header.get("profile", FULL.name)),
+                without_use=_names(file.header.get("withoutUse")),
+            )
+        case _:
+            raise ConfigError(f"cassette {file.path}:1 does not say what a replay has to know")
+
+
+def _names(found: Any) -> Sequence[str] | None:
+    return [str(name) for name in found] if isinstance(found, list) else None
+
+
+def _checked(settings: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    """Return what counts of the recorded settings.
+
+    Raises:
+        ConfigError: One cannot be.
+    """
+    chosen = {key: value for key, value in settings.items() if key in _keys()}
+    values: dict[str, Any] = {}
+    for key, value in chosen.items():
+        put(values, tuple(key.split(".")), value)
+    check(Source("flag", place, values, {}))
+    return chosen
+
+
+def _keys() -> frozenset[str]:
+    return frozenset({*map(dotted, _SETTINGS), "max_rounds", "permission.deny", "compaction.window_tokens"})
+
+
+def _settings(opening: Opening) -> dict[str, Any]:
+    """Return the settings that are other than the defaults."""
+    settings, defaults = opening.setup.settings.model_dump(mode="json"), Settings().model_dump(mode="json")
+    chosen: dict[str, Any] = {}
+    for path in _SETTINGS:
+        value, default = settings, defaults
+        for part in path:
+            value, default = value[part], default[part]
+        if value != default:
+            chosen[dotted(path)] = value
+    if removed := [rule for rule in opening.setup.settings.permission.deny if "(" not in rule]:
+        chosen["permission.deny"] = removed  # takes tools away, which the model is told of
+    if opening.setup.context_window is not None:
+        chosen["compaction.window_tokens"] = opening.setup.context_window
+    return chosen | ({} if opening.max_rounds is None else {"max_rounds": opening.max_rounds})

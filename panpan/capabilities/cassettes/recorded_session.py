@@ -3,35 +3,98 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from panpan.capabilities.cassettes.header import Header, header_of
-from panpan.capabilities.cassettes.recorded_answers import is_answer
-from panpan.capabilities.cassettes.recorded_file import RecordedFile, read_recorded
+from panpan.capabilities.cassettes.recorded_file import Header, RecordedFile, header_of, read_recorded
 from panpan.capabilities.cassettes.recorded_reply import RecordedReply, recorded_reply
-from panpan.capabilities.cassettes.recorded_requests import RequestReader
-from panpan.capabilities.cassettes.recorded_steps import (
-    AnswersChosen,
-    ModelChanged,
-    RecordedCompaction,
-    RecordedRequest,
-    RecordedStep,
-    RecordedTurn,
-    Rewound,
-    Said,
-)
+from panpan.capabilities.cassettes.recording import is_answer
+from panpan.capabilities.cassettes.requests import RequestReader
 from panpan.errors import ConfigError, RetryableError
-from panpan.session.record_kinds import (
-    CallStartedRecord,
-    CompactionRecord,
-    ModelRecord,
-    RewindRecord,
-    session_record,
-)
+from panpan.session.record_kinds import CallStartedRecord, CompactionRecord, ModelRecord, RewindRecord, session_record
 from panpan.session.records import message_of
 from panpan.types.compaction import Compaction
 from panpan.types.dataclass import dataclass
+from panpan.types.llm import Effort
 from panpan.types.messages import Message, SystemReminder, ToolResultMessage, UserMessage
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRequest:
+    """One request, and what came of it."""
+
+    number: int
+    canonical: Mapping[str, Any]
+    additions: tuple[UserMessage | SystemReminder, ...]
+    """What panpan put into the conversation just before it."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """How the model was asked to answer."""
+    reply: RecordedReply = RecordedReply(())
+    """Without events where the recording was cut off there."""
+
+
+@dataclass(slots=True)
+class RecordedTurn:
+    """The user said something, or there was something for the model to know, and it worked on that."""
+
+    prompt: UserMessage | None
+    """None: the model was woken, without a message of the user."""
+    requests: list[RecordedRequest] = field(default_factory=list)
+    counts: list[int | None] = field(default_factory=list)
+    """What the provider said when it was asked how many tokens a request has."""
+    is_interrupted: bool = False
+    is_whole: bool = False
+    """Whether its end was recorded."""
+
+
+@dataclass(slots=True)
+class RecordedCompaction:
+    """The user made the conversation shorter, or took that back."""
+
+    is_undo: bool
+    hint: str = ""
+    """What the summary had to heed."""
+    requests: list[RecordedRequest] = field(default_factory=list)
+    """Those for the summary."""
+    counts: list[int | None] = field(default_factory=list)
+    is_interrupted: bool = False
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The user said or did something without asking for an answer."""
+
+    message: UserMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """The user took back what was said since."""
+
+    kept: int
+    """How many messages were left."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChanged:
+    """The user chose another model."""
+
+    profile: str
+    """How much of panpan it was given."""
+    window_tokens: int | None
+    """Of its context window; None where that was not known."""
+
+
+@dataclass(slots=True)
+class AnswersChosen:
+    """The user chose anew how the model shall answer."""
+
+    effort: Effort | None
+    thinks: bool | None = None
+    """Whether it was asked to think first; None: nothing was asked since."""
+
+
+RecordedStep: TypeAlias = RecordedTurn | RecordedCompaction | Said | Rewound | ModelChanged | AnswersChosen
 
 
 @dataclass(slots=True)

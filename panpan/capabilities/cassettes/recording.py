@@ -7,15 +7,13 @@ times, and what somebody was asked and said. Nothing of it goes into the file be
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from panpan.capabilities.cassettes.cassette_writer import CassetteWriter
-from panpan.capabilities.cassettes.changed_text import changed_json, changed_reply
-from panpan.capabilities.cassettes.header import header_line
-from panpan.capabilities.cassettes.recorded_answers import recording_askers
-from panpan.capabilities.cassettes.recorded_reply import RecordedReply
-from panpan.capabilities.cassettes.recorded_requests import RequestWriter
+from panpan.capabilities.cassettes.recorded_file import CassetteWriter, header_line
+from panpan.capabilities.cassettes.recorded_reply import RecordedReply, changed_json, changed_reply
+from panpan.capabilities.cassettes.requests import RequestWriter
 from panpan.config.known_secrets import known_secrets
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook
@@ -25,9 +23,88 @@ from panpan.session.records import message_of, record_of
 from panpan.session.setup import Setup
 from panpan.session.tap import Askers, Opening, Tap
 from panpan.system.text.redact import Redactor
+from panpan.types.asking import UserAnswer, UserAsker, UserQuestion
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage, Message, UserMessage
+from panpan.types.permission import Asker, PermissionAnswer, PermissionQuestion, is_permission_mode
+from panpan.types.plan import PlanAnswer, PlanApproved, PlanAsker, PlanEdited, PlanProposal, PlanRejected
+
+Note: TypeAlias = Callable[[Mapping[str, Any]], None]
+"""Writes an answer down."""
+
+
+def recording_askers(askers: Askers, note: Note) -> Askers:
+    """Return the same askers, whose answers are written down."""
+    permission, user, plan = askers.permission, askers.user, askers.plan
+    return Askers(
+        None if permission is None else _recording_permission(permission, note),
+        None if user is None else _recording_user(user, note),
+        None if plan is None else _recording_plan(plan, note),
+    )
+
+
+def _recording_permission(asker: Asker, note: Note) -> Asker:
+    async def ask(question: PermissionQuestion) -> PermissionAnswer:
+        answer = await asker(question)
+        asked = {"toolUseId": question.tool_use_id, "tool": question.tool_name, "title": question.title}
+        note({"asked": "permission", **asked, "reason": question.on_one_line, "answer": asdict(answer)})
+        return answer
+
+    return ask
+
+
+def _recording_user(asker: UserAsker, note: Note) -> UserAsker:
+    async def ask(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer] | None:
+        answers = await asker(questions)
+        said = None if answers is None else [{"chosen": list(one.chosen), "text": one.text} for one in answers]
+        note({"asked": "user", "questions": [question.question for question in questions], "answer": said})
+        return answers
+
+    return ask
+
+
+def _recording_plan(asker: PlanAsker, note: Note) -> PlanAsker:
+    async def ask(proposal: PlanProposal) -> PlanAnswer:
+        answer = await asker(proposal)
+        note({"asked": "plan", "plan": proposal.text, "answer": {"kind": type(answer).__name__, **asdict(answer)}})
+        return answer
+
+    return ask
+
+
+def is_answer(line: Mapping[str, Any]) -> bool:
+    """Return whether a line says what somebody was asked and answered."""
+    match line:
+        case {"asked": "permission", "toolUseId": str(), "answer": {"is_allowed": bool()}}:
+            return True
+        case {"asked": "user", "answer": list(answers)}:
+            return all(isinstance(one, dict) and isinstance(one.get("chosen"), list) for one in answers)
+        case {"asked": "user", "answer": None} | {"asked": "plan", "answer": dict()}:
+            return True
+        case _:
+            return False
+
+
+def user_answers(said: Any) -> Sequence[UserAnswer] | None:
+    """Return what a line says that the user answered; None where he did not want to."""
+    if not isinstance(said, list):
+        return None
+    return [UserAnswer(tuple(map(str, one["chosen"])), str(one.get("text", ""))) for one in said]
+
+
+def plan_answer(said: Any) -> PlanAnswer:
+    """Return what a line says of a plan; no, where it cannot be told."""
+    match said:
+        case {"kind": "PlanApproved", "mode": str(mode)} if is_permission_mode(mode):
+            return PlanApproved(mode)
+        case {"kind": "PlanEdited", "text": str(text)}:
+            return PlanEdited(text)
+        case {"kind": "PlanRejected", "comments": str(comments)}:
+            return PlanRejected(comments)
+        case _:
+            return PlanRejected()
+
 
 _NOT_PLAYED = ("session_start", "prefix", "opened")
 """Records that the requests make needless, or that say nothing of what happens in the session."""

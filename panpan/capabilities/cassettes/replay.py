@@ -4,27 +4,40 @@ The rule: a request that does not fit what was recorded gets no reply. Which of 
 result of the replay then.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio
 
-from panpan.capabilities.cassettes.canonical import canonical_request, outline, plain
-from panpan.capabilities.cassettes.changed_text import Change, changed_json, changed_reply
-from panpan.capabilities.cassettes.compared_model import ComparedModel
-from panpan.capabilities.cassettes.difference import Difference, Divergence, first_difference
+from panpan.capabilities.cassettes.forking import relocation
 from panpan.capabilities.cassettes.recorded import final
-from panpan.capabilities.cassettes.recorded_model import like, with_profile
-from panpan.capabilities.cassettes.recorded_session import RecordedSession
-from panpan.capabilities.cassettes.recorded_steps import ModelChanged, RecordedCompaction, RecordedRequest, RecordedTurn
-from panpan.capabilities.cassettes.relocation import relocation
-from panpan.capabilities.cassettes.replayed_hooks import LiveHook, TapedHook
-from panpan.capabilities.cassettes.tape_askers import tape_askers
-from panpan.capabilities.cassettes.taped_context import with_rules_of_now
-from panpan.capabilities.cassettes.taped_model import TapedModel
-from panpan.capabilities.cassettes.taped_pins import told_pins
-from panpan.capabilities.cassettes.taped_tool import taped
+from panpan.capabilities.cassettes.recorded_reply import Change, changed_json, changed_reply
+from panpan.capabilities.cassettes.recorded_session import (
+    ModelChanged,
+    RecordedCompaction,
+    RecordedRequest,
+    RecordedSession,
+    RecordedTurn,
+)
+from panpan.capabilities.cassettes.requests import (
+    Difference,
+    Divergence,
+    canonical_request,
+    first_difference,
+    outline,
+    plain,
+)
+from panpan.capabilities.cassettes.stand_ins import (
+    ComparedModel,
+    LiveHook,
+    TapedHook,
+    TapedModel,
+    tape_askers,
+    taped,
+    with_rules_of_now,
+)
+from panpan.capabilities.compaction.stand_ins import LAST_REPLY, NOTICE, RECORD, SUMMARY, WORDS
 from panpan.capabilities.subagents.task import TaskTool
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
@@ -32,12 +45,48 @@ from panpan.errors import CassetteError
 from panpan.session.setup import Setup
 from panpan.session.tap import Askers, Opening, Tap
 from panpan.system.text.redact import Redactor
+from panpan.types.compaction import Compaction
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
 
 if TYPE_CHECKING:
     from panpan.models.factory import ResolvedModel
+
+
+_OF_COMPACTION = frozenset({NOTICE, WORDS, RECORD, SUMMARY, LAST_REPLY})
+
+
+def told_pins(compactions: Iterable[Compaction]) -> Iterator[Sequence[SystemReminder]]:
+    """Yield the reminders that were pinned, compaction for compaction.
+
+    They are not where output alone leaves, or a compaction is taken back: then older reminders stay, or come back.
+    """
+    seen: set[str] = set()
+    for compaction in compactions:
+        new = [reminder for reminder in compaction.added if reminder.uuid not in seen]
+        seen.update(reminder.uuid for reminder in new)
+        if compaction.trigger != "undo" and any(reminder.cause == NOTICE for reminder in new):
+            yield [reminder for reminder in new if reminder.cause not in _OF_COMPACTION]
+
+
+def like(setup: Setup, model: ModelChanged) -> Setup:
+    """Return a setup whose model is given what another one was given."""
+    settings = setup.loaded.settings
+    compaction = settings.compaction.model_copy(update={"window_tokens": model.window_tokens})
+    loaded = replace(setup.loaded, settings=settings.model_copy(update={"compaction": compaction}))
+    return with_profile(replace(setup, loaded=loaded), model.profile)
+
+
+def with_profile(setup: Setup, name: str) -> Setup:
+    """Return a setup whose model is given as much of panpan as the profile of this name says."""
+    if setup.profile.name == name:
+        return setup
+    from panpan.capabilities.local_model.warm_up import embedded_profile
+
+    profile = embedded_profile().model  # the one other that there is
+    return replace(setup, model=replace(setup.model, profile=profile))
+
 
 Mode: TypeAlias = Literal["strict", "semantic", "live-tools"]
 """What must be as it was: every byte of the requests; the calls and whether they failed; the same, with real tools."""

@@ -1,35 +1,72 @@
 """A replay from its beginning to its report: opens a session on the cassette, says what the user said, and compares."""
 
+import os
+import shutil
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from panpan.capabilities.cassettes.canonical import canonical_message, transcript_hash
-from panpan.capabilities.cassettes.difference import Divergence, first_difference
-from panpan.capabilities.cassettes.recorded_session import RecordedSession
-from panpan.capabilities.cassettes.recorded_steps import (
+from panpan.capabilities.cassettes.forking import write_session
+from panpan.capabilities.cassettes.recorded_session import (
     AnswersChosen,
     ModelChanged,
     RecordedCompaction,
+    RecordedSession,
     RecordedStep,
     RecordedTurn,
     Rewound,
     Said,
 )
 from panpan.capabilities.cassettes.replay import Replay
-from panpan.capabilities.cassettes.replay_report import ReplayReport
-from panpan.capabilities.cassettes.session_copy import write_session
+from panpan.capabilities.cassettes.requests import Divergence, canonical_message, first_difference, transcript_hash
 from panpan.config.environment import VARIABLES
 from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
-from panpan.errors import CassetteError, NothingToCompactError, PanpanError
+from panpan.errors import CassetteError, ConfigError, NothingToCompactError, PanpanError
 from panpan.models.factory import ResolvedModel, resolve_from
 from panpan.models.provider_kind import ProviderKinds
 from panpan.session.session import Session
-from panpan.system.files.folder_tree import temporary_folder
+from panpan.system.files.folder_tree import temporary_folder, walk
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Event
+
+
+@dataclass(slots=True)
+class ReplayReport:
+    """What came of a replay."""
+
+    mode: str
+    turns: int = 0
+    requests: int = 0
+    tool_calls: int = 0
+    transcript: str = ""
+    """Hash of the conversation; the same for the same messages."""
+    divergence: Divergence | None = None
+    error: str = ""
+    """Why the replay ended, where nothing differs and it still is not whole."""
+    other_texts: list[Divergence] = field(default_factory=list)
+    """With real tools: results that say something else than they did."""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether all was as it was recorded."""
+        return self.divergence is None and not self.error
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return {
+            "mode": self.mode,
+            "same": self.is_same,
+            "turns": self.turns,
+            "requests": self.requests,
+            "tool_calls": self.tool_calls,
+            "transcript_sha256": self.transcript,
+            "divergence": None if self.divergence is None else self.divergence.as_json(),
+            "error": self.error or None,
+            "other_texts": [other.as_json() for other in self.other_texts],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,3 +297,62 @@ def model_of_user(name: str, folder: Path, env: Mapping[str, str], kinds: Provid
         ConfigError: The name leads to no model, or there is no key.
     """
     return resolve_from(load_settings(folder, env, {"model": name}, Locations.find(folder, env)), env, kinds=kinds)
+
+
+MAX_BYTES = 1_000_000_000
+"""Largest folder that is copied."""
+
+
+def copy_of(folder: Path, into: Path) -> Path:
+    """Copy a folder into another one, under its own name, links as links, and return the copy.
+
+    Raises:
+        ConfigError: It is too large, or cannot be read.
+    """
+    if (size := _size(folder)) > MAX_BYTES:
+        raise ConfigError(
+            f"{folder} is too large to be copied ({size / 1e9:.1f} GB or more); replay in a smaller folder (--cwd), or "
+            "in this one as it is (--in-place)"
+        )
+    copy = into / folder.name
+    try:
+        _copy(folder, copy)
+    except (OSError, shutil.Error) as error:
+        raise ConfigError(f"{folder} cannot be copied: {error}") from error
+    return copy
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for path, _, names in walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(path, name)).st_size  # noqa: PTH118
+            except OSError:
+                continue
+        if total > MAX_BYTES:
+            break
+    return total
+
+
+def _copy(folder: Path, copy: Path) -> None:
+    """Copy all but pipes, sockets and devices, which a copy would wait for.
+
+    Raises:
+        OSError: Something cannot be copied.
+    """
+    made: list[tuple[str, Path]] = []
+    for here, _, names in walk(folder, _raise):
+        into = copy / Path(here).relative_to(folder)
+        into.mkdir()
+        made.append((here, into))
+        for name in names:
+            place = Path(here, name)
+            if place.is_symlink() or place.is_file():
+                shutil.copy2(place, into / name, follow_symlinks=False)
+    for here, into in reversed(made):  # once nothing more has to be made in it
+        shutil.copystat(here, into)
+
+
+def _raise(problem: OSError) -> None:
+    raise problem

@@ -10,8 +10,7 @@ from panpan import open_session
 from panpan.capabilities.cassettes.recorded_session import RecordedSession, read_session
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Mode, Replay, at_once
-from panpan.capabilities.cassettes.replay_report import ReplayReport
-from panpan.capabilities.cassettes.replaying import Show, nothing, play, replay_session
+from panpan.capabilities.cassettes.replaying import ReplayReport, Show, nothing, play, replay_session
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 
 TAPE = """

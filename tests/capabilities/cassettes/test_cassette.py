@@ -7,8 +7,7 @@ import anyio
 import pytest
 
 from panpan.app import PROVIDER_KINDS
-from panpan.capabilities.cassettes.cassette import CassetteProvider
-from panpan.capabilities.cassettes.cassette_file import read_tape
+from panpan.capabilities.cassettes.tape import CassetteProvider, read_tape
 from panpan.core.conversation import Conversation
 from panpan.errors import CassetteError, ConfigError
 from panpan.models.factory import create_client, resolve_model
@@ -279,9 +278,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 def test_the_example_of_the_documentation_is_a_tape(tmp_path: Path) -> None:
     import textwrap
 
-    from panpan.capabilities.cassettes import cassette_file
+    from panpan.capabilities.cassettes import tape as module
 
-    example = (cassette_file.__doc__ or "").partition("\n\n")[2].partition("The rule:")[0]
+    example = (module.__doc__ or "").partition("\n\n")[2].partition("Two rules.")[0]
 
     loaded, lines = read_tape(tape(tmp_path, textwrap.dedent(example)))
 

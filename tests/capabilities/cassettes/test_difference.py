@@ -4,7 +4,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.cassettes.difference import MAX_CHARS, MAX_LINES, first_difference
+from panpan.capabilities.cassettes.requests import MAX_CHARS, MAX_LINES, first_difference
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

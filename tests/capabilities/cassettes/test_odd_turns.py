@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from panpan import open_session
-from panpan.capabilities.cassettes.canonical import transcript_hash
 from panpan.capabilities.cassettes.recorded_session import RecordedSession, read_session
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Replay
+from panpan.capabilities.cassettes.requests import transcript_hash
 from panpan.capabilities.local_model.warm_up import embedded_profile
 from panpan.errors import PanpanError
 from panpan.session.session import Session

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.cassettes.cassette_writer import ROOM_FOR_END, CassetteWriter
+from panpan.capabilities.cassettes.recorded_file import ROOM_FOR_END, CassetteWriter
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.errors import ConfigError
 from tests.capabilities.cassettes.cassette_fixtures import Place

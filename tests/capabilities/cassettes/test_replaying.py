@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.cassettes.canonical import transcript_hash
 from panpan.capabilities.cassettes.recorded_session import read_session
+from panpan.capabilities.cassettes.requests import transcript_hash
 from panpan.types.asking import UserAnswer
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from tests.capabilities.cassettes.cassette_fixtures import Place

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from anyio.lowlevel import checkpoint
 
-from panpan.capabilities.cassettes.canonical import transcript_hash
+from panpan.capabilities.cassettes.requests import transcript_hash
 from panpan.types.events import Event, ToolFinished
 from tests.capabilities.cassettes.cassette_fixtures import Place
 

@@ -11,14 +11,14 @@ from anyio.lowlevel import checkpoint
 from panpan import open_session
 from panpan.app import PROVIDER_KINDS
 from panpan.capabilities.cassettes.forking import GO_ON, fork_recorded
-from panpan.capabilities.cassettes.recorded_session import read_session
-from panpan.capabilities.cassettes.recorded_steps import (
+from panpan.capabilities.cassettes.recorded_session import (
     AnswersChosen,
     ModelChanged,
     RecordedCompaction,
     RecordedTurn,
     Rewound,
     Said,
+    read_session,
 )
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Replay

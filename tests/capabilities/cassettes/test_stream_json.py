@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.cassettes.canonical import plain
-from panpan.capabilities.cassettes.recorded_reply import RecordedReply, recorded_reply
-from panpan.capabilities.cassettes.stream_json import event_json, event_of
+from panpan.capabilities.cassettes.recorded_reply import RecordedReply, event_json, event_of, recorded_reply
+from panpan.capabilities.cassettes.requests import plain
 from panpan.errors import ConfigError, ContextOverflowError, RateLimitError, StreamError
 from panpan.types.content import RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.events import (

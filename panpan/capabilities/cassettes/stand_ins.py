@@ -1,0 +1,399 @@
+"""Stands in for the parts of a session in a replay: the model, the tools, those who are asked, and the hooks.
+
+The rule: a cassette is a file, and a file grants nothing that matters. With real tools, a call may run that ran in the
+recording, within the workspace and the sandbox. What is protected, lies outside or would leave the sandbox stays
+closed, whatever the cassette says. Rules files outside the workspace stay as they were recorded: they differ from user
+to user.
+"""
+
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Protocol
+
+from panpan.capabilities.cassettes.recorded_reply import Change
+from panpan.capabilities.cassettes.recorded_session import RecordedRequest, RecordedSession
+from panpan.capabilities.cassettes.recording import plan_answer, user_answers
+from panpan.capabilities.project_context.collect import SESSION_START
+from panpan.capabilities.project_context.nested_memory import CAUSE
+from panpan.core.conversation import Conversation
+from panpan.core.effects import Effects
+from panpan.core.hooks import Addition, Hook, Round, ToolCall
+from panpan.core.tool import Tool, ToolContext
+from panpan.errors import ContextOverflowError, ToolError
+from panpan.session.tap import Askers
+from panpan.types.asking import UserAnswer, UserQuestion
+from panpan.types.events import Compacted, StreamEvent, Waiting
+from panpan.types.file_change import FileChange
+from panpan.types.llm import ModelClient, ModelOptions, ModelRequest, Provider
+from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.permission import Decision, PermissionAnswer, PermissionQuestion
+from panpan.types.plan import PlanAnswer, PlanApproved, PlanProposal, PlanRejected
+from panpan.types.tool import Output, ToolYield
+
+
+class Tape(Protocol):
+    """What was recorded, and how far it was played."""
+
+    def answer(self, request: ModelRequest, options: ModelOptions) -> RecordedRequest:
+        """Return the recorded request that this is.
+
+        Raises:
+            CassetteError: It differs, or no more was recorded.
+        """
+        ...
+
+    def events(self, recorded: RecordedRequest) -> AsyncGenerator[StreamEvent, None]:
+        """Yield what the model said.
+
+        Raises:
+            ProviderError: The request failed when it was recorded.
+        """
+        ...
+
+    def count(self) -> int | None:
+        """Return how many tokens the provider said that a request has, each time that it was asked."""
+        ...
+
+
+class TapedModel:
+    """Implements `Provider`."""
+
+    name = "cassette"
+
+    def __init__(self, tape: Tape) -> None:
+        self._tape = tape
+
+    async def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[StreamEvent, None]:
+        recorded = self._tape.answer(request, options)
+        async with aclosing(self._tape.events(recorded)) as events:
+            async for event in events:
+                yield event
+
+    async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
+        return self._tape.count()
+
+    async def prepare(self) -> None:
+        """Do nothing: the cassette is in memory."""
+
+    async def aclose(self) -> None:
+        """Do nothing: the cassette is in memory."""
+
+
+class Comparison(Protocol):
+    """Compares requests and replies with a recording."""
+
+    def answer(self, request: ModelRequest, options: ModelOptions) -> RecordedRequest:
+        """Return the recorded request that this is.
+
+        Raises:
+            CassetteError: It differs, or no more was recorded.
+        """
+        ...
+
+    def check_reply(self, recorded: RecordedRequest, reply: AssistantMessage) -> None:
+        """Let a reply stand in the place of the recorded one.
+
+        Raises:
+            CassetteError: It makes other calls.
+        """
+        ...
+
+
+class ComparedModel:
+    """Implements `Provider` by another one, whose replies are compared before anything that they call is answered."""
+
+    def __init__(self, inner: Provider, comparison: Comparison) -> None:
+        self.name = inner.name
+        self._inner = inner
+        self._comparison = comparison
+        self._asked: RecordedRequest | None = None
+
+    async def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[StreamEvent, None]:
+        recorded = self._asked or self._comparison.answer(request, options)
+        self._asked = recorded  # the same request may be tried again
+        async with aclosing(self._inner.stream(request, options)) as stream:
+            async for event in stream:
+                if isinstance(event, AssistantMessage):
+                    self._comparison.check_reply(recorded, event)
+                    self._asked = None
+                yield event
+
+    async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
+        return await self._inner.count_tokens(request, options)
+
+    async def prepare(self) -> None:
+        await self._inner.prepare()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def taped(tool: Tool[Any], results: Mapping[str, ToolResultMessage], wait: Callable[[], Awaitable[None]]) -> Tool[Any]:
+    """Return a tool that looks like `tool` and answers as it was recorded.
+
+    Args:
+        tool: The real one.
+        results: What was answered, by the ids of the calls.
+        wait: Awaited before each answer.
+    """
+    looks = {
+        name: getattr(tool, name) for name in ("name", "input_model", "only_reads", "is_shared", "is_for_subagents")
+    }
+    made: Tool[Any] = type("TapedTool", (_TapedTool,), looks)(tool, results, wait)
+    return made
+
+
+class _TapedTool(Tool[Any]):
+    timeout_s = None
+
+    def __init__(
+        self, tool: Tool[Any], results: Mapping[str, ToolResultMessage], wait: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._tool = tool
+        self._results = results
+        self._wait = wait
+
+    def runs_beside_others(self, args: Any) -> bool:
+        return self._tool.runs_beside_others(args)
+
+    def title(self, args: Any) -> str:
+        return self._tool.title(args)
+
+    async def effects(self, args: Any, ctx: ToolContext) -> Effects:
+        return Effects()  # nothing is run
+
+    async def run(self, args: Any, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        await self._wait()
+        result = self._results.get(ctx.tool_use_id)
+        if result is None:
+            raise ToolError(f"the cassette has no result of the call {ctx.tool_use_id}")
+        yield Output(result.result.content, result.display, is_error=result.is_error)
+
+
+_CLOSED = ("protected", "outside", "sandbox", "rule", "unclear", "withheld", "doom-loop")
+"""Kinds of questions that a cassette does not answer: those that ask for more than the workspace, or that the user's
+own rules want to be asked."""
+
+
+def tape_askers(recorded: RecordedSession) -> Askers:
+    """Return who answers in a replay: somebody for each kind of question for which somebody was there."""
+    asks = recorded.header.asks
+    return Askers(
+        _Permission(recorded),
+        _User(recorded) if "user" in asks else None,
+        _Plan(recorded) if "plan" in asks else None,
+    )
+
+
+class _Permission:
+    """Implements `Asker`."""
+
+    def __init__(self, recorded: RecordedSession) -> None:
+        answers = {line["toolUseId"]: line["answer"] for line in _answers(recorded, "permission")}
+        self._said_yes = {id_ for id_, answer in answers.items() if answer.get("is_allowed") is True}
+        self._feedback = {id_: str(answer.get("feedback", "")) for id_, answer in answers.items()}
+        self._ran = recorded.begun | self._said_yes
+
+    async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
+        id_ = question.tool_use_id
+        if question.is_protected or any(reason.kind in _CLOSED for reason in question.reasons):
+            return PermissionAnswer(is_allowed=False, feedback="a cassette does not open this")
+        return PermissionAnswer(is_allowed=id_ in self._ran, feedback=self._feedback.get(id_, ""))
+
+
+class _User:
+    """Implements `UserAsker`."""
+
+    def __init__(self, recorded: RecordedSession) -> None:
+        self._said = _answers(recorded, "user")
+
+    async def __call__(self, questions: Sequence[UserQuestion]) -> Sequence[UserAnswer] | None:
+        line = next(self._said, None)
+        answers = None if line is None else user_answers(line["answer"])
+        return answers if answers is not None and len(answers) == len(questions) else None
+
+
+class _Plan:
+    """Implements `PlanAsker`."""
+
+    def __init__(self, recorded: RecordedSession) -> None:
+        self._said = _answers(recorded, "plan")
+
+    async def __call__(self, proposal: PlanProposal) -> PlanAnswer:
+        line = next(self._said, None)
+        answer = PlanRejected() if line is None else plan_answer(line["answer"])
+        is_open = not isinstance(answer, PlanApproved) or answer.mode in ("default", "acceptEdits")
+        return answer if is_open else PlanRejected()
+
+
+def _answers(recorded: RecordedSession, asked: str) -> Iterator[Mapping[str, Any]]:
+    return (line for line in recorded.answers if line["asked"] == asked)
+
+
+class Additions(Protocol):
+    """What a cassette says of the turn that runs."""
+
+    @property
+    def is_turn_over(self) -> bool:
+        """Whether no more requests of the turn are recorded."""
+        ...
+
+    def was_ended_in(self, tool_use_id: str) -> bool:
+        """Return whether the user interrupted the turn before this call had done its work."""
+        ...
+
+    @property
+    def interrupt(self) -> Callable[[], object]:
+        """Ends the turn as the user does."""
+        ...
+
+    def additions(self, live: Sequence[SystemReminder] = ()) -> Sequence[UserMessage | SystemReminder]:
+        """Return what was put into the conversation before the next request, once."""
+        ...
+
+    def pinned(self) -> Sequence[SystemReminder]:
+        """Return what stayed in the next compaction."""
+        ...
+
+
+class TapedHook(Hook):
+    """One service. It decides about no call, since none is run.
+
+    Args:
+        inner: The service.
+        tape: What it adds, with all others.
+        live: Shared by all: what they would add.
+        is_last: Whether it is the one that speaks for all of them.
+    """
+
+    def __init__(self, inner: Hook, tape: Additions, live: list[SystemReminder], *, is_last: bool) -> None:
+        self._inner = inner
+        self._tape = tape
+        self._live = live
+        self._is_last = is_last
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        self._collect(await self._inner.turn_started(conversation))
+        return ()
+
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        self._collect(await self._inner.before_request(round_))
+        return self._said() if self._is_last else ()
+
+    async def make_room(
+        self, round_: Round, llm: ModelClient, refusal: ContextOverflowError | None
+    ) -> AsyncGenerator[Waiting | Compacted, None]:
+        async with aclosing(self._inner.make_room(round_, llm, refusal)) as changes:
+            async for change in changes:
+                yield change
+
+    async def after_reply(self, round_: Round, reply: AssistantMessage) -> None:
+        await self._inner.after_reply(round_, reply)
+
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        await self._inner.after_tool(call, output)
+        return output
+
+    async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
+        self._collect(await self._inner.after_round(round_, reply))
+        return self._said() if self._is_last and not round_.conversation.awaits_model else ()
+
+    def ends_turn(self, round_: Round) -> bool:
+        return self._inner.ends_turn(round_) or (self._is_last and self._tape.is_turn_over)
+
+    @property
+    def turn_files(self) -> Sequence[FileChange]:
+        return self._inner.turn_files
+
+    async def pinned(self) -> Sequence[SystemReminder]:
+        return self._tape.pinned() if self._is_last else ()
+
+    async def interrupted(self, conversation: Conversation) -> None:
+        await self._inner.interrupted(conversation)
+
+    async def history_replaced(self, conversation: Conversation) -> None:
+        await self._inner.history_replaced(conversation)
+
+    async def turn_ended(self, conversation: Conversation) -> None:
+        await self._inner.turn_ended(conversation)
+
+    def _collect(self, additions: Sequence[Addition]) -> None:
+        self._live += [addition for addition in additions if isinstance(addition, SystemReminder)]
+
+    def _said(self) -> Sequence[Addition]:
+        live = list(self._live)
+        self._live.clear()
+        return self._tape.additions(live)
+
+
+class LiveHook(Hook):
+    """With real services: does again what the user did while a turn ran, and ends turns where the cassette does."""
+
+    def __init__(self, tape: Additions) -> None:
+        self._tape = tape
+
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        return self._said()
+
+    async def before_tool(self, call: ToolCall) -> Decision | None:
+        if self._tape.was_ended_in(call.tool_use_id):
+            self._tape.interrupt()
+        return None
+
+    async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
+        return () if round_.conversation.awaits_model else self._said()
+
+    def ends_turn(self, round_: Round) -> bool:
+        return self._tape.is_turn_over
+
+    def _said(self) -> Sequence[Addition]:
+        return [addition for addition in self._tape.additions() if isinstance(addition, UserMessage)]
+
+
+_RULES_BLOCK = re.compile(r'\n?<context name="rules">\n(?P<explanation>[^\n]*)\n(?P<rules>.*)\n</context>\Z', re.DOTALL)
+_RULES_OF_FILE = re.compile(r'<rules file="(?P<file>[^"]*)"[^>]*>\n.*?\n</rules>', re.DOTALL)
+
+
+def with_rules_of_now(
+    recorded: Sequence[UserMessage | SystemReminder],
+    live: Sequence[SystemReminder],
+    workspace: str,
+    as_recorded: Change,
+) -> list[UserMessage | SystemReminder]:
+    """Return the recorded additions with the rules of the workspace as its files say them now.
+
+    Args:
+        recorded: What was put into the conversation at this place.
+        live: The reminders that the services have for this place now.
+        workspace: Where it was recorded.
+        as_recorded: Puts the folder of the recording for the folder of now.
+    """
+    now = [reminder.model_copy(update={"text": as_recorded(reminder.text)}) for reminder in live]
+    starts = [reminder for reminder in now if reminder.cause == SESSION_START]
+    additions: list[UserMessage | SystemReminder] = []
+    for addition in recorded:
+        cause = addition.cause if isinstance(addition, SystemReminder) else ""
+        if isinstance(addition, SystemReminder) and cause == SESSION_START and starts:
+            text = _with_rules(addition.text, starts[0].text, workspace)
+            additions.append(addition.model_copy(update={"text": text}))
+        elif not cause.startswith(f"{CAUSE}{workspace}/"):
+            additions.append(addition)
+    return [*additions, *(reminder for reminder in now if reminder.cause.startswith(CAUSE))]
+
+
+def _with_rules(recorded: str, live: str, workspace: str) -> str:
+    before, now = _RULES_BLOCK.search(recorded), _RULES_BLOCK.search(live)
+    kept = [text for file, text in _rules(before) if not file.startswith(f"{workspace}/")]
+    of_now = [text for file, text in _rules(now) if file.startswith(f"{workspace}/")]
+    start = _RULES_BLOCK.sub("", recorded)
+    if not kept and not of_now:
+        return start
+    explanation = (now or before or {"explanation": ""})["explanation"]
+    rules = "\n".join([*kept, *of_now])
+    return f'{start}\n<context name="rules">\n{explanation}\n{rules}\n</context>'
+
+
+def _rules(block: re.Match[str] | None) -> Iterator[tuple[str, str]]:
+    for match in _RULES_OF_FILE.finditer(block["rules"]) if block else ():
+        yield match["file"], match.group()

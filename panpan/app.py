@@ -245,7 +245,7 @@ def _session(context: SessionContext, tap: Tap) -> Session:
         settings=setup.settings,
         steering=steering,
         models=models,
-        commands=LoadedCommands(SLASH_COMMANDS, setup.env),
+        commands=LoadedCommands(SLASH_COMMANDS, setup.env, context.capabilities.outside_commands),
         titles=Titles(opened.before.title, None if context.config.is_tapped else make_title),
         earlier_model=earlier_model(setup, opened.before),
     )

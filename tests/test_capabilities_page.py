@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from panpan.app import open_session
+from panpan.types.events import CommandRan
 from panpan.types.messages import Message, SystemReminder, ToolResultMessage, UserMessage
 
 PAGE = (Path(__file__).parents[1] / "docs" / "capabilities.md").read_text(encoding="utf-8")
@@ -24,8 +25,9 @@ class Place:
         self.root.mkdir()
         (self.root / "a.txt").write_text("one\ntwo\n")
         self.warnings: list[str] = []
+        self.shown: list[str] = []
 
-    async def run(self, name: str, *replies: str, settings: str = "") -> list[Message]:
+    async def run(self, name: str, *replies: str, settings: str = "", prompt: str = "go") -> list[Message]:
         folder = self.home / "capabilities"
         folder.mkdir(parents=True)
         (folder / f"{name}.py").write_text(EXAMPLES[name])
@@ -36,8 +38,9 @@ class Place:
         async with open_session(
             self.root, overrides={"model": f"cassette:{tape}"}, warn=self.warnings.append, **wishes
         ) as session:
-            async for _ in session.submit("go"):
-                pass
+            async for event in session.submit(prompt):
+                if isinstance(event, CommandRan):
+                    self.shown.append(event.text)
             return list(session.conversation.messages)
 
 
@@ -51,7 +54,7 @@ def results(messages: list[Message]) -> list[str]:
 
 
 def test_every_example_is_tried_here() -> None:
-    assert set(EXAMPLES) == {"line_count", "call_limit", "greeting", "evening", "watcher"}
+    assert set(EXAMPLES) == {"line_count", "call_limit", "shout", "greeting", "evening", "watcher"}
 
 
 async def test_the_tool_counts_lines(place: Place) -> None:
@@ -84,3 +87,9 @@ async def test_what_goes_on_beside_the_session_ends_with_it(place: Place) -> Non
     await place.run("watcher")
 
     assert place.warnings == ["the watcher has stopped"]
+
+
+async def test_the_slash_command_runs_without_a_terminal(place: Place) -> None:
+    await place.run("shout", prompt="/shout hello")
+
+    assert (place.shown, place.warnings) == (["HELLO"], [])

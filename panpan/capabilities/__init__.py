@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from panpan.core.hooks import Addition, Hook, Round, ToolCall
     from panpan.session.agent import Agent
     from panpan.session.capability import Capability, beside
+    from panpan.session.command import Command, Terminal
     from panpan.session.context import SessionContext
     from panpan.session.reminders.source import ReminderSource
     from panpan.types.messages import SystemReminder, UserMessage
@@ -23,6 +24,7 @@ __all__ = [
     "Allow",
     "Ask",
     "Capability",
+    "Command",
     "Conversation",
     "Decision",
     "Deny",
@@ -33,6 +35,7 @@ __all__ = [
     "Round",
     "SessionContext",
     "SystemReminder",
+    "Terminal",
     "ToolCall",
     "UserMessage",
     "beside",
@@ -46,6 +49,7 @@ __getattr__ = loader(
         "Allow": "panpan.types.permission",
         "Ask": "panpan.types.permission",
         "Capability": "panpan.session.capability",
+        "Command": "panpan.session.command",
         "Conversation": "panpan.core.conversation",
         "Decision": "panpan.types.permission",
         "Deny": "panpan.types.permission",
@@ -56,6 +60,7 @@ __getattr__ = loader(
         "Round": "panpan.core.hooks",
         "SessionContext": "panpan.session.context",
         "SystemReminder": "panpan.types.messages",
+        "Terminal": "panpan.session.command",
         "ToolCall": "panpan.core.hooks",
         "UserMessage": "panpan.types.messages",
         "beside": "panpan.session.capability",

@@ -10,7 +10,7 @@ from panpan.app import slash_commands
 from panpan.config.project_limits import STRICTNESS
 from panpan.errors import ConfigError
 from panpan.faces.plain.line_commands import run_line
-from panpan.faces.terminal.commands.registry import all_commands, command_in, find, help_command, unknown
+from panpan.faces.terminal.commands.registry import all_commands, command_in, find, help_command, unknown, with_further
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.command import Command, Terminal
 from panpan.session.session import Session
@@ -22,12 +22,13 @@ class SessionCommands:
 
     Args:
         env: The environment that panpan was started in.
+        further: Commands of capabilities from outside.
     """
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[str, str], further: Sequence[Command] = ()) -> None:
         self._env = env
         self._theme = Theme("plain", has_sequences=False)
-        every = all_commands(slash_commands())
+        every = with_further(all_commands(slash_commands()), further)
         here = [_never_looser(one) for one in every if not (one.needs_terminal or one.is_missing or one.name == "help")]
         here.append(help_command(here, ()))
         self._here = sorted(here, key=lambda command: command.name)

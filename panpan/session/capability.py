@@ -52,6 +52,8 @@ class Capability:
     """Kinds of models that it brings along, by the name behind `--model`: places `module:Class` of `ProviderKind`s."""
     settings_model: ClassVar[type[BaseModel]] = NoSettings
     """Keys of its table in the settings, `[capabilities.NAME]`."""
+    is_outside: ClassVar[bool] = False
+    """True if it stands for a capability of another package or of a file."""
     is_guard: ClassVar[bool] = False
     """True if no call may run once it has failed, since it might have said no."""
 
@@ -139,6 +141,11 @@ class Capabilities:
         if (found := self.find(kind)) is None:
             raise KeyError(f"this session has no {kind.__name__}")
         return found
+
+    @property
+    def outside_commands(self) -> "Sequence[Command]":
+        """The slash commands of those from outside; panpan's own are known before a session is open."""
+        return [command for one in self._all if one.is_outside for command in one.commands()]
 
     def tools(self, agent: "Agent") -> Sequence[Tool[Any]]:
         """Return the tools of an agent in the order in which its model is told of them; the first of a name counts."""

@@ -6,7 +6,8 @@ A guard is the exception: where it fails, nothing is allowed any more, since it 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from anyio import Event, create_task_group, current_time
 
@@ -14,7 +15,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.core.tool import Tool
 from panpan.core.tool_executor import CLEANUP_S
-from panpan.errors import ContextOverflowError, PanpanError
+from panpan.errors import ConfigError, ContextOverflowError, PanpanError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.session.open_calls import UnfinishedCall
@@ -26,6 +27,9 @@ from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 from panpan.types.permission import Allow, Decision, Deny, PermissionQuestion, Reason
 from panpan.types.tool import Output
+
+if TYPE_CHECKING:
+    from panpan.session.command import Command, Terminal
 
 ResultT = TypeVar("ResultT")
 
@@ -208,11 +212,27 @@ class IsolatedCapability(Capability):
         warn: Told of its first error, in one sentence.
     """
 
+    is_outside = True
+
     def __init__(self, inner: Capability, warn: Callable[[str], None]) -> None:
         self.session, self.settings = inner.session, inner.settings
         self.name = inner.name  # type: ignore[misc]
         self._inner = inner
         self._isolation = Isolation(inner.name, is_guard=inner.is_guard, warn=warn)
+
+    def commands(self) -> "Iterable[Command]":  # type: ignore[override]
+        return [replace(one, run=self._guarded(one)) for one in self._isolation.listed(self._inner.commands)]
+
+    def _guarded(self, command: "Command") -> "Callable[[Terminal, str], Awaitable[None]]":
+        async def run(terminal: "Terminal", rest: str) -> None:
+            try:
+                await command.run(terminal, rest)
+            except PanpanError:
+                raise
+            except Exception as error:
+                raise ConfigError(failure(self.name, error)) from error
+
+        return run
 
     def offers(self) -> Iterable[object]:
         return (self._inner, *self._isolation.listed(self._inner.offers))

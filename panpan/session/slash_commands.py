@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
+    from panpan.session.command import Command
     from panpan.session.session import Session
 
 
@@ -66,9 +67,11 @@ class LoadedCommands:
     Args:
         module: Name of the module whose `SessionCommands` they are; made of the environment.
         env: The environment that panpan was started in.
+        further: Commands of capabilities from outside.
     """
 
-    def __init__(self, module: str, env: Mapping[str, str]) -> None:
+    def __init__(self, module: str, env: Mapping[str, str], further: "Sequence[Command]" = ()) -> None:
+        self._further = further
         self._module = module
         self._env = env
         self._loaded: SlashCommands | None = None
@@ -86,6 +89,6 @@ class LoadedCommands:
     @property
     def _commands(self) -> SlashCommands:
         if self._loaded is None:
-            loaded: SlashCommands = import_module(self._module).SessionCommands(self._env)
+            loaded: SlashCommands = import_module(self._module).SessionCommands(self._env, self._further)
             self._loaded = loaded
         return self._loaded

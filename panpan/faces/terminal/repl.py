@@ -15,6 +15,7 @@ from panpan.config.locations import Locations
 from panpan.config.ui_look import ThemeSetting
 from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.background_watch import BackgroundWatch, Leaving
+from panpan.faces.terminal.commands.registry import with_further
 from panpan.faces.terminal.desk import Desk
 from panpan.faces.terminal.dialogs.asking import Asking, AskingScreen
 from panpan.faces.terminal.dialogs.dialog import Dialog
@@ -351,7 +352,12 @@ class Sessions:
         desk, opening, prompt, shown_id = self._desk, self._open_first(), first_prompt, ""
         while True:
             async with opening as session:
-                self._repl = Repl(session, desk, self._commands, self._asking)
+                self._repl = Repl(
+                    session,
+                    desk,
+                    with_further(self._commands, session.capabilities.outside_commands),
+                    self._asking,
+                )
                 is_shown = session.info.id == shown_id  # where the one that was wanted could not be opened
                 try:
                     then = await self._repl.run(prompt, shows_past=not is_shown)

@@ -137,6 +137,17 @@ def all_commands(of_capabilities: Iterable[Command]) -> list[Command]:
     return sorted(commands, key=lambda command: command.name)
 
 
+def with_further(commands: Sequence[Command], further: Iterable[Command]) -> list[Command]:
+    """Return commands with those of a session's capabilities from outside, as far as their names are not taken."""
+    taken = {name for command in commands for name in (command.name, *command.aliases)}
+    added = [command for command in further if not taken & {command.name, *command.aliases}]
+    if not added:
+        return list(commands)
+    every = [*(command for command in commands if command.name != "help"), *added]
+    every.append(help_command(every, KEYS))
+    return sorted(every, key=lambda command: command.name)
+
+
 def command_in(text: str, commands: Sequence[Command]) -> str | None:
     """Return the command that a text is meant as, with its slash; None where it is a prompt.
 

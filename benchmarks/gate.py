@@ -20,7 +20,7 @@ from panpan.core.seen_files import SeenFiles
 from panpan.core.tool import ToolContext
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
-from panpan.shell_analysis.analyse import analysed_for
+from panpan.shell_analysis.judge import analysed_for
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 

@@ -13,10 +13,10 @@ HELD = {
     "capabilities whose folder can be deleted": 6,
     "imports between features": 23,
     "imports upward": 14,
-    "lines of code a file": 81.8,
-    "files": 843,
+    "lines of code a file": 85.2,
+    "files": 808,
     "lines": 105_200,
-    "files in one folder, 90th percentile": 21,
+    "files in one folder, 90th percentile": 19,
     "most parameters": 17,
     "attributes set on another object": 34,
 }

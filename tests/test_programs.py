@@ -36,9 +36,9 @@ NAMES_GIT = {
     "system/files/protected.py": "knows the folder with its settings",
     "python_environments/project/pyproject_wishes.py": "knows it as a key of what somebody else wrote",
     "permissions/sandbox_flags.py": "knows it by its name in commands that somebody else wrote",
-    "shell_analysis/gathering.py": "knows it by its name in commands that somebody else wrote",
+    "shell_analysis/programs.py": "knows it by its name in commands that somebody else wrote",
     "shell_analysis/judge.py": "knows it by its name in commands that somebody else wrote",
-    "shell_analysis/listings.py": "knows it by its name in commands that somebody else wrote",
+    "shell_analysis/handed_on.py": "knows it by its name in commands that somebody else wrote",
 }
 
 _WORDS_OF_STARTERS = re.compile(

@@ -232,7 +232,7 @@ class EnvironmentSettings(_Frozen):
     """What commands get of the user's environment, `[environment]`; a matter of the user's alone."""
 
     pass_env: Names = ()
-    """Names of variables that they get beside those in `system/passed_variables.py`, such as `MY_DATA` or `WANDB_*`;
+    """Names of variables that they get beside those in `system/environment.py`, such as `MY_DATA` or `WANDB_*`;
     one with a wildcard passes nothing that is named like a secret, a whole name does."""
 
 

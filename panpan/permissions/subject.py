@@ -229,7 +229,7 @@ def _may_take_long(facts: LineFacts) -> bool:
 
 def facts_of(command: str, start: Path | None = None) -> LineFacts:
     """Return what a line would do, with folders in its words where it is given in which folder it starts."""
-    from panpan.shell_analysis.analyse import analyse  # no session needs it before its first command
+    from panpan.shell_analysis.judge import analyse  # no session needs it before its first command
 
     return analyse(command, str(start) if start is not None and _MAY_BE_PLACED.search(command) else None)
 

@@ -1,18 +1,23 @@
-"""Where each command of a line runs: the working directory, as `cd` changes it on the way.
+"""The folders of a line: where each of its commands runs, and which folder the shell puts into a word such as `$HOME`.
 
 The rule: where a command runs counts as known only where every way through the line leads to one of a few directories.
 It is assumed that the shell starts in its physical directory with neither CDPATH nor OLDPWD nor functions in its
-environment; whoever starts it has to see to that.
+environment; whoever starts it has to see to that. Words are read for judging alone, and that never makes a line more
+harmless, since what runs is the line as it is written: where it is not certain which folder a word will be, it is the
+likeliest path, and says that it is a guess.
 """
 
 import posixpath
+import pwd
 import re
-from collections.abc import Callable, Iterable, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from panpan.shell_analysis.facts import SimpleCommand
+from panpan.shell_analysis.facts import SimpleCommand, Word
 from panpan.shell_analysis.shell_changes import may_change_shell
+from panpan.shell_analysis.words import NotPlainError, with_braces_expanded, word_at, word_of
 from panpan.system.files.home import user_home
 from panpan.types.dataclass import dataclass
 
@@ -158,3 +163,212 @@ def _moved(place: str | None, cd: SimpleCommand) -> str | None:
         return None
     path = posixpath.normpath(posixpath.join(place or "", target))
     return f"./{path}" if path.startswith("~") else path
+
+
+_DECIDING = frozenset({"CDPATH", "HOME", "IFS", "OLDPWD", "PWD"})
+"""Variables that decide which folder it is, or where a word ends."""
+_SETS_NAMED = frozenset({
+    "declare", "export", "getopts", "let", "local", "mapfile", "printf", "read", "readarray", "readonly", "set",
+    "typeset", "unset", "wait",
+})  # fmt: skip
+"""Builtins that change no variables but those that they name."""
+_CHANGES_OF_FOLDER = frozenset({"cd", "popd", "pushd"})
+_NAMES = "HOME|PWD|OLDPWD"
+_PLACED = rf"""
+    \$(?P<name>{_NAMES})(?![A-Za-z0-9_])
+    | \$\{{(?P<braced>{_NAMES})(?P<more>[^}}\w'"`$\\][^}}'"`$\\]*)?\}}
+    | (?P<pwd>\$\(pwd(?:[ ]-[LP])?\)|`pwd`)
+    | (?P<other>[^'"\\$`~]+|.)
+"""
+_BARE = re.compile(rf"(?P<literal>'[^']*'|\$'(?:[^'\\]|\\.)*'|\\.)|(?P<quote>\")|{_PLACED}", re.DOTALL | re.VERBOSE)
+_IN_QUOTES = re.compile(rf"(?P<literal>\\.)|(?P<quote>\")|{_PLACED}", re.DOTALL | re.VERBOSE)
+_TILDE = re.compile(r"~([^/:'\"\\$`*?\[{},]*)(?=[/:,}]|$)")
+_BEFORE_TILDE = frozenset("=:{,")
+_USER = re.compile(r"[A-Za-z_][\w.-]*\$?", re.ASCII)
+_SPLIT = re.compile(r"[\s*?\[\\]")
+"""Characters of a folder that make several words or a pattern of it outside quotes."""
+_SPECIAL_IN_QUOTES = re.compile(r'(["\\$`])')
+_QUOTE = re.compile(r"""["'\\]""")
+_NEEDLESS_QUOTES = re.compile(r"""(["'])([\w./+-]+)\1""")
+"""Quotes that keep nothing from being expanded, and braces from being read."""
+_BEFORE_PATH = re.compile(r"(?:-[A-Za-z]+|.*[=:,@{\s<>])?[\"']?", re.DOTALL)
+_BEHIND_FOLDER = re.compile(r"[\"']?(?:[/:,;}\s)]|$)")
+_ASSIGNED = re.compile(r"[ \t]*[A-Za-z_]\w*(?:\[[^]]*\])?\+?=", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A folder that the shell puts in place of a variable or a tilde."""
+
+    path: str
+    is_certain: bool = True
+
+
+class FolderPlacer:
+    """Puts folders into the words of one line, whose commands it is given in their order.
+
+    Args:
+        commands: Those of the line, as they were read.
+        start: The absolute path of the folder in which the line starts; empty where that is not known.
+        may_differ: Whether other variables may be set by then, such as HOME.
+    """
+
+    def __init__(self, commands: Sequence[SimpleCommand], start: str, *, may_differ: bool = False) -> None:
+        self.may_differ = may_differ or any(map(_changes_folders, commands))
+        """True if the line, or a line around it, may set one of the variables that decide."""
+        self.moves = any(_moves(command) for command in commands)
+        """True if the shell may leave the folder in which the line starts."""
+        self._start = start
+        self._moved: list[SimpleCommand] = []
+
+    def all(self, commands: Iterable[SimpleCommand]) -> tuple[SimpleCommand, ...]:
+        """Return commands with the words as they will be; those that were placed before stay as they are."""
+        return tuple(map(self.placed, commands))
+
+    def placed(self, command: SimpleCommand) -> SimpleCommand:
+        """Return the next command of the line with the words as they will be, as far as that is known."""
+        words = tuple(word for written in command.words for word in self._words(written, command))
+        redirects = tuple(
+            replace(redirect, target=made[0]) if len(made := self._words(redirect.target, command)) == 1 else redirect
+            for redirect in command.redirects
+        )
+        assigned = tuple(word for value in _values(command) for word in self._words(value, command))
+        if (words, redirects, assigned) != (command.words, command.redirects, command.assigned):
+            command = replace(command, words=words, redirects=redirects, assigned=assigned)
+        if _moves(command) and command not in self._moved:
+            self._moved.append(command)
+        return command
+
+    def _words(self, word: Word, command: SimpleCommand) -> Sequence[Word]:
+        if word.text is not None or word.is_glob:
+            return (word,)
+        if word.at_home:
+            return (Word(word.source, word.home_path, is_guess=self.may_differ),)
+        made = self._source(word.source, command)
+        if made is None:
+            return (word,)
+        source, is_certain = made
+        bare = _NEEDLESS_QUOTES.sub(r"\2", source) if "{" in source else source
+        words = with_braces_expanded(word_of(source if _QUOTE.search(bare) else bare))
+        if any(one.text is None and not one.is_glob for one in words):
+            return (word,)
+        return [replace(one, source=word.source, is_guess=not is_certain) for one in words]
+
+    def _source(self, source: str, command: SimpleCommand) -> tuple[str, bool] | None:
+        """Return how a word would be written with the folders in it, and whether they are certain."""
+        made: list[str] = []
+        is_certain, is_quoted, at = True, False, 0
+        while at < len(source):
+            if not is_quoted and source[at] == "~" and (at == 0 or source[at - 1] in _BEFORE_TILDE):
+                tilde = _TILDE.match(source, at)
+                folder = self._of_tilde(tilde[1], command) if tilde else _Folder("~")
+                if folder is None:
+                    return None
+                end = tilde.end() if tilde else at + 1
+                made.append(shlex.quote(folder.path))
+                is_certain = is_certain and folder.is_certain and _stands_alone(folder, source, at, end)
+                at = end
+                continue
+            found = (_IN_QUOTES if is_quoted else _BARE).match(source, at)
+            if found is None:
+                return None
+            if found["quote"]:
+                is_quoted = not is_quoted
+            name = found["name"] or found["braced"] or ("PWD" if found["pwd"] else "")
+            if name:
+                folder = self._of_variable(name, command)
+                stays_whole = is_quoted or self._stays_whole(folder, command)
+                made.append(_SPECIAL_IN_QUOTES.sub(r"\\\1", folder.path) if is_quoted else shlex.quote(folder.path))
+                is_certain = is_certain and folder.is_certain and stays_whole and not found["more"]
+                is_certain = is_certain and _stands_alone(folder, source, at, found.end())
+            else:
+                made.append(found[0])
+            at = found.end()
+        return "".join(made), is_certain
+
+    def _of_tilde(self, text: str, command: SimpleCommand) -> _Folder | None:
+        """Return what a tilde with this text behind it stands for; None where that is not known."""
+        if text in ("", "+", "-"):
+            return self._of_variable({"": "HOME", "+": "PWD", "-": "OLDPWD"}[text], command)
+        if not _USER.fullmatch(text):
+            return None  # the stack of directories
+        try:
+            return _Folder(pwd.getpwnam(text).pw_dir)
+        except KeyError:
+            return _Folder(f"~{text}")  # as bash leaves it
+
+    def _of_variable(self, name: str, command: SimpleCommand) -> _Folder:
+        match name:
+            case "HOME":
+                folder = _Folder(str(user_home()))
+            case "PWD" if command.directories is None:
+                folder = _Folder(self._absolute("."), is_certain=not self.moves)
+            case "PWD":
+                here = command.directories or ()
+                folder = _Folder(self._absolute(here[0]) if len(here) == 1 else ".")
+            case _:
+                folder = self._before(command)
+        return replace(folder, is_certain=folder.is_certain and not self.may_differ)
+
+    def _before(self, command: SimpleCommand) -> _Folder:
+        """Return where the shell was before its last `cd`; a guess where it may have been elsewhere, or nowhere."""
+        last = self._moved[-1] if self._moved else None
+        left = (last.directories or (".",))[0] if last else "."
+        is_sure = last is not None and last.words[0].text == "cd" and last.directories == (left,)
+        now = command.directories or ()
+        has_left = len(now) == 1 and now != (left,)
+        return _Folder(self._absolute(left), is_certain=is_sure and has_left and len(self._moved) == 1)
+
+    def _absolute(self, folder: str) -> str:
+        """Return a folder as an absolute path; where the line starts nowhere known, relative to that."""
+        return posixpath.normpath(posixpath.join(self._start, folder)) if self._start else "."
+
+    def _stays_whole(self, folder: _Folder, command: SimpleCommand) -> bool:
+        """Return whether the shell makes one word of a folder outside of quotes."""
+        parts = (folder.path,) if folder.path != "." else (self._start or " ", *(command.directories or ()))
+        return not any(_SPLIT.search(part) for part in parts)
+
+
+def _stands_alone(folder: _Folder, source: str, at: int, end: int) -> bool:
+    """Return whether `.` can stand for the folder, with nothing around it that would be a part of its name."""
+    is_alone = _BEFORE_PATH.fullmatch(source, 0, at) and _BEHIND_FOLDER.match(source, end)
+    return folder.path != "." or is_alone is not None
+
+
+def _moves(command: SimpleCommand) -> bool:
+    return bool(command.words) and command.words[0].text in _CHANGES_OF_FOLDER
+
+
+def _changes_folders(command: SimpleCommand) -> bool:
+    """Return whether a command may set a variable that decides which folder a word stands for."""
+    if not _DECIDING.isdisjoint(command.assignments):
+        return True
+    if not command.words or not may_change_shell(command) or _moves(command):
+        return False
+    if command.words[0].text not in _SETS_NAMED:
+        return True
+    names = [word.source.partition("=")[0] for word in command.words[1:]]
+    return any("$" in name or "`" in name or any(one in name for one in _DECIDING) for name in names)
+
+
+def _values(command: SimpleCommand) -> Iterator[Word]:
+    """Yield the values of the variables that a command sets; of what cannot be read, each piece."""
+    if not command.assignments:
+        return
+    source, at = command.source, 0
+    while found := _ASSIGNED.match(source, at):
+        at = found.end()
+        if at == len(source) or source[at].isspace():
+            continue
+        try:
+            word = word_at(source, at)
+        except NotPlainError:
+            break
+        yield word
+        at += len(word.source)
+    else:
+        if at:
+            return
+    rest = source[at:]
+    pieces = rest.removeprefix("(").removesuffix(")") if rest.startswith("(") else rest
+    yield from map(word_of, pieces.split())

@@ -1,33 +1,92 @@
-"""What a simple command would do, by the table of programs and by what is known of those that are not in it.
+"""What a command line would do: its text parsed, and each of its simple commands judged.
 
-The rule: a command is read-only only on the word of a row of the table. What is said of all others serves to refuse and
-to explain: where it is not certain, it is None.
+The rule: `analyse` is the one way in; whoever decides about a command line decides on these facts. A command is
+read-only only on the word of a row of the table of programs. What is said of all others serves to refuse and to
+explain: where it is not certain, it is None.
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
+from urllib.parse import unquote
 
 from panpan.shell_analysis.arguments import Reading, read_arguments
-from panpan.shell_analysis.facts import Effect, SimpleCommand, Word
-from panpan.shell_analysis.gathering import (
+from panpan.shell_analysis.facts import Effect, LineFacts, SimpleCommand, TooNestedError, Word
+from panpan.shell_analysis.handed_on import handed_on
+from panpan.shell_analysis.languages import NotHarmlessError
+from panpan.shell_analysis.parser import ShellParser
+from panpan.shell_analysis.programs import (
     gathered,
     gathered_by_writer,
+    git_does_more,
     git_may_show,
     is_searcher,
+    kind_of,
+    load_table,
     may_run_words,
     may_show,
 )
-from panpan.shell_analysis.handed_on import handed_on
-from panpan.shell_analysis.languages import NotHarmlessError
-from panpan.shell_analysis.mentioned import mentioned
-from panpan.shell_analysis.other_programs import git_does_more, kind_of
+from panpan.shell_analysis.runners import Wrapped, unwrapped
 from panpan.shell_analysis.shell_changes import may_change_shell
-from panpan.shell_analysis.table import load_table
-from panpan.shell_analysis.word_paths import as_path, home_for, in_folder, paths_of
-from panpan.shell_analysis.wrappers import Wrapped, unwrapped
+from panpan.shell_analysis.words import as_path, folder_of, home_for, in_folder, paths_of
+from panpan.shell_analysis.working_directory import find_shell, is_bash
 from panpan.shell_analysis.writers import written_by
+
+_BEFORE_NAMES = re.compile("[=@:,;<{}]")
+"""Signs behind which programs take a part of a word for the name of a file."""
+_BETWEEN_NAMES = re.compile(r"""[\s'";&|<>()=`$]+""")
+_FILE_ADDRESS = re.compile(r"file://(?:localhost|127\.0\.0\.1)?(/[^?#]*)", re.IGNORECASE)
+_MESSAGE = re.compile(r"git (?:-[A-Za-z]*m|--message)|gh (?:-b|-t|--body|--title)")
+"""Programs and flags behind which a text stands."""
+_SED = frozenset({"sed", "gsed", "/bin/sed", "/usr/bin/sed"})
+_BEHIND_FILE_COMMANDS = re.compile(r"(?=[rRwW][ \t]*([^\n]{1,4096})(?:\n|$))")
+"""What sed may take for the file that it reads or writes: all that stands behind the letter of such a command."""
+
+
+def mentioned(command: SimpleCommand) -> Iterable[str]:
+    """Yield every fixed word that could be a path, and what stands in one behind `=`, `@` and other such signs."""
+    name = command.words[0].text if command.words else ""
+    before = ""
+    for word in (*command.words[1:], *(redirect.target for redirect in command.redirects)):
+        is_text = is_message(name or "", before, word.text or "")
+        before = word.text or ""
+        if not word.text:
+            if word.is_glob:
+                yield folder_of(word.pattern)
+            continue
+        if not word.text.startswith("-"):
+            yield as_path(word.text)
+        elif len(word.text) > 2 and not word.text.startswith("--"):
+            yield as_path(word.text[2:])  # what stands behind a flag in the same word
+        yield from map(as_path, dict.fromkeys(part for part in _parts(word.text, is_message=is_text) if part))
+    if name in _SED:
+        texts = (word.text or "" for word in command.words[1:])
+        yield from (as_path(name) for text in texts for name in _BEHIND_FILE_COMMANDS.findall(text))
+
+
+def is_message(program: str, before: str, word: str) -> bool:
+    """Return whether a word is a text for people: the value of a flag such as `git commit -m`.
+
+    Args:
+        program: Whose word it is.
+        before: The word before it.
+        word: The word, which may hold the flag, too: `--message=text`.
+    """
+    return any(_MESSAGE.fullmatch(f"{program} {flag}") for flag in (before, word.partition("=")[0]))
+
+
+def _parts(text: str, *, is_message: bool) -> Iterator[str]:
+    """Yield the parts of a word that could be names of files."""
+    yield text.partition("=")[2]
+    yield from _BEFORE_NAMES.split(text)[1:]  # `-d @file`, `name=<file;type=text`, `file:name`, `{a,b}`
+    if address := _FILE_ADDRESS.search(text):
+        yield unquote(address[1])
+    if any(letter.isspace() for letter in text) and not is_message:
+        yield from _BETWEEN_NAMES.split(text)  # a command line, or a script, of another language
+
 
 _SYSTEM_FOLDERS = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"})
 _MOST_WRAPPERS = 10
@@ -287,3 +346,41 @@ def _with_redirects(effect: Effect) -> Effect:
         why = f"{effect.command.source.partition(' ')[0]} is redirected into a file"
     needed = {**effect.needed_environment, **home_for([redirect.target for redirect in effect.command.redirects])}
     return replace(effect, reads=reads, writes=writes, why=why, needed_environment=needed)
+
+
+_MOST_REMEMBERED = 64
+
+
+def analyse(line: str, start: str | None = None) -> LineFacts:
+    """Return what running `line` would do in the shell that runs commands here.
+
+    What is not known is None in it. The same line is asked about several times on its way through gate and tool, so
+    the last ones are remembered.
+
+    Args:
+        line: The command line.
+        start: The absolute path of the folder in which it starts, for whoever may only refuse: then words such as
+            `$PWD/src` are the paths that they become. A line is never run for what is found so.
+
+    Raises:
+        TooNestedError: The line cannot be judged, and so may not run.
+    """
+    return analysed_for(find_shell(), os.environ.get("HOME", ""), line, start)
+
+
+@lru_cache(_MOST_REMEMBERED)
+def analysed_for(shell: str, home: str, line: str, start: str | None = None) -> LineFacts:
+    """Return what running `line` would do in the shell at this path, as long as HOME is what is given.
+
+    What is not bash may read the line in its own way.
+
+    Raises:
+        TooNestedError: As for `analyse`.
+    """
+    try:
+        parsed = ShellParser().parse(line, start)
+        if not is_bash(shell):
+            parsed = replace(parsed, oddities=(*parsed.oddities, "text for a shell that is not bash"))
+        return LineFacts(parsed, tuple(judge(command) for command in parsed.commands))
+    except RecursionError:  # `xargs xargs xargs …`
+        raise TooNestedError from None

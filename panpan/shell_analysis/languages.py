@@ -1,4 +1,4 @@
-"""The small languages in which some programs take their arguments: expressions of find and test, formats, sed scripts.
+"""The small languages in which some programs take their arguments: of find, test, `[[ … ]]`, formats, sed and jq.
 
 The rule: only what is understood to the end passes; everything else raises `NotHarmlessError`.
 """
@@ -8,7 +8,64 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from panpan.shell_analysis.facts import Word
-from panpan.shell_analysis.jq_programs import only_computes
+from panpan.shell_analysis.words import NotPlainError, word_at
+
+_FUNCTIONS = frozenset({
+    "IN", "INDEX", "GROUP_BY", "UNIQUE_BY", "abs", "add", "all", "any", "arrays", "ascii", "ascii_downcase",
+    "ascii_upcase", "booleans", "bsearch", "builtins", "capture", "ceil", "combinations", "contains", "debug",
+    "del", "delpaths", "empty", "endswith", "env", "error", "explode", "fabs", "finites", "first", "flatten",
+    "floor", "format", "from_entries", "fromdate", "fromdateiso8601", "fromjson", "fromstream", "getpath", "gmtime",
+    "group_by", "gsub", "halt", "halt_error", "has", "have_decnum", "have_literal_numbers", "implode", "in",
+    "index", "indices", "infinite", "input", "input_filename", "input_line_number", "inputs", "inside", "isempty",
+    "isinfinite", "isnan", "isnormal", "isvalid", "iterables", "join", "keys", "keys_unsorted", "last",
+    "leaf_paths", "length", "limit", "localtime", "log", "log10", "log2", "ltrimstr", "ltrim", "map", "map_values",
+    "match", "max", "max_by", "min", "min_by", "mktime", "nan", "normals", "not", "now", "nth", "null", "nulls",
+    "numbers", "objects", "path", "paths", "pick", "pow", "range", "recurse", "repeat", "reverse", "rindex",
+    "round", "rtrimstr", "rtrim", "scalars", "scan", "select", "setpath", "skip", "sort", "sort_by", "split",
+    "splits", "sqrt", "startswith", "stderr", "strflocaltime", "strftime", "strings", "strptime", "sub", "test",
+    "toarray", "toboolean", "to_entries", "todate", "tojson", "tonumber", "tostream", "tostring", "transpose",
+    "trim", "trimstr", "true", "false", "trunc", "truncate_stream", "type", "unique", "unique_by", "until",
+    "utf8bytelength", "values", "walk", "while", "with_entries", "and", "or", "then", "elif", "else",
+    "as", "reduce", "foreach", "try", "catch", "label", "break",
+})  # fmt: skip
+_TOKEN = re.compile(
+    r"""(?P<blank>[ \t\n]+) | (?P<open>[(\[{]|if\b) | (?P<close>[)\]}]|end\b) | (?P<quote>")
+      | (?P<name>[A-Za-z_]\w*)
+      | (?:\.[A-Za-z_]\w*|\$[A-Za-z_]\w*|@[a-z0-9]+|[0-9]+(?:\.[0-9]+)?|[-.|,:;?+*/%=<>!])""",
+    re.VERBOSE | re.ASCII,
+)
+_IN_STRING = re.compile(r'(?P<text>(?:[^"\\]|\\["\\/bfnrtu])+)|(?P<open>\\\()|(?P<quote>")')
+_CLOSING = {"(": ")", "[": "]", "{": "}", "\\(": ")", "if": "end"}
+
+
+def only_computes(program: str) -> bool:
+    """True if the program reads nothing but its input."""
+    around: list[str] = []
+    """Brackets, strings and expressions in strings that are open here."""
+    at, before = 0, ""
+    while at < len(program):
+        found = (_IN_STRING if around[-1:] == ['"'] else _TOKEN).match(program, at)
+        if found is None:
+            return False
+        at, token = found.end(), found[0]
+        match found.lastgroup:
+            case "blank":
+                continue
+            case "open":
+                around.append(token)
+            case "close":
+                if not around or _CLOSING[around.pop()] != token:
+                    return False
+            case "quote" if around[-1:] == ['"']:
+                around.pop()
+            case "quote":
+                around.append(token)
+            case "name":
+                is_key = around[-1:] == ["{"] and before in ("{", ",")
+                if not is_key and token not in _FUNCTIONS:
+                    return False
+        before = token
+    return not around
 
 
 class NotHarmlessError(Exception):
@@ -165,3 +222,93 @@ _ADDRESS = rf"(?:\d+(?:~\d+)?|\$|/{_BODY.format(d='/')}/I?)"
 _COMMAND = rf"(?:{_ADDRESS}(?:,[ ]*(?:{_ADDRESS}|\+\d+))?)?[ ]*!?[ ]*(?:[pd=]|q|{_SUBSTITUTIONS})"
 SED_SCRIPT = rf"[ ]*{_COMMAND}[ ]*(?:;[ ]*(?:{_COMMAND})?[ ]*)*"
 """A script that only prints, deletes and substitutes lines, as a regular expression."""
+
+
+_BLANKS = re.compile(r"[ \t]+")
+_OPERATOR = re.compile(r"(?:&&|\|\||[()<>])(?=[ \t])")
+_JOINTS = frozenset({"&&", "||"})
+_COMPARES_TEXT = frozenset({"=", "==", "!=", "=~", "<", ">"})
+_COMPARES_NUMBERS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
+_PLAIN_NUMBER = re.compile(r"-?[0-9]{1,18}")
+_FLAG = re.compile(r"-[A-Za-z]")
+
+
+def words_of_conditional(text: str, start: int) -> tuple[Sequence[Word], int]:
+    """Return the words behind a `[[` that ends at `start`, with the closing `]]`, and where that ends.
+
+    Raises:
+        NotPlainError: They cannot be read for certain: there is a line end, a word that may run something, or a
+            parenthesis without blanks around it, as in patterns and regular expressions.
+    """
+    words: list[Word] = []
+    at = start
+    while not words or words[-1].source != "]]":
+        blanks = _BLANKS.match(text, at)
+        if blanks is None:
+            raise NotPlainError(at)
+        at = blanks.end()
+        operator = _OPERATOR.match(text, at)
+        if text.startswith("#", at):
+            raise NotPlainError(at)  # a comment
+        words.append(Word(operator[0], operator[0]) if operator else word_at(text, at))
+        at += len(words[-1].source)
+    return words, at
+
+
+def paths_of_conditional(words: Sequence[Word]) -> list[Word]:
+    """Return the files that the words behind `[[` ask about, `]]` among them.
+
+    Raises:
+        NotHarmlessError: A word would be evaluated, or the words are not understood.
+    """
+    paths: list[Word] = []
+    at = depth = 0
+    wants_term = True
+    if not words or words[-1].source != "]]":
+        raise NotHarmlessError("without its closing brackets")
+    while at < len(words) - 1:
+        source = words[at].source
+        if wants_term and source not in ("!", "("):
+            at += _take_term(words[at:-1], paths)
+            wants_term = False
+            continue
+        if not wants_term and source not in _JOINTS and not (source == ")" and depth):
+            raise NotHarmlessError(f"with {source}")
+        depth += {"(": 1, ")": -1}.get(source, 0)
+        wants_term = source != ")"
+        at += 1
+    if wants_term or depth:
+        raise NotHarmlessError("without an end")
+    return paths
+
+
+def _take_term(words: Sequence[Word], paths: list[Word]) -> int:
+    """Return how many words one test takes; adds to `paths` what it asks about."""
+    first, second = words[0].source, words[1].source if len(words) > 1 else ""
+    if _FLAG.fullmatch(first):
+        if not second or second in _JOINTS or second in ("(", ")"):
+            raise NotHarmlessError(f"with {first} and nothing behind it")
+        if first in ASKS_FILE:
+            _add_path(words[1], paths)
+        elif first not in ASKS_TEXT:
+            raise NotHarmlessError(f"with {first}")
+        return 2
+    if len(words) > 2 and second in COMPARES_FILES:
+        _add_path(words[0], paths)
+        _add_path(words[2], paths)
+        return 3
+    if len(words) > 2 and second in _COMPARES_NUMBERS:
+        for word in (words[0], words[2]):
+            if not _PLAIN_NUMBER.fullmatch(fixed(word)):
+                raise NotHarmlessError(f"with {word.source}, which the shell evaluates")
+        return 3
+    if len(words) > 2 and second in _COMPARES_TEXT:
+        return 3
+    if first in (*_JOINTS, ")", "<", ">"):
+        raise NotHarmlessError(f"with {first}")
+    return 1
+
+
+def _add_path(word: Word, paths: list[Word]) -> None:
+    if word.at_home or fixed(word):
+        paths.append(word)

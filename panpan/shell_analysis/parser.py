@@ -13,11 +13,10 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from panpan.shell_analysis.directories import Pipeline, with_directories, with_likely_directories
+from panpan.shell_analysis.directories import FolderPlacer, Pipeline, with_directories, with_likely_directories
 from panpan.shell_analysis.facts import ParsedLine, TooNestedError
-from panpan.shell_analysis.fed import with_fed_commands
-from panpan.shell_analysis.placed_words import FolderPlacer
 from panpan.shell_analysis.plain_line import PlainLine, read_plain_line
+from panpan.shell_analysis.runners import with_fed_commands
 from panpan.shell_analysis.words import NotPlainError
 
 if TYPE_CHECKING:

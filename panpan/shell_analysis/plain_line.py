@@ -7,15 +7,43 @@ characters for this part of it. Everything else raises `NotPlainError`.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import field
 
-from panpan.shell_analysis.assignments import is_harmless_assignment, may_assign
-from panpan.shell_analysis.braces import with_braces_expanded
-from panpan.shell_analysis.conditional import words_of_conditional
 from panpan.shell_analysis.directories import Group, Pipeline
 from panpan.shell_analysis.facts import Redirect, SimpleCommand, Word
-from panpan.shell_analysis.words import NotPlainError, word_at
+from panpan.shell_analysis.languages import words_of_conditional
+from panpan.shell_analysis.words import NotPlainError, with_braces_expanded, word_at
 from panpan.types.dataclass import dataclass
+
+_HARMLESS_VALUES: Mapping[str, str] = {
+    r"LC_[A-Z]+|LANG": r"C|POSIX|C\.UTF-8|C\.utf8|en_US\.UTF-8",
+    "PAGER|GIT_PAGER": "cat",
+    "NO_COLOR": "1",
+    "TERM": "dumb",
+    "COLUMNS": "[0-9]{1,4}",
+    "GIT_OPTIONAL_LOCKS": "0",
+}
+"""For each name, the values that are harmless."""
+_HARMLESS_NAME = re.compile("|".join(_HARMLESS_VALUES))
+_HARMLESS = re.compile("|".join(f"(?:{name})=(?:{value})" for name, value in _HARMLESS_VALUES.items()))
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(?:\+?=|\[)")
+
+
+def may_assign(source: str) -> bool:
+    """Return whether a word before a command, as it stands in the line, may set a variable rather than be a program."""
+    return _ASSIGNMENT.match(source) is not None
+
+
+def is_harmless_assignment(source: str) -> bool:
+    """Return whether a word before a command, as it stands in the line, is such an assignment."""
+    return _HARMLESS.fullmatch(source) is not None
+
+
+def is_harmless_name(name: str) -> bool:
+    """True if such an assignment may set the variable of this name."""
+    return _HARMLESS_NAME.fullmatch(name) is not None
+
 
 RESERVED_WORDS = frozenset({
     "!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",

@@ -6,18 +6,65 @@ The rule: it may name a command that does not run, and never leaves out one that
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from panpan.shell_analysis.assignments import is_harmless_assignment, may_assign
-from panpan.shell_analysis.braces import with_braces_expanded
-from panpan.shell_analysis.conditional import words_of_conditional
 from panpan.shell_analysis.facts import Redirect, SimpleCommand, TooNestedError, Word
-from panpan.shell_analysis.node_kinds import oddity_of
-from panpan.shell_analysis.plain_line import RESERVED_WORDS
+from panpan.shell_analysis.languages import words_of_conditional
+from panpan.shell_analysis.plain_line import RESERVED_WORDS, is_harmless_assignment, may_assign
 from panpan.shell_analysis.shell_changes import may_change_shell
-from panpan.shell_analysis.words import NotPlainError, word_at, word_of
+from panpan.shell_analysis.words import NotPlainError, with_braces_expanded, word_at, word_of
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+
+_PLAIN_KINDS = frozenset({
+    "ansi_c_string", "binary_expression", "brace_expression", "command", "command_name", "comment",
+    "compound_statement", "concatenation", "declaration_command", "expansion", "extglob_pattern", "file_descriptor",
+    "file_redirect", "list", "negated_command", "number", "parenthesized_expression", "pipeline", "program",
+    "raw_string", "redirected_statement", "regex", "simple_expansion", "special_variable_name", "string",
+    "string_content", "subshell", "test_command", "test_operator", "unary_expression", "unset_command",
+    "variable_assignment", "variable_name", "word",
+})  # fmt: skip
+"""Plain, or judged below."""
+
+_ODD_KINDS = {
+    "arithmetic_expansion": "arithmetic",
+    "array": "an array",
+    "c_style_for_statement": "a loop",
+    "case_statement": "a case",
+    "command_substitution": "a command substitution",
+    "for_statement": "a loop",
+    "function_definition": "a function",
+    "heredoc_redirect": "a here-document",
+    "herestring_redirect": "a here-string",
+    "if_statement": "an if",
+    "process_substitution": "a process substitution",
+    "translated_string": "a translated string",
+    "while_statement": "a loop",
+}
+_PARTS_OF_ODD = frozenset({
+    "case_item", "do_group", "elif_clause", "else_clause", "heredoc_body", "heredoc_content", "heredoc_end",
+    "heredoc_start", "postfix_expression", "subscript", "ternary_expression", "variable_assignments",
+})  # fmt: skip
+"""Only ever part of something odd, and named there."""
+
+_LOOKED_UP = frozenset({"${", "}", "variable_name", "special_variable_name"})
+"""What an expansion in braces consists of where it does nothing but look up."""
+
+
+def oddity_of(node: "Node") -> str | None:
+    """Return what a node is called if it is odd by its kind; None where it is plain, or part of something odd."""
+    kind = node.type
+    if not node.is_named:
+        return "a command in the background" if kind == "&" else None
+    if kind in _PLAIN_KINDS or kind in _PARTS_OF_ODD:
+        if kind == "expansion" and any(child.type not in _LOOKED_UP for child in node.children):
+            return "an expansion that does more than look up"
+        if kind == "compound_statement" and node.children[0].type == "((":
+            return "arithmetic"
+        return None
+    return _ODD_KINDS.get(kind, f"a {kind.replace('_', ' ')}")
+
 
 _MOST_READINGS = 100
 """Of a command with reserved words before it."""

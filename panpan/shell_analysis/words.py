@@ -1,14 +1,69 @@
-"""Words as bash reads them: where one ends, and what is left of it after quote removal.
+"""Words as bash reads them: where one ends, what is left of it after quote removal, and the words that braces make."""
 
-The rule: a word has a text only where it is that one word whatever the environment, the files and the locale are; and
-what cannot be read for certain raises `NotPlainError` rather than being guessed. Sections of the manual of bash are
-named where they decide.
-"""
-
+import posixpath
 import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from math import prod
 
-from panpan.shell_analysis.ansi_c import ANSI_C, decoded
 from panpan.shell_analysis.facts import Word
+from panpan.system.files.home import user_home
+
+ANSI_C = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+
+_ESCAPE = re.compile(
+    r"\\(?:(?P<letter>[abefnrtvE\\'\"?])|(?P<octal>[0-7]{1,3})|x(?P<hex>[0-9a-fA-F]{1,2})|x\{(?P<braced>[0-9a-fA-F]*)\}"
+    r"|[uU](?P<point>(?<=u)[0-9a-fA-F]{1,4}|(?<=U)[0-9a-fA-F]{1,8})|c(?P<control>[@-_a-z?])|(?P<other>.))",
+    re.DOTALL,
+)
+_LETTERS = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def decoded(body: str) -> tuple[str, bool]:
+    """Return what stands for `body` between `$'` and `'`, and whether that is certain."""
+    text = b""
+    position, is_certain = 0, True
+    for found in _ESCAPE.finditer(body):
+        text += _bytes_of(body[position : found.start()])
+        position = found.end()
+        meaning = _meaning(found)
+        is_certain = is_certain and found.lastgroup in ("letter", "octal", "hex")
+        if meaning == b"\0":  # the end of a string in C
+            return _text_of(text, is_certain)
+        text += meaning
+    return _text_of(text + _bytes_of(body[position:]), is_certain)
+
+
+def with_ansi_c_decoded(source: str) -> str:
+    """Return a word, as it stands in a line, with each `$'…'` in it replaced by what it may stand for."""
+    return ANSI_C.sub(lambda found: decoded(found[1])[0], source)
+
+
+def _meaning(found: re.Match[str]) -> bytes:
+    kind, value = found.lastgroup, found[found.lastgroup or 0]
+    match kind:
+        case "letter":
+            return _bytes_of(_LETTERS.get(value, value))
+        case "octal":
+            return bytes([int(value, 8) & 0xFF])
+        case "hex" | "braced":
+            return bytes([int(value or "0", 16) & 0xFF])
+        case "control":
+            return b"\x7f" if value == "?" else bytes([ord(value.upper()) & 0x1F])
+        case "point" if int(value, 16) <= 0x10FFFF:
+            return _bytes_of(chr(int(value, 16)))
+        case _:
+            return _bytes_of(found[0])
+
+
+def _bytes_of(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _text_of(encoded: bytes, is_certain: bool) -> tuple[str, bool]:
+    text = encoded.decode("utf-8", "replace")
+    return text, is_certain and text.encode("utf-8", "replace") == encoded
+
 
 _END = frozenset(" \t\n|&;<>)")
 """Metacharacters that end a word (bash, "Definitions"); an opening parenthesis, too, but never in a simple command."""
@@ -187,3 +242,59 @@ def _may_be_braces(source: str) -> bool:
     """Whether bash may expand braces in it; `{}` and `@{0}` mean themselves."""
     inside = source[source.find("{") + 1 : source.rfind("}")]
     return "," in inside or ".." in inside
+
+
+MOST_WORDS = 64
+"""That one word may become."""
+
+_GROUP = re.compile(r"\{([^{},]*(?:,[^{},]*)+)\}")
+_NOT_PLAIN = re.compile(r"""['"\\$`]""")
+
+
+def with_braces_expanded(word: Word) -> Sequence[Word]:
+    """Return what bash makes of the braces in an argument; the word itself where it has none that are plain."""
+    if "{" not in word.source or _NOT_PLAIN.search(word.source):
+        return (word,)
+    *pieces, rest = _GROUP.split(word.source)
+    texts, groups = pieces[::2], [group.split(",") for group in pieces[1::2]]
+    if not groups or any("{" in text or "}" in text for text in (*texts, rest)):
+        return (word,)
+    if prod(map(len, groups)) > MOST_WORDS:
+        return (word,)
+    made = [
+        "".join(part for pair in zip(texts, chosen, strict=True) for part in pair) + rest for chosen in product(*groups)
+    ]
+    return [word_of(source) for source in made] if all(made) else (word,)
+
+
+_SPECIAL = re.compile(r"(?<!\\)(?:\\\\)*[*?\[]")
+_PATH_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+
+
+def paths_of(words: Sequence[Word]) -> list[str]:
+    """Return words as paths in the resolver's writing; a glob is its folder."""
+    return [folder_of(word.pattern) if word.is_glob else word.home_path or as_path(word.text or "") for word in words]
+
+
+def home_for(words: Iterable[Word]) -> Mapping[str, str]:
+    """Return the variable with which a tilde in these words stands for what was judged."""
+    return {"HOME": str(user_home())} if any(word.at_home for word in words) else {}
+
+
+def as_path(text: str) -> str:
+    """Return a text that is no tilde's as a path in the resolver's writing."""
+    # To the resolver a tilde is the home; here it is a character.
+    return f"./{text}" if text.startswith("~") else text
+
+
+def folder_of(pattern: str) -> str:
+    """Return the folder in which the names that fit a pattern lie, or below which."""
+    special = _SPECIAL.search(pattern)
+    fixed = _PATH_ESCAPE.sub(r"\1", pattern[: special.start()] if special else pattern)
+    folder = fixed.rpartition("/")[0]
+    return as_path(folder) if folder else ("/" if fixed.startswith("/") else ".")
+
+
+def in_folder(folder: str | None, path: str) -> str:
+    """Return a path as it is from where the folder starts; as it is where there is no folder."""
+    return path if folder is None else posixpath.join(folder, path)

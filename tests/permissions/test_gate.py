@@ -10,7 +10,7 @@ from panpan.errors import ConfigError
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.reasons import PLAN_MODE_NOTICE
 from panpan.permissions.rules.rules import RuleSource
-from panpan.shell_analysis.analyse import analyse
+from panpan.shell_analysis.judge import analyse
 from panpan.system.files.paths import PathResolver
 from panpan.types.permission import Allow, Ask, Decision, Deny
 from tests.permissions.gate_calls import Calls

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from panpan.shell_analysis.table import Row, load_table
+from panpan.shell_analysis.programs import Row, load_table
 
 
 def all_rows() -> dict[str, Row]:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from panpan.shell_analysis.ansi_c import decoded, with_ansi_c_decoded
-from panpan.shell_analysis.words import NotPlainError, word_at, word_of
+from panpan.shell_analysis.words import NotPlainError, decoded, with_ansi_c_decoded, word_at, word_of
 from tests.needed_programs import need
 
 ESCAPES = r"""

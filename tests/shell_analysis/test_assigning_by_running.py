@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.shell.bash import fixed_names
-from panpan.shell_analysis.analyse import analyse
+from panpan.shell_analysis.judge import analyse
 from panpan.shell_analysis.languages import PRINTF_FORMAT, fits
 from panpan.shell_analysis.shell_changes import may_change_shell
 from panpan.shell_analysis.working_directory import find_shell, shell_arguments

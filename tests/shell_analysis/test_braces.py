@@ -1,8 +1,8 @@
 import pytest
 
-from panpan.shell_analysis.analyse import analyse
-from panpan.shell_analysis.braces import MOST_WORDS
+from panpan.shell_analysis.judge import analyse
 from panpan.shell_analysis.parser import ShellParser
+from panpan.shell_analysis.words import MOST_WORDS
 
 PARSER = ShellParser()
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.shell_analysis.analyse import analyse
+from panpan.shell_analysis.judge import analyse
 from panpan.shell_analysis.parser import ShellParser
 
 READS: dict[str, tuple[str, ...]] = {

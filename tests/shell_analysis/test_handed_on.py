@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from panpan.shell_analysis.analyse import analyse
 from panpan.shell_analysis.facts import BARE_NAME, PARTED_NAME, QUOTED_NAME, SIGNED_NAME, SPLIT_NAME, Effect
+from panpan.shell_analysis.judge import analyse
 
 LOOKING: dict[str, tuple[str, ...]] = {
     "find . -name '*.py' -exec wc -l {} +": (".",),

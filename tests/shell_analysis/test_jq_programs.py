@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.shell_analysis.jq_programs import only_computes
+from panpan.shell_analysis.languages import only_computes
 
 ORDINARY = [
     ".", ".a", ".[]", ".a[0].b?", ".scripts | keys[]", '.["a b"]', ".[] | select(.x == 1)", "{name, version}",

@@ -1,8 +1,7 @@
 import pytest
 
-from panpan.shell_analysis.analyse import analyse
 from panpan.shell_analysis.facts import Effect, Redirect, SimpleCommand, Word
-from panpan.shell_analysis.judge import judge
+from panpan.shell_analysis.judge import analyse, judge
 
 
 def only(line: str) -> Effect:

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from panpan.capabilities.shell.bash import MAX_COMMAND_BYTES
-from panpan.shell_analysis.analyse import analyse
 from panpan.shell_analysis.facts import ParsedLine, SimpleCommand, TooNestedError
+from panpan.shell_analysis.judge import analyse
 from panpan.shell_analysis.parser import MAX_BYTES, MAX_PLAIN_CHARS, MAX_PLAIN_COMMANDS, ShellParser
 
 PARSER = ShellParser()

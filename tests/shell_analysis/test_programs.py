@@ -1,7 +1,7 @@
 import pytest
 
-from panpan.shell_analysis.analyse import analyse
-from panpan.shell_analysis.table import load_table, read_table
+from panpan.shell_analysis.judge import analyse
+from panpan.shell_analysis.programs import load_table, read_table
 from tests.shell_analysis.table_rows import all_rows, harmless_lines, refused_lines
 
 ROWS = all_rows()

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from panpan.shell_analysis.analyse import analyse
+from panpan.shell_analysis.judge import analyse
 from panpan.shell_analysis.languages import fits
-from panpan.shell_analysis.table import Row
+from panpan.shell_analysis.programs import Row
 from tests.looking_box import LookingBox
 from tests.needed_programs import need
 from tests.shell_analysis.table_rows import all_rows, harmless_lines

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.shell_analysis.analyse import analyse
 from panpan.shell_analysis.facts import Effect
+from panpan.shell_analysis.judge import analyse
 from panpan.system.files.paths import PathResolver
 from panpan.text_search.engine import find_ripgrep
 from tests.needed_programs import need

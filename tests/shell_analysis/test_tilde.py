@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from panpan.capabilities.shell.bash import read_only_environment
-from panpan.shell_analysis.analyse import analyse
 from panpan.shell_analysis.facts import LineFacts
+from panpan.shell_analysis.judge import analyse
 from panpan.shell_analysis.words import NotPlainError, word_at
 from panpan.system.files.paths import PathResolver
 from panpan.types.permission import Allow, Ask

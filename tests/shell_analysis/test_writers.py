@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from panpan.shell_analysis.analyse import analyse
+from panpan.shell_analysis.judge import analyse
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from panpan.system.environment import child_environment, user_environment
-from panpan.system.passed_variables import PASSED_VARIABLES, passed_names
+from panpan.system.environment import PASSED_VARIABLES, child_environment, passed_names, user_environment
 from panpan.system.text.withheld_note import withheld_note
 
 SECRETS = [

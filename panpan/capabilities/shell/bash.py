@@ -56,7 +56,7 @@ def fixed_names(environment: Mapping[str, str]) -> list[str]:
 
     Beside those of bash these are all that a program of the line would find changed, but for what may be set for it.
     """
-    from panpan.shell_analysis.assignments import is_harmless_name  # no session needs it before its first command
+    from panpan.shell_analysis.plain_line import is_harmless_name  # no session needs it before its first command
 
     names = (name for name in environment if _NAME.fullmatch(name) and not is_harmless_name(name))
     return sorted({*_OF_BASH, *names} - _SET_BY_BASH)
@@ -165,7 +165,7 @@ class BashTool(Tool[BashInput]):
 
     def facts(self, args: BashInput) -> LineFacts:
         """Return what running the command would do."""
-        from panpan.shell_analysis.analyse import analyse
+        from panpan.shell_analysis.judge import analyse
 
         return analyse(args.command)
 

@@ -59,7 +59,7 @@ def _takes_unseen_names(command: SimpleCommand) -> bool:
 
 
 def _unknown_words(effect: Effect) -> Iterator[Word]:
-    from panpan.shell_analysis.mentioned import is_message  # no session needs it before its first command
+    from panpan.shell_analysis.judge import is_message  # no session needs it before its first command
 
     command = effect.command
     yield from filter(_is_unknown, (*(redirect.target for redirect in command.redirects), *command.assigned))

@@ -120,7 +120,7 @@ def _in_words_for_shells(words: Sequence[Word]) -> Iterator[str]:
 
 def _used_unseen(effect: Effect, words: Sequence[Word], cwd: Path) -> Iterator[str]:
     """Yield what the words may name of which it is not known what becomes of it."""
-    from panpan.shell_analysis.ansi_c import with_ansi_c_decoded  # with the rest of the analysis
+    from panpan.shell_analysis.words import with_ansi_c_decoded  # with the rest of the analysis
 
     folders = _folders(effect.command)
     yield from (posixpath.join(folder, word) for word in effect.mentions for folder in folders)

@@ -123,7 +123,7 @@ def unwrapped_words(words: tuple[Word, ...]) -> tuple[Word, ...]:
 
 def _unwrapped(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], bool]:
     """Return the words of what a wrapper runs, and whether it is given further words by `xargs`."""
-    from panpan.shell_analysis.wrappers import unwrapped  # no session needs it before its first command
+    from panpan.shell_analysis.runners import unwrapped  # no session needs it before its first command
 
     is_fed = False
     for _ in range(_MOST_LAYERS):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from panpan.permissions.sandbox_flags import failure_notes
-from panpan.shell_analysis.analyse import analyse
+from panpan.shell_analysis.judge import analyse
 from panpan.system.processes.limits import Limits
 from panpan.system.processes.process import ProcessEnded
 from panpan.system.sandbox.command_sandbox import CommandSandbox, FindSandbox, Start

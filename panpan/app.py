@@ -4,7 +4,7 @@ Nothing here decides how a part works. It decides which features there are, and 
 """
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -39,6 +39,7 @@ from panpan.config.sources import Loaded, load_settings
 from panpan.core.tool import Tool
 from panpan.errors import ConfigError
 from panpan.models.factory import AnswerWishes
+from panpan.models.provider_kind import ProviderKinds
 from panpan.session.budget.timed_askers import timed_askers
 from panpan.session.budget.turn_clock import TurnClock
 from panpan.session.capability import Capability, provider_kinds
@@ -88,7 +89,7 @@ BUILTIN: Sequence[type[Capability]] = (
 """The features. Their order is that of the tools that the model is told of, of the hooks, and of opening."""
 
 PROVIDER_KINDS = provider_kinds(BUILTIN)
-"""Kinds of models that the features bring along."""
+"""Kinds of models that panpan's own features bring along."""
 
 SLASH_COMMANDS = "panpan.faces.session_commands"
 """The module that has them: what they show belongs to the faces, which are above this and never imported from here."""
@@ -150,7 +151,7 @@ async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGene
 
 def _settled(config: SessionConfig, frontend: Frontend) -> tuple[SessionConfig, Setup]:
     """Return what is wanted with what the kind of agent adds to it, and the settings that follow."""
-    setup, agent = config.settled(PROVIDER_KINDS), config.options.get("agent")
+    setup, agent = config.settled(kinds_of), config.options.get("agent")
     if agent is None or config.which.is_there(setup.locations):  # one that goes on stays what it was begun as
         return config, setup
     from panpan.capabilities.subagents.main_agent import main_agent
@@ -162,7 +163,7 @@ def _settled(config: SessionConfig, frontend: Frontend) -> tuple[SessionConfig, 
         overrides={**(config.options.get("overrides") or {}), **main.overrides},
         append_system_prompt="\n\n".join(filter(None, (main.prompt, config.prompts.append))),
     )
-    return config, config.settled(PROVIDER_KINDS)
+    return config, config.settled(kinds_of)
 
 
 def _context(
@@ -173,19 +174,34 @@ def _context(
     *first, last = BUILTIN
     for kind in first:
         context.capabilities.add(kind(context))
-    for kind in (*config.options.get("capabilities", ()), *_named(setup, frontend.warn)):
+    for kind in (*config.options.get("capabilities", ()), *_named(setup.loaded, setup.locations, frontend.warn)):
         if (one := _isolated(kind, context)) is not None:
             context.capabilities.add(one)
     context.capabilities.add(last(context))
     return context
 
 
-def _named(setup: Setup, warn: Callable[[str], None]) -> Sequence[type[Capability]]:
+def kinds_of(loaded: Loaded, locations: Locations, given: Iterable[type[Capability]] = ()) -> ProviderKinds:
+    """Return the kinds of models that can be asked, with their places.
+
+    Args:
+        loaded: The settings, which may name capabilities from outside.
+        locations: Places of panpan's own files.
+        given: Further capabilities.
+
+    Raises:
+        ConfigError: Two bring the same kind, or one that is required cannot be used.
+    """
+    further = (*given, *_named(loaded, locations, lambda _: None))
+    return provider_kinds((*BUILTIN, *further)) if further else PROVIDER_KINDS
+
+
+def _named(loaded: Loaded, locations: Locations, warn: Callable[[str], None]) -> Sequence[type[Capability]]:
     """Return the capabilities from outside that the settings name."""
-    if not setup.settings.capabilities:  # looking for packages takes some milliseconds
+    if not loaded.settings.capabilities:  # looking for packages takes some milliseconds
         return ()
-    there = outside_capabilities(setup.locations, is_trusted=setup.loaded.trust.is_trusted)
-    return named_capabilities(setup.settings, there, [kind.name for kind in BUILTIN], warn)
+    there = outside_capabilities(locations, is_trusted=loaded.trust.is_trusted)
+    return named_capabilities(loaded.settings, there, [kind.name for kind in BUILTIN], warn)
 
 
 def _isolated(kind: type[Capability], context: SessionContext) -> Capability | None:

@@ -42,7 +42,7 @@ def show(ctx: click.Context, show_origin: bool, cwd: Path | None) -> None:
     options = ctx.meta.get(RUN_OPTIONS)
     overrides = overrides_of(options) if options else {}
     loaded = load_settings(locations.project_root, os.environ, overrides, locations)
-    click.echo(chosen_model_line(loaded, os.environ))
+    click.echo(chosen_model_line(loaded, locations, os.environ))
     if show_origin and (loaded.trust.files.content or loaded.trust.files.problems):
         click.echo(f"# {shown(loaded.trust.files.root)} is {summary(loaded.trust)}")
     for line in settings_lines(loaded, show_origin=show_origin):
@@ -51,13 +51,13 @@ def show(ctx: click.Context, show_origin: bool, cwd: Path | None) -> None:
         click.echo(f"panpan: warning: {warning}", err=True)
 
 
-def chosen_model_line(loaded: Loaded, env: Mapping[str, str]) -> str:
+def chosen_model_line(loaded: Loaded, locations: Locations, env: Mapping[str, str]) -> str:
     """Return a comment that says which model these settings lead to and why; nothing is sent to find out."""
-    from panpan.app import PROVIDER_KINDS
+    from panpan.app import kinds_of
     from panpan.models.factory import resolve_from
 
     try:
-        return f"# panpan would ask {shown(resolve_from(loaded, env, kinds=PROVIDER_KINDS).reason)}"
+        return f"# panpan would ask {shown(resolve_from(loaded, env, kinds=kinds_of(loaded, locations)).reason)}"
     except ConfigError as error:
         return f"# panpan has no model to ask: {shown(error)}"
 

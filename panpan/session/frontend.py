@@ -3,13 +3,13 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
-from panpan.models.provider_kind import ProviderKinds
 from panpan.session.models import PromptWishes
 from panpan.session.opening import WhichSession
-from panpan.session.setup import Setup, set_up
+from panpan.session.setup import KindsOf, Setup, set_up
 from panpan.session.tap import Askers, Tap
 from panpan.session.unfinished import Outcome
 from panpan.system.web.network import WebNetwork
@@ -136,11 +136,11 @@ class SessionConfig:
         """True if what crosses the session's borders is seen by another, which must not miss any of it."""
         return self.options.get("tap") is not None
 
-    def settled(self, kinds: ProviderKinds) -> Setup:
+    def settled(self, kinds: KindsOf) -> Setup:
         """Return its settings and what follows from them.
 
         Args:
-            kinds: Kinds of models that the capabilities bring along.
+            kinds: Returns the kinds of models that the capabilities bring along.
 
         Raises:
             ConfigError: A setting, the model, the key or the folder is not there or wrong.
@@ -152,7 +152,7 @@ class SessionConfig:
             self.env,
             options.get("overrides") or {},
             (),
-            kinds=kinds,
+            kinds=partial(kinds, given=options.get("capabilities", ())),
             why_model=options.get("why_model"),
             trusts_project=options.get("trusts_project", False),
         )

@@ -4,6 +4,7 @@ The rule: nothing of them is imported before the user's own settings name it. An
 told with its file and line.
 """
 
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
@@ -134,7 +135,7 @@ def _of_file(file: Path) -> OutsideCapability:
         spec = spec_from_file_location(f"panpan_capability_{file.stem}", file)
         assert spec is not None, "a file with the end .py has a loader"
         assert spec.loader is not None
-        module = module_from_spec(spec)
+        module = sys.modules[spec.name] = module_from_spec(spec)  # where its classes are found by their places
         spec.loader.exec_module(module)
         kinds = [
             kind

@@ -3,10 +3,10 @@
 Nothing here is open, and nothing is sent.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from panpan.config.locations import Locations
 from panpan.config.models import ModelFacts
@@ -22,6 +22,9 @@ from panpan.permissions.rules.rules import RuleSource, rule_sources, rules_of_no
 from panpan.session.budget.known_price import check_price_known
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
+
+KindsOf: TypeAlias = Callable[..., ProviderKinds]
+"""Returns the provider kinds that settings, and the place of panpan's own files, lead to."""
 
 NO_MODEL = ResolvedModel("", "openai", "", "", ModelFacts("", 0, 0, None, is_known=False), "")
 """Stands where no model is asked, as where tools are only listed."""
@@ -121,7 +124,7 @@ def set_up(
     overrides: Mapping[str, object],
     every_tool: Sequence[Tool[Any]],
     *,
-    kinds: ProviderKinds,
+    kinds: KindsOf,
     why_model: str | None = None,
     trusts_project: bool = False,
 ) -> Setup:
@@ -132,7 +135,7 @@ def set_up(
         env: The environment.
         overrides: Settings by dotted key, stronger than files and environment.
         every_tool: All tools that there are.
-        kinds: The provider kinds.
+        kinds: Returns the provider kinds, as the settings say.
         why_model: Why the overrides name the model, as half a sentence; None: the command line does.
         trusts_project: Whether what the project says is believed, as it is now and in this session.
 
@@ -144,9 +147,10 @@ def set_up(
     locations = Locations.find(cwd, env)
     trust = trust_of(locations)
     loaded = load_settings(cwd, env, overrides, locations, trust=trust.for_this_run() if trusts_project else trust)
-    model = resolve_from(loaded, env, kinds=kinds, why_override=why_model)
+    all_kinds = kinds(loaded, locations)
+    model = resolve_from(loaded, env, kinds=all_kinds, why_override=why_model)
     answers = answer_wishes(loaded.settings, loaded.origins)
-    return Setup(cwd, env, overrides, locations, loaded, every_tool, model, answers, kinds).checked()
+    return Setup(cwd, env, overrides, locations, loaded, every_tool, model, answers, all_kinds).checked()
 
 
 def _workspace(cwd: Path) -> Path:

@@ -1,10 +1,12 @@
 """A kind of models that somebody else brings along: named on the command line, asked, and told apart when it fails."""
 
 from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
+from panpan.app import open_session
 from panpan.config.models import FREE, ModelFacts
 from panpan.errors import ConfigError
 from panpan.models.factory import ResolvedModel, create_client, resolve_model
@@ -80,6 +82,34 @@ async def test_a_kind_of_another_package_answers() -> None:
     replies = [event.text for event in events if isinstance(event, AssistantMessage)]
     assert replies == ["parrot: hello"]
     await client.aclose()
+
+
+async def test_a_kind_answers_the_turns_of_a_session(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")}
+    options = {"overrides": {"model": "echo:parrot"}, "env": env}
+
+    async with open_session(tmp_path, capabilities=[EchoCapability], **options) as session:
+        async for _ in session.submit("hello"):
+            pass
+        assert (session.info.model, session.conversation.messages[-1].text) == ("parrot", "parrot: hello")
+    with pytest.raises(ConfigError, match="nothing says who serves"):
+        async with open_session(tmp_path, **options):
+            pass
+
+
+async def test_a_kind_of_a_file_counts_where_the_settings_name_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "capabilities").mkdir(parents=True)
+    (home / "settings.toml").write_text("capabilities.own = true\nmodel = 'own:x'\n")
+    (home / "capabilities" / "own.py").write_text(
+        "from panpan.capabilities import Capability\n"
+        "from tests.models.test_provider_kind import EchoModels\n"
+        "class Own(Capability):\n    name = 'own'\n    providers = {'own': f'{__name__}:OwnModels'}\n"
+        "class OwnModels(EchoModels): pass\n"
+    )
+
+    async with open_session(tmp_path, env={"HOME": str(tmp_path), "PANPAN_HOME": str(home)}) as session:
+        assert session.info.choice == "x that echoes, since the user settings chose own:x"
 
 
 def test_a_kind_can_be_named_as_the_provider() -> None:

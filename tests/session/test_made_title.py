@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 import panpan
-from panpan.app import PROVIDER_KINDS
+from panpan.app import kinds_of
 from panpan.core.conversation import Conversation
 from panpan.core.seen_files import SeenFiles
 from panpan.core.tool import ToolContext
@@ -96,7 +96,7 @@ def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KE
     workspace.mkdir(exist_ok=True)
     keys = {key: "sk-test-0123456789"} if key else {}
     own = {"HOME": str(tmp_path), "PANPAN_HOME": str(home), **keys, **env}
-    return set_up(workspace, own, {}, (), kinds=PROVIDER_KINDS)
+    return set_up(workspace, own, {}, (), kinds=kinds_of)
 
 
 @pytest.mark.parametrize(

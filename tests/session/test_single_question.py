@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.app import PROVIDER_KINDS
+from panpan.app import kinds_of
 from panpan.session.setup import Setup, set_up
 from panpan.session.single_question import small_model
 
@@ -17,7 +17,7 @@ def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KE
     workspace.mkdir(exist_ok=True)
     keys = {key: "sk-test-0123456789"} if key else {}
     own = {"HOME": str(tmp_path), "PANPAN_HOME": str(home), **keys, **env}
-    return set_up(workspace, own, {}, (), kinds=PROVIDER_KINDS)
+    return set_up(workspace, own, {}, (), kinds=kinds_of)
 
 
 def test_it_is_the_small_model_of_the_same_provider(tmp_path: Path) -> None:

@@ -150,14 +150,14 @@ def _check_trust(trust: ProjectTrust) -> Check:
 _OWNERS: Mapping[str, str] = {"user": "yours", "project": "the project's", "local": "yours for this project"}
 
 
-def check_model(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
+def check_model(loaded: Loaded, locations: Locations, env: Mapping[str, str]) -> list[Check]:
     """Which model would be asked, and where its key comes from; nothing is sent."""
-    from panpan.app import PROVIDER_KINDS
+    from panpan.app import kinds_of
     from panpan.models.factory import resolve_from
     from panpan.models.model_choice import NoModelError
 
     try:
-        model = resolve_from(loaded, env, kinds=PROVIDER_KINDS)
+        model = resolve_from(loaded, env, kinds=kinds_of(loaded, locations))
     except NoModelError as exc:
         return [Check(MODEL, "missing", "none is chosen", str(exc)), check_embedded(env)]
     except ConfigError as exc:

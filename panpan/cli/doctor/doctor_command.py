@@ -93,7 +93,11 @@ async def all_checks(locations: Locations, env: Mapping[str, str]) -> Sequence[C
         check_snapshots(locations),
         *check_leavings(locations),
         *settings,
-        *((*check_model(loaded, env), *check_other_keys(loaded, env), check_search(loaded, env)) if loaded else ()),
+        *(
+            (*check_model(loaded, locations, env), *check_other_keys(loaded, env), check_search(loaded, env))
+            if loaded
+            else ()
+        ),
         *check_network(),
         *waiting,
     ]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.app import PROVIDER_KINDS
+from panpan.app import kinds_of
 from panpan.capabilities.web.page_answers import MAX_ANSWER_CHARS, PageAnswers
 from panpan.errors import ToolError
 from panpan.session.budget.budget import Budget
@@ -34,7 +34,7 @@ def setup_of(tmp_path: Path, url: str, fast: str = "lab/small") -> Setup:
         "NO_PROXY": "*",
         "OPENAI_API_KEY": "sk-0123456789",
     }
-    return set_up(tmp_path, env, {}, (), kinds=PROVIDER_KINDS)
+    return set_up(tmp_path, env, {}, (), kinds=kinds_of)
 
 
 async def test_the_small_model_is_given_the_page_the_question_and_no_tools(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from scripts.house_figures import Package, between_features, upward  # noqa: E40
 IMAGES = Path("docs", "images")
 KEPT = 0.1
 """Share by which a folder may grow or shrink before its picture shows another number of lines."""
-WIDTH, ROW, BAR = 900, 30, 110
+WIDTH, ROW, BAR = 900, 30, 95
 LEFT, GRID = 30, 350
 """Where names begin, and where imports do."""
 
@@ -92,12 +92,12 @@ def layers_of(root: Path) -> Sequence[Sequence[str]]:
     return [[name.strip().partition(".")[2] for name in layer.split("|")] for layer in layers]
 
 
-def purpose(root: Path, name: str) -> str:
+def purpose(root: Path, name: str, most_chars: int = 88) -> str:
     """Return the first sentence of the docstring of a module of the package, as far as it fits a row."""
     path = root / "panpan" / name
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    return textwrap.shorten(re.split(r"\.(?:\s|$)", docstring, maxsplit=1)[0], 88, placeholder=" …")
+    return textwrap.shorten(re.split(r"\.(?:\s|$)", docstring, maxsplit=1)[0], most_chars, placeholder=" …")
 
 
 def label(root: Path, name: str) -> str:
@@ -147,8 +147,8 @@ def sized(y: float, name: str, shown: str, lines: int, most: int) -> Iterator[st
     """Yield the name of a folder, its lines as a bar, and as a number behind the bar."""
     length = max(2, BAR * lines / most)
     yield text(LEFT, y + 20, shown, "name")
-    yield box(LEFT + 150, y + 8, length, ROW - 16, "bar", 2)
-    yield text(LEFT + 156 + length, y + 20, f"{lines:,}", "quiet", more=f' data-of="{name}"')
+    yield box(LEFT + 165, y + 8, length, ROW - 16, "bar", 2)
+    yield text(LEFT + 171 + length, y + 20, f"{lines:,}", "quiet", more=f' data-of="{name}"')
 
 
 def draw_modules(package: Package, before: str) -> str:
@@ -160,23 +160,27 @@ def draw_modules(package: Package, before: str) -> str:
     """
     lines = sizes(package, shown_in(before))
     names = [name for layer in layers_of(package.root) for name in layer]
-    top = 120
+    top = 140
     parts = [*_legend(), *_matrix(package, names, top)]
     most = max(lines[name] for name in names)
     for row, name in enumerate(names):
         parts += sized(top + ROW * row, name, label(package.root, name), lines[name], most)
     top += ROW * len(names) + 40
-    parts.append(text(LEFT, top, "The capabilities, with the features that each still imports", "name"))
+    parts.append(text(LEFT, top, "The capabilities, each with the features that it still imports", "name"))
     imports = defaultdict[str, set[str]](set)
     for importer, imported in between_features(package):
         imports[importer.split(".")[2]].add(imported.split(".")[2])
     folders = [f"capabilities/{name}" for name in package.capabilities]
     most = max(lines[folder] for folder in folders)
-    for row, (folder, name) in enumerate(zip(folders, package.capabilities, strict=True)):
-        y = top + 10 + ROW * row
+    y = top + 10.0
+    for folder, name in zip(folders, package.capabilities, strict=True):
         parts += sized(y, folder, name, lines[folder], most)
-        parts.append(text(GRID, y + 20, ", ".join(sorted(imports[name])), "up"))
-    height = top + 20 + ROW * len(folders)
+        parts.append(text(GRID, y + 20, purpose(package.root, folder, 80), "quiet"))
+        if imports[name]:
+            y += 18
+            parts.append(text(GRID, y + 20, f"imports {', '.join(sorted(imports[name]))}", "up"))
+        y += ROW
+    height = y + 10
     return picture("The folders of panpan, their sizes and their imports", height, parts)
 
 
@@ -189,17 +193,19 @@ def _legend() -> Iterator[str]:
 
 def _matrix(package: Package, names: Sequence[str], top: float) -> Iterator[str]:
     """Yield a row and a column for each folder, with a point where the row imports the column."""
-    side = ROW * len(names)
+    column = min(ROW, (WIDTH - GRID - 50) // len(names))
+    width, height = column * len(names), ROW * len(names)
     for at, name in enumerate(names):
-        x, y = GRID + ROW * at, top + ROW * at
-        yield text(x + 18, top - 8, name, more=f' transform="rotate(-50 {x + 18} {top - 8})"')
-        yield box(x, y, ROW, ROW, "self", 0)
+        x, y = GRID + column * at, top + ROW * at
+        turned = f' transform="rotate(-50 {x + column / 2 + 3:g} {top - 8:g})"'
+        yield text(x + column / 2 + 3, top - 8, name, more=turned)
+        yield box(x, y, column, ROW, "self", 0)
     for at in range(len(names) + 1):
-        yield f'<path class="grid" d="M{GRID} {top + ROW * at}h{side}M{GRID + ROW * at} {top}v{side}"/>'
+        yield f'<path class="grid" d="M{GRID} {top + ROW * at}h{width}M{GRID + column * at} {top}v{height}"/>'
     upwards = {_folders(pair) for pair in upward(package)}
     for importer, imported in sorted({_folders(pair) for pair in package.imports(for_types=True)}):
         if importer in names and imported in names and importer != imported:
-            x, y = (start + ROW * names.index(name) + ROW / 2 for start, name in ((GRID, imported), (top, importer)))
+            x, y = GRID + column * (names.index(imported) + 0.5), top + ROW * (names.index(importer) + 0.5)
             kind = "up" if (importer, imported) in upwards else "down"
             yield f'<circle cx="{x:g}" cy="{y:g}" r="6" class="{kind}"/>'
 

@@ -48,7 +48,9 @@ def small(tmp_path: Path) -> Path:
         "__init__.py": "",
         "app.py": "from panpan.capabilities.web import web\n",
         "capabilities/__init__.py": "",
-        "capabilities/todos/__init__.py": "import panpan.app\nimport panpan.capabilities.web\n",
+        "capabilities/todos/__init__.py": (
+            '"""A list. And more."""\nimport panpan.app\nimport panpan.capabilities.web\n'
+        ),
         "capabilities/web/__init__.py": "web = 1\n" * 2000,
     }
     for name, text in files.items():
@@ -65,7 +67,7 @@ def test_modules_show_lines_and_imports(small: Path) -> None:
     words = [element.text for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
 
     assert shown_in(svg)["capabilities/web"] == 2000
-    assert words[words.index("todos") + 2] == "web"
+    assert words[words.index("todos") + 2 :][:2] == ["A list", "imports web"]
     assert svg.count('r="6" class="down"') == 1
     assert svg.count('r="6" class="up"') == 1
 

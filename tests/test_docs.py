@@ -20,6 +20,7 @@ import pytest
 
 import panpan
 from panpan import errors
+from panpan.app import BUILTIN
 from panpan.capabilities.subagents.definitions.files import read_text
 from panpan.capabilities.subagents.definitions.places import Place
 from panpan.capabilities.subagents.definitions.read_definition import KEYS
@@ -30,6 +31,7 @@ from panpan.config.settings_file import parse_settings
 from panpan.config.vendors import VENDORS
 from panpan.core.effects import Effects
 from panpan.core.hooks import Hook, ToolCall
+from panpan.session.record_kinds import SYSTEM_RECORDS, subtypes_of
 from panpan.types.events import Event
 from panpan.types.permission import Deny, PermissionMode
 from panpan.types.tool import Output
@@ -316,13 +318,17 @@ def test_every_event_is_in_the_reference() -> None:
     assert members(Event) <= set(in_backticks(section(REFERENCE, "Events")))
 
 
-def test_every_record_of_the_log_is_in_the_reference() -> None:
-    code = "".join(text_of(path) for path in (ROOT / "panpan").rglob("*.py"))
-    literals = re.findall(r"^    subtype: Literal\[(.+)\]", code, re.MULTILINE)
-    written = {name for literal in literals for name in re.findall(r'"(\w+)"', literal)}
-    written.add("system_reminder")  # a message, which the log keeps as a record of the system
+def test_every_record_of_the_log_is_in_the_reference_with_its_fields() -> None:
+    kinds = [*SYSTEM_RECORDS, *(record for capability in BUILTIN for record in capability.records)]
+    rows = {
+        row[1].strip("`"): in_backticks(row[2]) for row in table(section(REFERENCE, "Records of the log")) if row[1]
+    }
 
-    assert written == {name for row in table(section(REFERENCE, "Records of the log")) for name in in_backticks(row[1])}
+    assert rows.keys() == {*subtypes_of(kinds), "system_reminder"}
+    for kind in kinds:
+        told = {name for subtype in subtypes_of([kind]) for name in rows[subtype]}
+        fields = {field.alias or name for name, field in kind.model_fields.items()}
+        assert fields - {"type", "subtype", "uuid"} <= told
 
 
 def test_the_exit_codes_of_the_readme_are_those_of_the_errors() -> None:

@@ -2,6 +2,11 @@
 
 The rule: nothing that may have been done is done again by itself. Where the log and the files tell what became of a
 call, that is its result; where they do not, only the user can know, and where nobody is there the session stops.
+
+- Without a record `call_started`, or for a file tool without `file_changes`, a call changed nothing.
+- For a file tool, the files are compared with both digests: each is as it was, as it was to be, or neither.
+- A capability may know more: of a subagent, its own log tells.
+- Anything else, such as a command, only the user knows. One that still runs is found by the mark in its environment.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,1 +1,1 @@
-"""The pytest plug-in: a cassette in the place of a model, to test prompts, rules and agents."""
+"""The pytest plug-in: tests of prompts, rules and agents with a cassette for a model."""

@@ -1,4 +1,4 @@
-"""Tasks that go on beside the conversation: commands and subagents, found again after a crash.
+"""Commands and subagents that go on beside the conversation.
 
     Bash(run_in_background) ─▶ start_command() ─▶ sh ─▶ limits ─▶ sandbox ─▶ bash -c …     in a session of its own
                                     │              ├─▶ outputs/<session>/task-<id>.txt

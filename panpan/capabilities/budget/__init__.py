@@ -1,1 +1,1 @@
-"""The budget as a feature: what the model is told when it is nearly spent."""
+"""The notice to the model that the budget is nearly spent."""

@@ -1,4 +1,4 @@
-"""Cassettes: conversations recorded with the model's stream, and played again without the model; see docs/adr/0010.
+"""Conversations recorded with the model's stream, and played again. See docs/adr/0010.
 
 `Recording` writes each record of the log, each request and reply at the provider, each answer of the user, and where
 turns begin and end. Secrets are redacted in whole blocks before these are cut into pieces again. `Replay` stands in for

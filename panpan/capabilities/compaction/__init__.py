@@ -1,4 +1,4 @@
-"""Compaction: shortens what a model is sent, so that it fits the context window; see docs/adr/0009.
+"""Makes what a model is sent shorter, so that it fits the context window. See docs/adr/0009.
 
 It happens before a request that would leave less than the reserve of `[compaction]` free, once after a request that the
 provider refused as too long, and on `/compact`. It has three steps. Each is taken only if those before are not enough,

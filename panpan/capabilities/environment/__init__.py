@@ -1,1 +1,1 @@
-"""What a Python environment stands on, layer by layer, and the first layer that is broken."""
+"""EnvDoctor: the lowest layer of a Python environment that is broken."""

@@ -1,4 +1,4 @@
-"""Language servers: which there are, their processes, what they are asked, and the errors that an edit brings.
+"""Definitions, references, renames, and the errors that an edit brings.
 
 A server only reads, so it runs in the sandbox of a command that only looks, as a task of the session from the first
 question on. It is never cancelled but asked to end and waited for, each step within a bound. The disk is the truth:

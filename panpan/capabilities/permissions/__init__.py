@@ -1,1 +1,1 @@
-"""Permissions as a feature: the gate in the loop, and what the user is asked about the sandbox."""
+"""The gate in the loop, and questions about the sandbox."""

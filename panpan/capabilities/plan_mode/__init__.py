@@ -1,4 +1,4 @@
-"""Plan mode: the plan's file, the tools that enter and leave it, and what is denied meanwhile.
+"""Plan mode: the plan's file, and the tools that enter and leave it.
 
 The mode is the gate's, one for each session, so what holds in it is decided in one place. A yes that was asked for
 before plan mode began does not count in it. What commands have left running is stopped when it begins and goes on when

@@ -1,1 +1,1 @@
-"""What panpan tells the model of the project: the place, git, the tree of files, and the rules written for agents."""
+"""The first word about a project: place, git, files, and rules for agents."""

@@ -1,1 +1,1 @@
-"""Reminders: what the features want the model to know while it works; docs/reminders.md lists all of them."""
+"""Reminders for the model while it works. docs/reminders.md lists all of them."""

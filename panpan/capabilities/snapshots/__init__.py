@@ -1,4 +1,4 @@
-"""Snapshots: the workspace before and after each round that changed it, and the way back; see docs/adr/0008.
+"""The workspace before and after each round that changed it, and undo. See docs/adr/0008.
 
 Each folder of the workspace has a repository of panpan's own, over `file_trees/`. One snapshot is taken before the
 first call of a round that may change something, and one after the round: beside the next request, or once 0.3 s have

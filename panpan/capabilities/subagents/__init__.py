@@ -1,4 +1,4 @@
-"""Subagents: further conversations that the model starts, each with its own tools, rights and log; see docs/adr/0012.
+"""Further conversations that the model starts, with tools, rights and a log. See docs/adr/0012.
 
 A subagent is the loop again, run as a turn of its own in a task of the session. The call that started it only receives
 its events, so the user can move it to the background while it runs. Its hooks come from the same capabilities in the

@@ -1,4 +1,4 @@
-"""The web: the one way to it for tools, and the proxies through which other programs reach it; see docs/adr/0014.
+"""The web: the one way to it for tools, and the proxies through which other programs reach it. See docs/adr/0014.
 
 `GuardedClient` asks for one address: it reads it with the URL guard, has `Connector` look the host up, check every
 address and dial what was checked, and takes each redirect through the same steps. Programs that open connections

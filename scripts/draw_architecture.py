@@ -28,8 +28,8 @@ from scripts.house_figures import Package, between_features, upward  # noqa: E40
 IMAGES = Path("docs", "images")
 KEPT = 0.1
 """Share by which a folder may grow or shrink before its picture shows another number of lines."""
-WIDTH, ROW, BAR = 900, 30, 95
-LEFT, GRID = 30, 350
+WIDTH, ROW, BAR = 900, 30, 80
+LEFT, GRID = 30, 360
 """Where names begin, and where imports do."""
 
 STYLE = """
@@ -92,7 +92,7 @@ def layers_of(root: Path) -> Sequence[Sequence[str]]:
     return [[name.strip().partition(".")[2] for name in layer.split("|")] for layer in layers]
 
 
-def purpose(root: Path, name: str, most_chars: int = 88) -> str:
+def purpose(root: Path, name: str, most_chars: int = 84) -> str:
     """Return the first sentence of the docstring of a module of the package, as far as it fits a row."""
     path = root / "panpan" / name
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
@@ -115,7 +115,7 @@ def draw_layers(root: Path) -> str:
         parts.append(box(left, y, width, height))
         for row, name in enumerate(layer):
             parts.append(text(left + 14, y + 23 + 22 * row, label(root, name), "name"))
-            parts.append(text(left + 150, y + 23 + 22 * row, purpose(root, name), "quiet"))
+            parts.append(text(left + 190, y + 23 + 22 * row, purpose(root, name), "quiet"))
         y += height + 8
     bottom = y - 8
     parts += [arrow(38, top, bottom), sideways(24, (top + bottom) / 2, "imports and prompts go down")]
@@ -147,8 +147,8 @@ def sized(y: float, name: str, shown: str, lines: int, most: int) -> Iterator[st
     """Yield the name of a folder, its lines as a bar, and as a number behind the bar."""
     length = max(2, BAR * lines / most)
     yield text(LEFT, y + 20, shown, "name")
-    yield box(LEFT + 165, y + 8, length, ROW - 16, "bar", 2)
-    yield text(LEFT + 171 + length, y + 20, f"{lines:,}", "quiet", more=f' data-of="{name}"')
+    yield box(LEFT + 185, y + 8, length, ROW - 16, "bar", 2)
+    yield text(LEFT + 191 + length, y + 20, f"{lines:,}", "quiet", more=f' data-of="{name}"')
 
 
 def draw_modules(package: Package, before: str) -> str:

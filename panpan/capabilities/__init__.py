@@ -1,4 +1,4 @@
-"""The features, a folder each, and the public names for a feature of your own; `docs/capabilities.md` shows how.
+"""The features, a folder each, and the public names for a feature of your own. `docs/capabilities.md` shows how.
 
 Each feature is a `Capability`, and none imports another.
 """

@@ -153,14 +153,19 @@ def _for_types_only(module: Module) -> set[int]:
     }
 
 
-def deletable(package: Package) -> int:
-    """Return the number of capabilities that nothing outside of their folder imports, but for `app.py` and types."""
+def deletable_names(package: Package) -> Sequence[str]:
+    """Return the capabilities that nothing outside of their folders imports, but for `app.py` and types."""
     used = {
         package.feature(imported)
         for importer, imported in package.imports(for_types=False)
         if package.feature(importer) != package.feature(imported) and importer != f"{package.name}.app"
     }
-    return sum(f"capabilities.{name}" not in used for name in package.capabilities)
+    return [name for name in package.capabilities if f"capabilities.{name}" not in used]
+
+
+def deletable(package: Package) -> int:
+    """Return the number of such capabilities; `tests/test_deleted_capabilities.py` deletes each."""
+    return len(deletable_names(package))
 
 
 def between_features(package: Package) -> Sequence[tuple[str, str]]:

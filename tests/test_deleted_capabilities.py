@@ -1,0 +1,74 @@
+"""The delete test: panpan without a capability's folder and its line in `app.py` still opens a session and works."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import panpan
+from scripts.house_figures import Package, deletable_names
+
+ROOT = Path(panpan.__file__).parents[1]
+
+NEEDED = {"files", "search", "shell"}
+"""Capabilities that others may build on."""
+
+TASK = """
+import sys, anyio, pathlib
+from panpan.app import open_session
+
+async def main():
+    root = pathlib.Path(sys.argv[1])
+    env = {"HOME": str(root), "PANPAN_HOME": str(root / "home")}
+    model = {"model": f"cassette:{root / 'tape.toml'}"}
+    async with open_session(root / "project", env=env, overrides=model) as session:
+        async for event in session.submit("read a.txt"):
+            pass
+        print("\\n".join(message.text for message in session.conversation.messages if hasattr(message, "text")))
+
+anyio.run(main)
+"""
+
+
+def without(capability: str, folder: Path) -> Path:
+    """Make a copy of the package without a capability: hard links, but for `app.py`, which loses two lines."""
+    for source in (ROOT / "panpan").rglob("*"):
+        relative = source.relative_to(ROOT)
+        if relative.parts[1:3] == ("capabilities", capability) or source.is_dir() or source.suffix == ".pyc":
+            continue
+        target = folder / relative
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.link(source, target)
+    (folder / "agents").symlink_to(ROOT / "agents")
+    app = folder / "panpan" / "app.py"
+    text = app.read_text(encoding="utf-8")
+    (name,) = re.findall(rf"^from panpan\.capabilities\.{capability}\.capability import (\w+)$", text, re.MULTILINE)
+    lines = [line for line in text.splitlines() if f"capabilities.{capability}." not in line and line != f"    {name},"]
+    app.unlink()
+    app.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("capability", deletable_names(Package(ROOT)))
+def test_a_session_works_without(capability: str, tmp_path: Path) -> None:
+    copy = without(capability, tmp_path / "copy")
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "a.txt").write_text("one two three\n")
+    reads = 'tool_use = [{ name = "Read", input = { file_path = "a.txt" } }]'
+    (tmp_path / "tape.toml").write_text(f'version = 1\n[[reply]]\n{reads}\n[[reply]]\ntext = "done"\n')
+
+    done = subprocess.run(
+        [sys.executable, "-c", TASK, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(copy)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "one two three" in done.stdout
+    assert done.stdout.rstrip().endswith("done")

@@ -25,8 +25,8 @@ from panpan.core.hooks import Round
 from panpan.core.seen_files import SeenFiles
 from panpan.session.reminders.reminders import Reminders
 from panpan.types.content import TextBlock
+from panpan.types.display import ChecklistItem
 from panpan.types.messages import AssistantMessage, Usage, UserMessage
-from panpan.types.todo import TodoDraft
 
 TITLE = f"Reminders, with 1,000 messages and {MOST_FILES} files that were read"
 
@@ -49,7 +49,7 @@ async def _milliseconds(root: Path) -> tuple[float, float]:
     """Return what a request costs on the average, without and with a reminder."""
     conversation = _conversation()
     todos = Todos(root / "todos" / "bench.json", lambda: conversation.messages)
-    await todos.replace([TodoDraft(content="Measure", active_form="Measuring")])
+    await todos.replace([ChecklistItem(content="Measure", active_form="Measuring")])
     seen_files, files = SeenFiles(), [root / f"file{number}.py" for number in range(MOST_FILES)]
     for file in files:
         file.write_text("one\n" * 200)

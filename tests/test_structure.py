@@ -190,7 +190,7 @@ NAMED_ELSEWHERE: Mapping[str, str] = {
         "Bash Edit Glob Grep LS LSP MultiEdit NotebookEdit Patch Read Rename TodoWrite WebFetch WebSearch Write"
     ),
     "capabilities/subagents/definitions/tool_names.py": "TaskOutput TaskStop",
-    "faces/terminal/rendering/todos.py": "TodoWrite",
+    "session/importing/conversion.py": "TodoWrite",
 }
 """Modules that name tools of other folders. The list may only get shorter.
 

@@ -63,21 +63,6 @@ def spoken_duration(duration_s: float, waited_s: float) -> str:
     return f"{max(duration_s - waited_s, 0.0):.1f} s{answers}"
 
 
-_MINUTE, _HOUR = 60, 3_600
-
-
-def spoken_s(seconds: float) -> str:
-    """Return a time in seconds as `0.4 s`, `12 s`, `3 min 20 s` or `2 h 5 min`."""
-    if seconds < 9.95:
-        return f"{max(seconds, 0):.1f} s"
-    whole = round(seconds)
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
-    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
-
-
 def shown_cost(known_usd: float, *, is_whole: bool, is_estimated: bool) -> str:
     """Return an amount with four decimals, or what is known of one that is not whole.
 

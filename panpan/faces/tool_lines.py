@@ -6,10 +6,18 @@ from panpan.capabilities.subagents.task import TaskTool
 from panpan.session.compaction_report import compaction_lines
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import ToolUseBlock
-from panpan.types.display import DiffDisplay, FileDiff, PlanDisplay, SummaryDisplay, TodoDisplay
+from panpan.types.display import (
+    ChecklistDisplay,
+    DiffDisplay,
+    FileDiff,
+    PlanDisplay,
+    SummaryDisplay,
+    TableDisplay,
+    TextDisplay,
+    checklist_counts,
+)
 from panpan.types.events import Compacted, Event, PermissionDecided, RetryScheduled, SubagentEvent, ToolStarted, Waiting
 from panpan.types.messages import AssistantMessage, ToolResultMessage
-from panpan.types.todo import todo_counts
 
 
 def title_of(use: ToolUseBlock) -> str:
@@ -132,8 +140,12 @@ def _result_text(result: ToolResultMessage) -> str:
             return "; ".join([changed, *map(_one_line, notes)])
         case SummaryDisplay(text=text) | PlanDisplay(summary=text):
             return _one_line(text)
-        case TodoDisplay(todos=todos):
-            return todo_counts(todos)
+        case ChecklistDisplay(todos=todos):
+            return checklist_counts(todos)
+        case TextDisplay():
+            return _one_line(result.display.text)
+        case TableDisplay(rows=rows):
+            return f"{len(rows):,} row{'s' if len(rows) != 1 else ''}"
         case None:
             lines = result.text.splitlines()
             return _one_line(result.text) if len(lines) == 1 else f"{len(lines)} lines"

@@ -1,15 +1,18 @@
-"""What a slash command is, and what it may do with the terminal it was typed in."""
+"""Slash commands: their name, help and arguments, and the terminal that they run in.
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+A command shows shapes (`types/display.py`), and no face: each face draws them in its own way.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from panpan.config.ui_look import ThemeSetting
-from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.dataclass import dataclass
+from panpan.types.role import Role
 
 if TYPE_CHECKING:
     from panpan.session.session import Session
+    from panpan.types.display import Display
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +73,12 @@ class Terminal(Protocol):
         ...
 
     @property
-    def theme(self) -> Theme:
-        """How things look at the moment."""
-        ...
-
-    @property
-    def theme_setting(self) -> ThemeSetting:
-        """What the user chose of it, which may be to follow the terminal."""
-        ...
-
-    @property
     def width(self) -> int:
         """Cells of a row."""
         ...
 
-    def show(self, *lines: str) -> None:
-        """Put lines, which may have SGR sequences, into the scrollback."""
+    def display(self, *shapes: "Display") -> None:
+        """Show shapes below each other."""
         ...
 
     async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
@@ -113,17 +106,23 @@ class Terminal(Protocol):
         """Give the user a text to change and send again."""
         ...
 
-    def use_theme(self, setting: ThemeSetting) -> None:
-        """Show everything from now on in another theme."""
-        ...
-
-    def toggle_vim(self) -> bool:
-        """Switch the vi keys on or off and return whether they are on now."""
-        ...
-
     def leave(self, then: Next) -> None:
         """Close the session, and do what comes then."""
         ...
+
+
+def say(terminal: Terminal, words: str, role: Role | None = None) -> None:
+    """Show words of any origin, wrapped, in the colour of their role."""
+    from panpan.types.display import text  # the first screen needs this module, and no shapes
+
+    terminal.display(text(words, role))
+
+
+def say_pairs(terminal: Terminal, pairs: Iterable[tuple[str, str]]) -> None:
+    """Show names and what belongs to each in two columns, the names in colour."""
+    from panpan.types.display import table
+
+    terminal.display(table(pairs))
 
 
 @dataclass(frozen=True, slots=True)

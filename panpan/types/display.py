@@ -1,14 +1,46 @@
-"""What a tool shows to people, beside what it tells the model.
+"""Shapes of what tools and commands show to people: text, diff, checklist and table.
 
-Faces choose how to draw these; the model never sees them, so that a long diff costs no tokens.
+Faces choose how to draw them, and know no tool by its name. The model never sees them, so that a long diff costs no
+tokens.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from panpan.types.content import Frozen
-from panpan.types.todo import Todo
+from panpan.types.role import Role
+
+
+class Span(Frozen):
+    """A piece of text with one meaning."""
+
+    text: str
+    role: Role | None = None
+    without_hues: str = ""
+    """Text to show in its place where roles have no colours that tell them apart; empty: the same."""
+
+
+class TextDisplay(Frozen):
+    """Words, of any origin; they are wrapped where they are shown."""
+
+    type: Literal["text"] = "text"
+    spans: tuple[Span, ...]
+
+    @property
+    def text(self) -> str:
+        """The words alone."""
+        return "".join(span.text for span in self.spans)
+
+
+class TableDisplay(Frozen):
+    """Rows of cells. Two columns without a header are names and what belongs to each."""
+
+    type: Literal["table"] = "table"
+    rows: tuple[tuple[str, ...], ...]
+    """Each as long as the others, and as the header if there is one."""
+    header: tuple[str, ...] = ()
 
 
 class FileDiff(Frozen):
@@ -58,12 +90,47 @@ class PlanDisplay(Frozen):
     """Whether it is what the run was for, in place of the model's answer."""
 
 
-class TodoDisplay(Frozen):
-    """The todo list as a call has left it, whole."""
+ItemStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
+
+
+class ChecklistItem(Frozen):
+    """One thing to do."""
+
+    content: str
+    """Order to do it: "Run the tests"."""
+    active_form: str
+    """The same while it is done: "Running the tests"."""
+    status: ItemStatus = "pending"
+    id: str = ""
+    """Stays the same while the content does; empty for an item that is only shown."""
+
+
+class ChecklistDisplay(Frozen):
+    """A checklist, whole."""
 
     type: Literal["todos"] = "todos"
-    todos: tuple[Todo, ...]
+    todos: tuple[ChecklistItem, ...]
+    """Its items; logs know them by this name."""
 
 
-Display: TypeAlias = Annotated[DiffDisplay | SummaryDisplay | PlanDisplay | TodoDisplay, Field(discriminator="type")]
-"""What a tool result may show."""
+Display: TypeAlias = Annotated[
+    TextDisplay | DiffDisplay | ChecklistDisplay | TableDisplay | SummaryDisplay | PlanDisplay,
+    Field(discriminator="type"),
+]
+"""Shape that a tool result or a command shows. A summary is one line of text, and a plan is text with its verdict."""
+
+
+def text(words: str, role: Role | None = None) -> TextDisplay:
+    """Return words of one meaning."""
+    return TextDisplay(spans=(Span(text=words, role=role),))
+
+
+def table(rows: Iterable[Sequence[str]], header: Sequence[str] = ()) -> TableDisplay:
+    """Return a table."""
+    return TableDisplay(rows=tuple(map(tuple, rows)), header=tuple(header))
+
+
+def checklist_counts(items: Sequence[ChecklistItem]) -> str:
+    """Return how far a list has come, as "2 of 5 done"; where it is empty, that."""
+    done = sum(item.status == "completed" for item in items)
+    return f"{done} of {len(items)} done" if items else "nothing to do"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from panpan.faces.amounts import spoken_s
+from panpan.system.text.duration import spoken_s
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.background import TaskInfo, TaskState
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from panpan.capabilities.background.background import ended_line, task_detail
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.errors import ConfigError
-from panpan.faces.terminal.screen.canvas import say
-from panpan.session.command import Command, Option, Terminal, numbered
+from panpan.session.command import Command, Option, Terminal, numbered, say
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.background import TaskInfo

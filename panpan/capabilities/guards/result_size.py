@@ -8,7 +8,17 @@ import anyio.to_thread
 from panpan.core.hooks import Hook, ToolCall
 from panpan.system.text.known_keys import KnownKeys
 from panpan.types.content import DocumentBlock, ImageBlock, ResultContent, TextBlock
-from panpan.types.display import DiffDisplay, Display, PlanDisplay, SummaryDisplay, TodoDisplay
+from panpan.types.display import (
+    ChecklistDisplay,
+    DiffDisplay,
+    Display,
+    PlanDisplay,
+    SummaryDisplay,
+    TableDisplay,
+    TextDisplay,
+    table,
+)
+from panpan.types.display import text as text_display
 from panpan.types.tool import Output
 
 MAX_TEXT_CHARS = 60_000
@@ -119,5 +129,10 @@ class KeysInResults(Hook):
                 )
             case PlanDisplay():
                 return display.model_copy(update={"text": redact(display.text), "summary": redact(display.summary)})
-            case TodoDisplay() | None:  # a list holds what the model's own call says
+            case TextDisplay():
+                redacted = redact(display.text)
+                return display if redacted == display.text else text_display(redacted)
+            case TableDisplay(rows=rows, header=header):
+                return table(([redact(cell) for cell in row] for row in rows), [redact(name) for name in header])
+            case ChecklistDisplay() | None:  # a list holds what the model's own call says
                 return display

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from anyio import to_thread
 
 from panpan.capabilities.language_servers.language_servers import LanguageServers, ServerState
-from panpan.faces.terminal.rendering.list_rows import say_pairs
-from panpan.faces.terminal.screen.canvas import say
-from panpan.session.command import Command, Terminal
+from panpan.session.command import Command, Terminal, say, say_pairs
 from panpan.system.text.terminal_text import clean_line
 
 

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import get_args
 
 from panpan.errors import ConfigError
-from panpan.faces.terminal.screen.canvas import say
 from panpan.permissions.rules.removal import removable_rules, remove_rule
-from panpan.session.command import Command, Terminal
+from panpan.session.command import Command, Terminal, say
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.permission import PermissionMode

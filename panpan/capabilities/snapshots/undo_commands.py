@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.capabilities.snapshots.undo import RestorePlan, Undo, diff_lines, done_line, nothing_to_do, plan_lines
 from panpan.errors import ConfigError
-from panpan.faces.terminal.screen.canvas import say
-from panpan.faces.terminal.screen.theme import Role
-from panpan.session.command import Command, Option, Terminal, numbered
+from panpan.session.command import Command, Option, Terminal, numbered, say
+from panpan.types.role import Role
 
 _ROLES: dict[str, Role] = {"+": "good", "-": "bad"}
 

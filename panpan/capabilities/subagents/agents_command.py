@@ -7,10 +7,8 @@ from anyio import to_thread
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
 from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.past import PastSubagents
-from panpan.faces.terminal.rendering.list_rows import say_pairs
-from panpan.faces.terminal.screen.canvas import say
 from panpan.session.agent_log import AgentRecord
-from panpan.session.command import Command, Terminal
+from panpan.session.command import Command, Terminal, say, say_pairs
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.agent import AgentDefinition
 

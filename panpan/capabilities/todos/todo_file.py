@@ -17,7 +17,7 @@ from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, h
 from panpan.system.files.private import make_private_folder
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.content import Frozen
-from panpan.types.todo import Todo
+from panpan.types.display import ChecklistItem
 
 MAX_BYTES = 1_000_000
 LOCK_WAIT_S = 2.0
@@ -32,7 +32,7 @@ class _Kept(Frozen):
     """What the file holds."""
 
     version: Literal[1] = 1
-    todos: tuple[Todo, ...]
+    todos: tuple[ChecklistItem, ...]
 
 
 class TodoFile:
@@ -47,7 +47,7 @@ class TodoFile:
         self.path = path
         self._lock_wait_s = lock_wait_s
 
-    def read(self) -> tuple[Todo, ...] | None:
+    def read(self) -> tuple[ChecklistItem, ...] | None:
         """Return the list; None where there is no file.
 
         Raises:
@@ -67,11 +67,14 @@ class TodoFile:
             raise DamagedTodosError(f"the todo list in {self.path} is larger than any that panpan writes")
         data = read_regular_file(self.path, max_bytes=MAX_BYTES, follow_symlinks=True)
         try:
-            return _Kept.model_validate_json(data).todos
+            todos = _Kept.model_validate_json(data).todos
         except ValidationError as error:
             raise DamagedTodosError(f"the todo list in {self.path} cannot be read") from error
+        if not all(todo.id for todo in todos):
+            raise DamagedTodosError(f"the todo list in {self.path} cannot be read")
+        return todos
 
-    def write(self, todos: Sequence[Todo]) -> None:
+    def write(self, todos: Sequence[ChecklistItem]) -> None:
         """Let the file hold `todos`; call it under `locked`.
 
         Raises:

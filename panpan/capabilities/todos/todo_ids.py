@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from panpan.types.todo import Todo, TodoDraft
+from panpan.types.display import ChecklistItem
 
 
-def with_ids(wanted: Sequence[TodoDraft], before: Sequence[Todo]) -> tuple[Todo, ...]:
+def with_ids(wanted: Sequence[ChecklistItem], before: Sequence[ChecklistItem]) -> tuple[ChecklistItem, ...]:
     """Return the list with ids, of which none stands twice.
 
     A todo keeps its id where its content is the same as before, else where the words are that say it is being done;
@@ -18,13 +18,16 @@ def with_ids(wanted: Sequence[TodoDraft], before: Sequence[Todo]) -> tuple[Todo,
     known = {todo.id for todo in before}
     free = (str(number) for number in count(1) if str(number) not in known)
     return tuple(
-        Todo(id=ids[place] if place in ids else next(free), **draft.model_dump(include=set(TodoDraft.model_fields)))
+        draft.model_copy(update={"id": ids[place] if place in ids else next(free)})
         for place, draft in enumerate(wanted)
     )
 
 
 def _match(
-    wanted: Sequence[TodoDraft], before: Sequence[Todo], ids: dict[int, str], words: Callable[[TodoDraft], str]
+    wanted: Sequence[ChecklistItem],
+    before: Sequence[ChecklistItem],
+    ids: dict[int, str],
+    words: Callable[[ChecklistItem], str],
 ) -> None:
     """Add to `ids`, by place, those of todos that have the same words and whose id is not given yet."""
     by_words: dict[str, list[str]] = {}

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from panpan.types.todo import Todo, TodoDraft
+from panpan.types.display import ChecklistItem
 
 
 class TodoStore(Protocol):
     """Keeps the todo list of one session."""
 
-    async def replace(self, wanted: Sequence[TodoDraft]) -> Sequence[Todo]:
+    async def replace(self, wanted: Sequence[ChecklistItem]) -> Sequence[ChecklistItem]:
         """Let the list be what the model wants, and return it; what is in it already keeps its id.
 
         Raises:

@@ -10,8 +10,7 @@ from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import printable
-from panpan.types.display import TodoDisplay
-from panpan.types.todo import TodoDraft, TodoStatus, todo_counts
+from panpan.types.display import ChecklistDisplay, ChecklistItem, ItemStatus, checklist_counts
 from panpan.types.tool import Output, ToolYield
 
 MAX_TODOS = 100
@@ -38,13 +37,13 @@ class TodoInput(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     content: Words = Field(description="What is to be done")
-    status: TodoStatus
+    status: ItemStatus
     active_form: Words | None = Field(default=None, alias="activeForm", description="The same while it is done")
 
     @property
-    def draft(self) -> TodoDraft:
+    def draft(self) -> ChecklistItem:
         """What it asks for."""
-        return TodoDraft(content=self.content, active_form=self.active_form or self.content, status=self.status)
+        return ChecklistItem(content=self.content, active_form=self.active_form or self.content, status=self.status)
 
 
 class TodoWriteInput(BaseModel):
@@ -76,7 +75,7 @@ class TodoWriteTool(Tool[TodoWriteInput]):
     def title(self, args: TodoWriteInput) -> str:
         drafts = [todo.draft for todo in args.todos]
         begun = next((draft for draft in drafts if draft.status == "in_progress"), None)
-        return printable(begun.active_form if begun is not None else todo_counts(drafts))
+        return printable(begun.active_form if begun is not None else checklist_counts(drafts))
 
     async def effects(self, args: TodoWriteInput, ctx: ToolContext) -> Effects:
         return Effects()
@@ -91,4 +90,4 @@ class TodoWriteTool(Tool[TodoWriteInput]):
                 "pending or completed; the list is as it was"
             )
         todos = tuple(await self._store.replace([todo.draft for todo in args.todos]))
-        yield Output(f"The list is kept: {todo_counts(todos)}.", TodoDisplay(todos=todos))
+        yield Output(f"The list is kept: {checklist_counts(todos)}.", ChecklistDisplay(todos=todos))

@@ -20,8 +20,8 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.core.our_tags import untagged
 from panpan.errors import ToolError
+from panpan.types.display import ChecklistItem
 from panpan.types.messages import Message, SystemReminder
-from panpan.types.todo import Todo, TodoDraft
 
 CACHE_S = 5.0
 """How long what was read of the file counts before it is read again."""
@@ -71,7 +71,7 @@ class Todos(Hook):
         self._written = digest_of(self.told.written)
         """What the model wrote last, so that it is known when that was taken back."""
         self._lock = anyio.Lock()
-        self.todos: Sequence[Todo] = self.told.todos
+        self.todos: Sequence[ChecklistItem] = self.told.todos
         """The list, as it was read or written last."""
         if copied_from is not None:
             self._take(*_read(TodoFile(copied_from)))
@@ -83,14 +83,14 @@ class Todos(Hook):
         self._told.follow(self._history())
         return self._told
 
-    async def current(self) -> Sequence[Todo]:
+    async def current(self) -> Sequence[ChecklistItem]:
         """Return the list; what another process made of it is seen after `CACHE_S`."""
         if self._clock() - self._read_at_s >= CACHE_S:
             async with self._lock:
                 self._take(*await to_thread.run_sync(_read, self._file))
         return self.todos
 
-    async def replace(self, wanted: Sequence[TodoDraft]) -> Sequence[Todo]:
+    async def replace(self, wanted: Sequence[ChecklistItem]) -> Sequence[ChecklistItem]:
         todos = await self._write(lambda before: with_ids(wanted, before), self.told.digest)
         self._written = digest_of(todos)
         return todos
@@ -124,8 +124,8 @@ class Todos(Hook):
             self._warn(f"the todo list is not what it was at that point: {error}")
 
     async def _write(
-        self, change: Callable[[Sequence[Todo]], Sequence[Todo]], expected: str | None = None
-    ) -> Sequence[Todo]:
+        self, change: Callable[[Sequence[ChecklistItem]], Sequence[ChecklistItem]], expected: str | None = None
+    ) -> Sequence[ChecklistItem]:
         """Change the list, and return it.
 
         Args:
@@ -149,10 +149,10 @@ class Todos(Hook):
     def _changed(
         self,
         file: TodoFile,
-        change: Callable[[Sequence[Todo]], Sequence[Todo]],
+        change: Callable[[Sequence[ChecklistItem]], Sequence[ChecklistItem]],
         expected: str | None,
         notices: list[str],
-    ) -> Sequence[Todo]:
+    ) -> Sequence[ChecklistItem]:
         with file.locked():
             try:
                 present = file.read()
@@ -166,7 +166,7 @@ class Todos(Hook):
             file.write(todos)
         return todos
 
-    def _take(self, found: Sequence[Todo] | None, trouble: str) -> None:
+    def _take(self, found: Sequence[ChecklistItem] | None, trouble: str) -> None:
         """Let the list be what was read, if anything was, and tell the user once what is wrong with the file."""
         self._read_at_s = self._clock()
         if found is not None:
@@ -176,7 +176,7 @@ class Todos(Hook):
         self._has_warned = bool(trouble)
 
 
-def _read(file: TodoFile) -> tuple[Sequence[Todo] | None, str]:
+def _read(file: TodoFile) -> tuple[Sequence[ChecklistItem] | None, str]:
     """Return what the file holds, None where that is nothing that can be read, and what is wrong with it."""
     try:
         return file.read(), ""
@@ -184,7 +184,7 @@ def _read(file: TodoFile) -> tuple[Sequence[Todo] | None, str]:
         return None, str(error)
 
 
-def listed(todos: Sequence[Todo], most_chars: int = MOST_CHARS) -> str:
+def listed(todos: Sequence[ChecklistItem], most_chars: int = MOST_CHARS) -> str:
     """Return the list for the model, a line each; of one that is too long, as many as have room and the number left."""
     lines = [f"- [{todo.status}] {' '.join(todo.content.split())}" for todo in todos]
     ends = list(accumulate(len(line) + 1 for line in lines))

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 
 from panpan.capabilities.todos.todos import Todos
 from panpan.errors import ConfigError
-from panpan.faces.terminal.rendering.todos import todo_lines
-from panpan.faces.terminal.screen.canvas import say
-from panpan.session.command import Command, Terminal
+from panpan.session.command import Command, Terminal, say
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.todo import todo_counts
+from panpan.types.display import ChecklistDisplay, checklist_counts
 
 
 async def _todos(terminal: Terminal, rest: str) -> None:
@@ -23,8 +21,8 @@ async def _todos(terminal: Terminal, rest: str) -> None:
         await kept.clear()
         say(terminal, "the list of todos is empty; the model is told with its next request")
         return
-    say(terminal, f"{todo_counts(todos)}:", "strong")
-    terminal.show(*(f"  {row}" for row in todo_lines(todos, max(terminal.width - 2, 4), terminal.theme)))
+    say(terminal, f"{checklist_counts(todos)}:", "strong")
+    terminal.display(ChecklistDisplay(todos=tuple(todos)))
 
 
 TODOS_COMMANDS: Sequence[Command] = (

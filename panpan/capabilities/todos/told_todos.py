@@ -7,15 +7,14 @@ import json
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from panpan.types.display import TodoDisplay
+from panpan.types.display import ChecklistDisplay, ChecklistItem
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
-from panpan.types.todo import Todo
 
 CHANGED = "todo:changed:"
 """What the cause of a reminder begins with that tells a list; its digest and a number follow."""
 
 
-def digest_of(todos: Sequence[Todo]) -> str:
+def digest_of(todos: Sequence[ChecklistItem]) -> str:
     """Return what tells lists apart: not the ids, which nobody is told."""
     said = [(todo.content, todo.active_form, todo.status) for todo in todos]
     return blake2b(json.dumps(said).encode(), digest_size=8).hexdigest()
@@ -29,9 +28,9 @@ class ToldTodos:
 
     def forget(self) -> None:
         """Let all of the conversation be looked at again."""
-        self.written: Sequence[Todo] = ()
+        self.written: Sequence[ChecklistItem] = ()
         """The list as the model wrote it last."""
-        self.todos: Sequence[Todo] = ()
+        self.todos: Sequence[ChecklistItem] = ()
         """The same, or nothing where it was told since that the list was cleared."""
         self.written_in = ""
         """`uuid` of the result that says so; empty where it never wrote one."""
@@ -47,7 +46,7 @@ class ToldTodos:
         """Look at what was said since the last time."""
         for message in messages[self._seen :]:
             match message:
-                case ToolResultMessage(display=TodoDisplay(todos=todos)):
+                case ToolResultMessage(display=ChecklistDisplay(todos=todos)) if all(todo.id for todo in todos):
                     self.written = self.todos = todos
                     self.written_in, self.digest = message.uuid, digest_of(todos)
                     self.replies_since = 0

@@ -9,15 +9,15 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from panpan.app import slash_commands
 from panpan.cli_kit.stdout import StdoutWriter
-from panpan.config.ui_look import ThemeSetting
 from panpan.errors import ConfigError
 from panpan.faces.terminal.commands.registry import all_commands, command_in, find, help_command, unknown
 from panpan.faces.terminal.commands.screen_commands import SCREEN_COMMANDS
-from panpan.faces.terminal.screen.canvas import say
+from panpan.faces.terminal.rendering.displays import show_displays
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.session.command import Command, Next, Option, OptionSearch, Terminal
+from panpan.session.command import Command, Next, Option, OptionSearch, Terminal, say
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal
+from panpan.types.display import Display
 
 KEYS: Sequence[tuple[str, str]] = (
     ("Enter", "send; lines that are pasted together are one prompt"),
@@ -60,7 +60,6 @@ class LineTerminal:
         self.session = session
         self.env = env
         self.theme = theme
-        self.theme_setting: ThemeSetting = "auto"
         self.prompts: list[str] = []
         """What the model is to be asked when the command is over."""
         self.waited_s = waited_s
@@ -81,6 +80,10 @@ class LineTerminal:
         """Print lines."""
         for line in lines:
             self._show(line)
+
+    def display(self, *shapes: Display) -> None:
+        """Print shapes."""
+        show_displays(self, shapes)
 
     async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
         """Return what the user picked by its number; else print the list, and how to pick from it."""
@@ -113,13 +116,6 @@ class LineTerminal:
         """Show it, so that it can be copied: there is no input that could hold it."""
         say(self, "what you said:", "dim")
         self.show(*clean_for_terminal(text).splitlines())
-
-    def use_theme(self, setting: ThemeSetting) -> None:
-        """Do nothing: there is no theme where there are only lines, and no command for it."""
-
-    def toggle_vim(self) -> bool:
-        """Do nothing: the keys are those of the terminal, and there is no command for it."""
-        return False
 
     def leave(self, then: Next) -> None:
         """End the session when the command is over."""

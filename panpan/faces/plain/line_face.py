@@ -11,12 +11,12 @@ from panpan.cli_kit.stdout import StdoutWriter
 from panpan.faces.amounts import WaitingTime, cost_in_short, spoken_duration
 from panpan.faces.answer_text import AnswerText
 from panpan.faces.past_turns import beginning_of_last_turns, earlier, past_events, task_end_told, was_interrupted
-from panpan.faces.terminal.rendering.todos import todo_lines
+from panpan.faces.terminal.rendering.displays import display_rows
 from panpan.faces.terminal.rendering.user_message import user_message_lines
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.tool_lines import ToolLines, diff_text
 from panpan.system.text.terminal_text import clean_for_terminal
-from panpan.types.display import DiffDisplay, TodoDisplay
+from panpan.types.display import ChecklistDisplay, DiffDisplay, TableDisplay
 from panpan.types.events import Event, SubagentEvent, TurnEnded
 from panpan.types.file_change import files_in_short
 from panpan.types.messages import Message, ToolResultMessage, UserMessage
@@ -69,8 +69,8 @@ class LineFace:
             case ToolResultMessage(display=DiffDisplay(files=files)):
                 for file in files:
                     await self._diff(file.diff)
-            case ToolResultMessage(display=TodoDisplay(todos=todos)):
-                for row in todo_lines(todos, max(shutil.get_terminal_size().columns - 4, 4), _PLAIN):
+            case ToolResultMessage(display=ChecklistDisplay() | TableDisplay() as display):
+                for row in display_rows(display, max(shutil.get_terminal_size().columns - 4, 8), _PLAIN):
                     await self._out.write(f"    {row}\n")
             case TurnEnded():
                 await self._answer.end()

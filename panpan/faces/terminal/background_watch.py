@@ -7,9 +7,10 @@ import anyio
 from panpan.capabilities.background.background import cannot_be_kept, counted, ended_line, titles
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task_commands import tasks_to_ask_about
+from panpan.faces.terminal.commands.screen_commands import Screen
 from panpan.faces.terminal.screen.canvas import say
 from panpan.faces.terminal.work import Work
-from panpan.session.command import Leave, Next, OpenSession, Option, Terminal, numbered
+from panpan.session.command import Leave, Next, OpenSession, Option, numbered
 from panpan.session.session import Session
 from panpan.types.background import TaskInfo
 
@@ -69,7 +70,7 @@ class Leaving:
         terminal: Lets him pick, and is told what comes then.
     """
 
-    def __init__(self, session: Session, work: Work, terminal: Terminal) -> None:
+    def __init__(self, session: Session, work: Work, terminal: Screen) -> None:
         self.then: Next = Leave()
         """What comes after this session."""
         self._session = session

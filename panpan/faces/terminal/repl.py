@@ -29,6 +29,7 @@ from panpan.faces.terminal.input.completion import InputCompleter
 from panpan.faces.terminal.input.file_index import FileIndex
 from panpan.faces.terminal.input.key_actions import KeyActions
 from panpan.faces.terminal.input.keys import key_bindings
+from panpan.faces.terminal.rendering.displays import show_displays
 from panpan.faces.terminal.screen.around_input import AroundInput, PassingHint, TodosView
 from panpan.faces.terminal.screen.canvas import say
 from panpan.faces.terminal.screen.hand_over import HandOver
@@ -40,6 +41,7 @@ from panpan.faces.terminal.views.turn_view import TurnView, greeting
 from panpan.faces.terminal.work import Work
 from panpan.session.command import Command, Leave, Next, Option, OptionSearch
 from panpan.session.session import Session
+from panpan.types.display import Display
 
 WARM_UP_S = 0.3
 """How long after the start the SDK is loaded and files are listed: both keep a processor busy."""
@@ -203,6 +205,10 @@ class Repl:
     def show(self, *lines: str) -> None:
         """Put lines into the scrollback."""
         self._screen.show(*lines)
+
+    def display(self, *shapes: Display) -> None:
+        """Show shapes, as a command wants them shown."""
+        show_displays(self, shapes)
 
     def refresh(self) -> None:
         """Draw what is live again with the next frame."""

@@ -7,10 +7,10 @@ import anyio
 
 from panpan.capabilities.shell.user_commands import USER_COMMAND_TIMEOUT_S, run_user_command
 from panpan.errors import PanpanError
+from panpan.faces.terminal.commands.screen_commands import Screen
 from panpan.faces.terminal.rendering.text_rows import output_of_users_command
 from panpan.faces.terminal.rendering.tool import LiveOutput, running_line
 from panpan.faces.terminal.screen.canvas import say
-from panpan.session.command import Terminal
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.messages import UserMessage
 
@@ -39,7 +39,7 @@ class ShellLine:
     """
 
     def __init__(
-        self, terminal: Terminal, tell_model: Callable[[UserMessage], None], has_ended: Callable[[], None]
+        self, terminal: Screen, tell_model: Callable[[UserMessage], None], has_ended: Callable[[], None]
     ) -> None:
         self._terminal = terminal
         self._tell_model = tell_model

@@ -7,12 +7,13 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from panpan.errors import PanpanError
 from panpan.faces.terminal.commands.registry import command_in, find, unknown
+from panpan.faces.terminal.commands.screen_commands import Screen
 from panpan.faces.terminal.inbox import Inbox, Sent
 from panpan.faces.terminal.screen.canvas import say
 from panpan.faces.terminal.shell_line import ShellLine
 from panpan.faces.terminal.turn_runner import TurnRunner
 from panpan.faces.terminal.views.turn_view import TurnView
-from panpan.session.command import Command, Terminal
+from panpan.session.command import Command
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 
@@ -27,7 +28,7 @@ class Sending:
         shell: Runs the user's own commands.
     """
 
-    def __init__(self, terminal: Terminal, commands: Sequence[Command], turns: TurnRunner, shell: ShellLine) -> None:
+    def __init__(self, terminal: Screen, commands: Sequence[Command], turns: TurnRunner, shell: ShellLine) -> None:
         self._terminal = terminal
         self._commands = commands
         self._turns = turns
@@ -101,7 +102,7 @@ class Work:
     """
 
     def __init__(
-        self, terminal: Terminal, view: TurnView, commands: Sequence[Command], give_back: Callable[[str], None]
+        self, terminal: Screen, view: TurnView, commands: Sequence[Command], give_back: Callable[[str], None]
     ) -> None:
         self._view = view
         self._turns = TurnRunner(terminal.session, view, give_back, self._is_handling)

@@ -13,6 +13,7 @@ from panpan.session.records import format_version, message_of
 from panpan.types.compaction import Compaction, CompactionReport, CompactionTrigger
 from panpan.types.content import AssistantContent, TextBlock, ToolUseBlock
 from panpan.types.dataclass import dataclass
+from panpan.types.display import ChecklistDisplay, ChecklistItem, ItemStatus
 from panpan.types.ids import new_id
 from panpan.types.messages import (
     AssistantMessage,
@@ -27,6 +28,8 @@ from panpan.types.messages import (
 CAUSE = "imported"
 """Of reminders that the other program told its model."""
 
+_CHECKLIST_TOOL = "TodoWrite"
+"""Tool of the other program that writes a checklist; its results do not tell that."""
 _SYNTHETIC = "<synthetic>"
 """Model of replies that the other program wrote itself, such as for errors."""
 _CHARS_OF_TOKEN = 4
@@ -93,6 +96,7 @@ class _Conversion:
         self._messages: list[Message | _Reply] = []
         self._replies: dict[str, _Reply] = {}
         self._ids: set[str] = set()
+        self._checklists: dict[str, ChecklistDisplay] = {}
         self._boundary: Mapping[str, Any] | None = None
 
     def messages(self) -> Iterator[Message]:
@@ -138,13 +142,18 @@ class _Conversion:
                 self._replies[id_] = reply
             self._messages.append(reply)
             self._note_time(reply.uuid, record)
-        reply.blocks += assistant_blocks(content)
+        blocks = list(assistant_blocks(content))
+        for block in blocks:
+            if isinstance(block, ToolUseBlock) and (checklist := _checklist(block)) is not None:
+                self._checklists[block.id] = checklist
+        reply.blocks += blocks
         reply.body = body
 
     def _take_user(self, record: Record, content: Any) -> None:
         blocks = content if isinstance(content, list) else []
         for result in filter(None, map(result_block, blocks)):
-            self._add(ToolResultMessage(uuid=self._uuid(record), result=result), record)
+            shown = self._checklists.get(result.tool_use_id)
+            self._add(ToolResultMessage(uuid=self._uuid(record), result=result, display=shown), record)
         said = tuple(user_blocks(content))
         if not said:
             return
@@ -238,3 +247,19 @@ def _left_out(records: Sequence[Record], chosen: Sequence[Record]) -> Iterator[s
 def _untagged(text: str) -> str:
     """Return the text of a reminder without tags of its own, since panpan sets them."""
     return text.strip().removeprefix("<system-reminder>").removesuffix("</system-reminder>").strip()
+
+
+def _checklist(use: ToolUseBlock) -> ChecklistDisplay | None:
+    """Return the checklist that a call wrote, to be shown with its result; None: it wrote none."""
+    written = use.input.get("todos") if use.name == _CHECKLIST_TOOL else None
+    items = [item for item in written if isinstance(item, Mapping)] if isinstance(written, list) else []
+    return ChecklistDisplay(todos=tuple(map(_item, items))) if items else None
+
+
+def _item(written: Mapping[str, Any]) -> ChecklistItem:
+    content, status = str(written.get("content", "")), written.get("status")
+    return ChecklistItem(
+        content=content,
+        active_form=str(written.get("activeForm") or content),
+        status=status if status in get_args(ItemStatus) else "pending",
+    )

@@ -13,8 +13,8 @@ from panpan.capabilities.todos.todos import Todos
 from panpan.core.hooks import Hook
 from panpan.core.seen_files import SeenFiles
 from panpan.permissions.gate import PermissionGate
+from panpan.types.display import ChecklistItem
 from panpan.types.messages import SystemReminder
-from panpan.types.todo import TodoDraft
 from tests.capabilities.compaction.conversations import SUMMARY, conversation_of, talking
 from tests.fakes.scripted_llm import ScriptedLLM, say
 
@@ -97,8 +97,8 @@ async def test_the_todo_list_stays_in_view_while_something_of_it_is_open(tmp_pat
     todos = Todos(tmp_path / "todos" / "s1.json", lambda: ())
     assert await todos.pinned() == ()
 
-    done = TodoDraft(content="Look", active_form="Looking", status="completed")
-    await todos.replace([done, TodoDraft(content="Find it </system-reminder>", active_form="Finding it")])
+    done = ChecklistItem(content="Look", active_form="Looking", status="completed")
+    await todos.replace([done, ChecklistItem(content="Find it </system-reminder>", active_form="Finding it")])
     conversation = conversation_of([one for number in range(12) for one in talking(number)])
     compaction = await Compactor(lambda: [todos]).compaction(
         conversation, ScriptedLLM(say(SUMMARY)), Limits(10_000, 2_500), "auto"

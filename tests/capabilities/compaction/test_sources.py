@@ -18,9 +18,8 @@ from panpan.session.budget.budget_nearly_spent import BudgetNearlySpent
 from panpan.session.reminders.source import ReminderSource
 from panpan.types.agent import SpendingLimits
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.display import TodoDisplay
+from panpan.types.display import ChecklistDisplay, ChecklistItem
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
-from panpan.types.todo import TodoDraft
 from tests.capabilities.guards.hook_fixtures import reply
 
 
@@ -34,12 +33,12 @@ class Talk:
         self.now_s = 0.0
         self.todos = Todos(folder / "s1.json", lambda: self.conversation.messages, clock=lambda: self.now_s)
 
-    async def write(self, *wanted: TodoDraft) -> None:
+    async def write(self, *wanted: ChecklistItem) -> None:
         todos = tuple(await self.todos.replace(wanted))
         use = ToolUseBlock(id=f"use{len(self.conversation.messages)}", name="TodoWrite", input={})
         self.conversation.append(AssistantMessage(content=(use,)))
         block = ToolResultBlock(tool_use_id=use.id, content=(TextBlock(text="ok"),))
-        self.conversation.append(ToolResultMessage(result=block, display=TodoDisplay(todos=todos)))
+        self.conversation.append(ToolResultMessage(result=block, display=ChecklistDisplay(todos=todos)))
 
     def reply(self, count: int) -> None:
         for _ in range(count):
@@ -52,8 +51,8 @@ class Talk:
         return reminders
 
 
-def todo(content: str, **more: Any) -> TodoDraft:
-    return TodoDraft(content=content, active_form=f"{content} now", **more)
+def todo(content: str, **more: Any) -> ChecklistItem:
+    return ChecklistItem(content=content, active_form=f"{content} now", **more)
 
 
 @pytest.fixture

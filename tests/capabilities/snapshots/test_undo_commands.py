@@ -23,7 +23,7 @@ def offering(*objects: object) -> Capabilities:
 
 
 def terminal_of(place: KeptWorkspace, picks: int | None) -> FakeTerminal:
-    session = SimpleNamespace(capabilities=offering(place.snapshots))
+    session = SimpleNamespace(find=offering(place.snapshots).find)
     return FakeTerminal(session, {}, picks=picks)
 
 
@@ -97,7 +97,7 @@ async def test_where_there_is_nothing_that_is_the_answer(place: KeptWorkspace, l
 
 
 async def test_where_it_is_switched_off_that_is_the_answer() -> None:
-    session = SimpleNamespace(capabilities=Capabilities())
+    session = SimpleNamespace(find=Capabilities().find)
 
     with pytest.raises(ConfigError, match=r"\[snapshots\] enabled is false"):
         await type_in(FakeTerminal(session, {}), "/undo")

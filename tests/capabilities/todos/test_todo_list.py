@@ -20,14 +20,13 @@ from panpan.core.conversation import Conversation
 from panpan.errors import ToolError
 from panpan.system.files.file_lock import hold_lock
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.display import TodoDisplay
+from panpan.types.display import ChecklistDisplay, ChecklistItem, ItemStatus
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
-from panpan.types.todo import Todo, TodoDraft, TodoStatus
 from tests.system.backends import on_both_backends, run_on
 
 
-def draft(content: str, status: TodoStatus = "pending", active_form: str = "") -> TodoDraft:
-    return TodoDraft(content=content, active_form=active_form or f"{content} now", status=status)
+def draft(content: str, status: ItemStatus = "pending", active_form: str = "") -> ChecklistItem:
+    return ChecklistItem(content=content, active_form=active_form or f"{content} now", status=status)
 
 
 class Place:
@@ -46,14 +45,14 @@ class Place:
             copied_from=origin.file if origin is not None else None,
         )
 
-    async def write(self, *wanted: TodoDraft) -> Sequence[Todo]:
+    async def write(self, *wanted: ChecklistItem) -> Sequence[ChecklistItem]:
         """Let the model write the list, as the executor and the loop do it."""
         todos = tuple(await self.todos.replace(wanted))
         number = len(self.conversation.messages)
         use = ToolUseBlock(id=f"use{number}", name="TodoWrite", input={})
         self.conversation.append(AssistantMessage(content=(use,)))
         block = ToolResultBlock(tool_use_id=use.id, content=(TextBlock(text="ok"),))
-        self.conversation.append(ToolResultMessage(result=block, display=TodoDisplay(todos=todos)))
+        self.conversation.append(ToolResultMessage(result=block, display=ChecklistDisplay(todos=todos)))
         return todos
 
     def reopened(self) -> "Place":
@@ -109,7 +108,7 @@ def test_the_content_counts_before_the_other_words() -> None:
 def test_no_id_stands_twice_whatever_stood_in_the_file(
     before: list[tuple[str, str]], after: list[tuple[str, str]], ids: list[str]
 ) -> None:
-    old = [Todo(id=id_, content=one, active_form=two) for (one, two), id_ in zip(before, ids, strict=False)]
+    old = [ChecklistItem(id=id_, content=one, active_form=two) for (one, two), id_ in zip(before, ids, strict=False)]
 
     new = with_ids([draft(one, active_form=two) for one, two in after], old)
 

@@ -13,7 +13,7 @@ from panpan.app import open_session
 from panpan.capabilities.todos.todos import Todos
 from panpan.faces.headless.wire import message_line
 from panpan.session.session import Session
-from panpan.types.display import TodoDisplay
+from panpan.types.display import ChecklistDisplay
 from panpan.types.events import Event, PermissionDecided
 from panpan.types.messages import SystemReminder, ToolResultMessage, UserMessage
 
@@ -102,7 +102,7 @@ async def test_programs_get_the_list_with_the_result(place: Place) -> None:
         events = await turn(session)
 
     (result,) = [event for event in events if isinstance(event, ToolResultMessage)]
-    assert isinstance(result.display, TodoDisplay)
+    assert isinstance(result.display, ChecklistDisplay)
     assert message_line(result, "s1")["tool_use_result"] == {
         "type": "todos",
         "todos": [{"content": "read", "active_form": "read", "status": "pending", "id": "1"}],

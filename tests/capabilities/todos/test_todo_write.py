@@ -14,9 +14,8 @@ from panpan.core.tool_call import batches, prepared
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
 from panpan.types.content import ToolUseBlock
-from panpan.types.display import TodoDisplay
+from panpan.types.display import ChecklistDisplay, ChecklistItem
 from panpan.types.permission import Allow, PermissionMode
-from panpan.types.todo import Todo, TodoDraft
 from panpan.types.tool import Output
 from tests.fakes.context import context_in
 from tests.fakes.tools import looking
@@ -26,11 +25,11 @@ class Store:
     """Implements `TodoStore`, and keeps what it was given."""
 
     def __init__(self) -> None:
-        self.lists: list[Sequence[TodoDraft]] = []
+        self.lists: list[Sequence[ChecklistItem]] = []
 
-    async def replace(self, wanted: Sequence[TodoDraft]) -> Sequence[Todo]:
+    async def replace(self, wanted: Sequence[ChecklistItem]) -> Sequence[ChecklistItem]:
         self.lists.append(wanted)
-        return [Todo(id=str(number), **draft.model_dump()) for number, draft in enumerate(wanted, 1)]
+        return [draft.model_copy(update={"id": str(number)}) for number, draft in enumerate(wanted, 1)]
 
 
 def item(content: str, status: str = "pending", **more: Any) -> dict[str, Any]:
@@ -58,13 +57,13 @@ async def test_the_list_is_kept_and_shown_and_the_model_is_told_how_far_it_is(tm
 
     assert store.lists == [
         [
-            TodoDraft(content="Read the code", active_form="Reading the code", status="completed"),
-            TodoDraft(content="Run the tests", active_form="Running the tests", status="in_progress"),
-            TodoDraft(content="Write it down", active_form="Write it down"),
+            ChecklistItem(content="Read the code", active_form="Reading the code", status="completed"),
+            ChecklistItem(content="Run the tests", active_form="Running the tests", status="in_progress"),
+            ChecklistItem(content="Write it down", active_form="Write it down"),
         ]
     ]
     assert output.text == "The list is kept: 1 of 3 done."
-    assert isinstance(output.display, TodoDisplay)
+    assert isinstance(output.display, ChecklistDisplay)
     assert [todo.id for todo in output.display.todos] == ["1", "2", "3"]
 
 

@@ -3,10 +3,9 @@
 from panpan.faces.amounts import WaitingTime
 from panpan.faces.plain.line_face import LineFace
 from panpan.types.content import TextBlock, ToolResultBlock
-from panpan.types.display import TodoDisplay
+from panpan.types.display import ChecklistDisplay, ChecklistItem
 from panpan.types.events import ToolStarted
 from panpan.types.messages import ToolResultMessage
-from panpan.types.todo import Todo
 from tests.faces.memory import Memory
 from tests.fakes.scripted_llm import call
 from tests.fakes.subagents import looks, of_agent
@@ -16,14 +15,14 @@ async def test_a_todo_list_is_printed_as_soon_as_it_is_kept() -> None:
     out = Memory()
     face = LineFace(out, has_colour=False)
     todos = (
-        Todo(id="1", content="Read", active_form="Reading", status="completed"),
-        Todo(id="2", content="Run \x1b[2J", active_form="Running \x1b[2J", status="in_progress"),
+        ChecklistItem(id="1", content="Read", active_form="Reading", status="completed"),
+        ChecklistItem(id="2", content="Run \x1b[2J", active_form="Running \x1b[2J", status="in_progress"),
     )
     block = ToolResultBlock(tool_use_id="1", content=(TextBlock(text="The list is kept: 1 of 2 done."),))
 
     await face.show(call(("1", "TodoWrite", {"todos": []})))
     await face.show(ToolStarted("1", "TodoWrite", "Running"))
-    await face.show(ToolResultMessage(result=block, display=TodoDisplay(todos=todos)))
+    await face.show(ToolResultMessage(result=block, display=ChecklistDisplay(todos=todos)))
 
     assert out.text == "● TodoWrite Running\n  └ 1 of 2 done\n    ☑ Read\n    ◐ Running\n"
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from panpan.capabilities.todos.told_todos import ToldTodos
 from panpan.core.conversation import Conversation
 from panpan.errors import SessionError
 from panpan.session.export.as_claude import claude_text
@@ -21,6 +22,7 @@ from panpan.session.log import SessionLog, read_records
 from panpan.session.record_kinds import CompactionRecord
 from panpan.session.records import record_of
 from panpan.types.content import ImageBlock, ThinkingBlock
+from panpan.types.display import ChecklistDisplay, ChecklistItem
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 from tests.session.export.export_fixtures import call as our_call
 from tests.session.export.export_fixtures import compaction, reply, result, transcript
@@ -86,6 +88,31 @@ def test_calls_made_together_keep_all_their_results(claude: ClaudeTranscript, tm
         "tool_result: content of b",
         "assistant: Read.",
     ]
+
+
+def test_checklist_of_a_call_is_shown_and_is_no_list_of_the_session(claude: ClaudeTranscript) -> None:
+    written = [
+        {"content": "read", "status": "completed", "activeForm": "Reading"},
+        {"content": "write", "status": "in_progress"},
+        {"status": 3},
+        "nonsense",
+    ]
+    claude.user("go")
+    claude.assistant("m1", call("t1", "TodoWrite", todos=written), stop="tool_use")
+    claude.user([{"type": "tool_result", "tool_use_id": "t1", "content": "kept"}])
+
+    found = next(message for message in converted(claude.records).messages if isinstance(message, ToolResultMessage))
+
+    assert found.display == ChecklistDisplay(
+        todos=(
+            ChecklistItem(content="read", active_form="Reading", status="completed"),
+            ChecklistItem(content="write", active_form="write", status="in_progress"),
+            ChecklistItem(content="", active_form=""),
+        )
+    )
+    told = ToldTodos()
+    told.follow([found])
+    assert not told.todos
 
 
 def test_a_reply_whose_calls_ran_while_it_was_written_is_one_reply(claude: ClaudeTranscript, tmp_path: Path) -> None:

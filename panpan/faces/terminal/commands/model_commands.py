@@ -9,8 +9,7 @@ from panpan.config.models import facts_about, known_models
 from panpan.config.settings import Settings
 from panpan.config.vendors import ALIASES, VENDORS, Vendor
 from panpan.errors import ConfigError
-from panpan.faces.terminal.screen.canvas import say
-from panpan.session.command import Command, Option, Terminal
+from panpan.session.command import Command, Option, Terminal, say
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort

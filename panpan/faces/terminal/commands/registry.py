@@ -8,9 +8,7 @@ from panpan.faces.terminal.commands.model_commands import MODEL_COMMANDS
 from panpan.faces.terminal.commands.screen_commands import SCREEN_COMMANDS
 from panpan.faces.terminal.commands.session_commands import BRANCH_COMMANDS, EXPORT_COMMANDS, SESSION_COMMANDS
 from panpan.faces.terminal.commands.show_commands import PANPAN_COMMANDS, SHOW_COMMANDS
-from panpan.faces.terminal.rendering.list_rows import say_pairs
-from panpan.faces.terminal.screen.canvas import say
-from panpan.session.command import Command, Terminal
+from panpan.session.command import Command, Terminal, say, say_pairs
 from panpan.system.text.terminal_text import clean_line
 
 

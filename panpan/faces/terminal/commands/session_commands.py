@@ -13,8 +13,7 @@ from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.capabilities.snapshots.undo_commands import carry_out, undo_of
 from panpan.config.locations import Locations
 from panpan.errors import PanpanError
-from panpan.faces.terminal.screen.canvas import say
-from panpan.session.command import Command, Leave, OpenSession, Option, Terminal, numbered
+from panpan.session.command import Command, Leave, OpenSession, Option, Terminal, numbered, say
 from panpan.session.forking import fork
 from panpan.session.named_session import named_session
 from panpan.session.store import newest_first

@@ -18,14 +18,12 @@ from panpan.errors import ConfigError, PanpanError
 from panpan.faces.terminal.commands.usage_views import (
     budget_pairs,
     context_note,
-    context_rows,
+    context_shapes,
     cost_pairs,
     together,
     used_line,
 )
-from panpan.faces.terminal.rendering.list_rows import say_pairs
-from panpan.faces.terminal.screen.canvas import say
-from panpan.session.command import Command, Terminal
+from panpan.session.command import Command, Terminal, say, say_pairs
 from panpan.session.context_usage import context_usage
 from panpan.session.git_branch import git_branch
 from panpan.session.session import Session
@@ -39,7 +37,7 @@ from panpan.version import __version__
 async def _context(terminal: Terminal, rest: str) -> None:
     session = terminal.session
     usage = await session.context_usage()
-    terminal.show(*context_rows(usage, terminal.width, terminal.theme))
+    terminal.display(*context_shapes(usage, terminal.width))
     say(terminal, context_note(usage, is_kept_short=session.settings.compaction.enabled), "dim")
 
 

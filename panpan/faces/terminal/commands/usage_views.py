@@ -5,11 +5,11 @@ from itertools import accumulate
 
 from panpan.faces.amounts import SHOWN_FROM_S, shown_cost
 from panpan.faces.terminal.rendering.cells import cut
-from panpan.faces.terminal.rendering.text_rows import LEAST_WIDTH, plain_rows
-from panpan.faces.terminal.screen.theme import Role, Theme
 from panpan.session.budget.budget import NO_LIMITS, Budget
 from panpan.session.context_usage import SOURCES, ContextUsage, Source
 from panpan.session.session_costs import ModelCosts, SessionCosts
+from panpan.types.display import Span, TextDisplay, text
+from panpan.types.role import Role
 
 MOST_BAR_CELLS = 80
 _FREE = "·"
@@ -45,12 +45,12 @@ _NAMES: Mapping[Source, str] = {
 _NAME_CELLS = max(map(len, _NAMES.values()))
 
 
-def context_rows(usage: ContextUsage, width: int, theme: Theme) -> list[str]:
-    """Return the rows for a terminal of `width` cells; the notes below them are `context_note`."""
-    rows = [*(theme.paint("strong", row) for row in plain_rows(used_line(usage), max(width, LEAST_WIDTH)))]
-    rows.append(_bar(usage, min(width, MOST_BAR_CELLS), theme))
-    rows += [_legend(_mark(part.source, theme), _NAMES[part.source], part.tokens, usage) for part in usage.parts]
-    return rows if usage.free_tokens is None else [*rows, _legend(_FREE, "Free", usage.free_tokens, usage)]
+def context_shapes(usage: ContextUsage, width: int) -> list[TextDisplay]:
+    """Return the shapes for a terminal of `width` cells; the notes below them are `context_note`."""
+    rows = [text(used_line(usage), "strong"), _bar(usage, min(width, MOST_BAR_CELLS))]
+    rows += [_legend(_blocks(part.source, 1), _NAMES[part.source], part.tokens, usage) for part in usage.parts]
+    free = usage.free_tokens
+    return rows if free is None else [*rows, _legend(Span(text=_FREE), "Free", free, usage)]
 
 
 def used_line(usage: ContextUsage) -> str:
@@ -97,27 +97,20 @@ def bar_cells(usage: ContextUsage, width: int) -> Sequence[int]:
     return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
 
 
-def _bar(usage: ContextUsage, width: int, theme: Theme) -> str:
+def _bar(usage: ContextUsage, width: int) -> TextDisplay:
     cells = bar_cells(usage, width)
-    filled = (
-        theme.paint(_ROLES[source], (_BLOCK if _has_hues(theme) else _LETTERS[source]) * count)
-        for source, count in zip(SOURCES, cells, strict=True)
-    )
-    return "".join(filled) + _FREE * (width - sum(cells))
+    filled = (_blocks(source, count) for source, count in zip(SOURCES, cells, strict=True) if count)
+    return TextDisplay(spans=(*filled, Span(text=_FREE * (width - sum(cells)))))
 
 
-def _legend(mark: str, name: str, tokens: int, usage: ContextUsage) -> str:
+def _legend(mark: Span, name: str, tokens: int, usage: ContextUsage) -> TextDisplay:
     share = usage.share_of(tokens)
-    return f"{mark} {name:{_NAME_CELLS}} {tokens:>9,}" + ("" if share is None else f" {share:>6.1%}")
+    words = f" {name:{_NAME_CELLS}} {tokens:>9,}" + ("" if share is None else f" {share:>6.1%}")
+    return TextDisplay(spans=(mark, Span(text=words)))
 
 
-def _mark(source: Source, theme: Theme) -> str:
-    return theme.paint(_ROLES[source], _BLOCK if _has_hues(theme) else _LETTERS[source])
-
-
-def _has_hues(theme: Theme) -> bool:
-    """Whether every role has a colour of its own."""
-    return theme.name in ("light", "dark")
+def _blocks(source: Source, count: int) -> Span:
+    return Span(text=_BLOCK * count, role=_ROLES[source], without_hues=_LETTERS[source] * count)
 
 
 MOST_NAME_CELLS = 36

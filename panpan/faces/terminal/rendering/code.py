@@ -13,8 +13,9 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_all_lexers, get_lexer_by_name
 from pygments.token import Token, _TokenType
 
-from panpan.faces.terminal.screen.theme import Role, Theme
+from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.dataclass import dataclass
+from panpan.types.role import Role
 
 GROUP_LINES = 16
 """Lines that are finished together: what a line means, one of the next may tell."""

@@ -7,11 +7,12 @@ from difflib import SequenceMatcher
 from itertools import groupby, pairwise
 
 from panpan.faces.terminal.rendering.cells import broken, cut
-from panpan.faces.terminal.screen.theme import Role, Theme
+from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.tool_lines import counts_text
 from panpan.system.text.terminal_text import clean_for_terminal, spelled_out
 from panpan.types.dataclass import dataclass
 from panpan.types.display import FileDiff
+from panpan.types.role import Role
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")
 _WORD = re.compile(r"\w+|\s+|.")

@@ -7,9 +7,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from panpan.faces.terminal.rendering.cells import broken, cell_width, wrapped
-from panpan.faces.terminal.screen.theme import Role, Theme
+from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
+from panpan.types.role import Role
 
 _STYLES: dict[str, Role] = {"strong": "strong", "em": "emphasis", "s": "struck", "link": "link"}
 

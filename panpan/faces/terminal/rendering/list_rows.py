@@ -1,12 +1,9 @@
-"""Lists as rows: one to choose from, and names with what belongs to each in two columns."""
+"""A list to choose from, as rows."""
 
 from collections.abc import Sequence
 
 from panpan.faces.terminal.rendering.cells import cell_width, cut, padded, wrapped
-from panpan.faces.terminal.rendering.text_rows import LEAST_WIDTH, plain_rows
-from panpan.faces.terminal.screen.canvas import Scrollback
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
 _SELECTED = "❯ "
@@ -64,32 +61,3 @@ class ListRows:
         if len(parts) > _MOST_DETAIL_ROWS:
             parts[_MOST_DETAIL_ROWS - 1 :] = [" ".join(parts[_MOST_DETAIL_ROWS - 1 :])]
         return [self._theme.paint("dim", indent + cut(part, self._width - len(indent))) for part in parts]
-
-
-_LEAST_SECOND = 24
-"""Cells that the second of two columns needs to stand beside the first."""
-
-
-def say_pairs(terminal: Scrollback, pairs: Sequence[tuple[str, str]]) -> None:
-    """Show names and what belongs to each in two columns, the names in colour."""
-    terminal.show(*columns(pairs, terminal))
-
-
-def columns(pairs: Sequence[tuple[str, str]], terminal: Scrollback) -> list[str]:
-    """Return rows of two columns; where there is no room, the second stands below the first."""
-    pairs = [(clean_line(name), text) for name, text in pairs]
-    first = max((cell_width(name) for name, _ in pairs), default=0)
-    width = max(terminal.width, LEAST_WIDTH)
-    is_beside = width - first - 2 * len(_GAP) >= _LEAST_SECOND
-    indent = first + 2 * len(_GAP) if is_beside else 2 * len(_GAP)
-    rows = []
-    for name, text in pairs:
-        painted = terminal.theme.paint("accent", cut(name, width - len(_GAP)))
-        second = plain_rows(text, width - indent)
-        if is_beside:
-            head, *second = second
-            rows.append(f"{_GAP}{padded(painted, first)}{_GAP}{head}" if head else f"{_GAP}{painted}")
-        else:
-            rows.append(f"{_GAP}{painted}")
-        rows += [f"{' ' * indent}{row}" for row in second]
-    return rows

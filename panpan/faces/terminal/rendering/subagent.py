@@ -4,11 +4,11 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from panpan.faces.amounts import spoken_s
 from panpan.faces.terminal.rendering.cells import cell_width, cut, fitted
 from panpan.faces.terminal.rendering.tool import call_line, end_mark, spinner
-from panpan.faces.terminal.screen.theme import Role, Theme
+from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.tool_lines import title_of
+from panpan.system.text.duration import spoken_s
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
@@ -22,6 +22,7 @@ from panpan.types.events import (
     Waiting,
 )
 from panpan.types.messages import AssistantMessage, ToolResultMessage, Usage
+from panpan.types.role import Role
 
 MAX_STEPS = 20
 """Kept of one subagent."""

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from panpan.faces.terminal.rendering.cells import broken, cut, wrapped_under_indent
-from panpan.faces.terminal.screen.theme import Role, Theme
+from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
+from panpan.types.role import Role
 
 LEAST_WIDTH = 20
 """Cells for which a terminal is laid out; one that is narrower breaks the rows itself."""

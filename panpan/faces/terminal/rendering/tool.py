@@ -5,17 +5,18 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from math import ceil
 
-from panpan.faces.amounts import spoken_s
 from panpan.faces.terminal.rendering.cells import broken, cell_width, cut, wrapped, wrapped_under_indent
 from panpan.faces.terminal.rendering.diff import diff_lines
+from panpan.faces.terminal.rendering.displays import checklist_lines, display_rows
 from panpan.faces.terminal.rendering.text_rows import INDENT_CELLS, hanging, markdown_rows, printed_rows
-from panpan.faces.terminal.rendering.todos import todo_lines, todos_of
 from panpan.faces.terminal.rendering.user_message import attachment_mark
-from panpan.faces.terminal.screen.theme import Role, Theme
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.system.text.duration import spoken_s
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.content import DocumentBlock, ImageBlock, ToolUseBlock
-from panpan.types.display import DiffDisplay, PlanDisplay, SummaryDisplay, TodoDisplay
+from panpan.types.display import ChecklistDisplay, DiffDisplay, PlanDisplay, SummaryDisplay, TableDisplay, TextDisplay
 from panpan.types.messages import ToolResultMessage
+from panpan.types.role import Role
 
 MAX_LINES = 100
 MAX_LINE_CHARS = 2_000
@@ -177,8 +178,8 @@ def result_lines(
         rows = texts if is_expanded else _folded(texts, _ERROR_HEAD, _ERROR_TAIL)
         return hanging(rows or ["error"], room, theme, "bad")
     match message.display:
-        case TodoDisplay(todos=todos):
-            return hanging(todo_lines(todos, room, theme) or ["nothing to do"], room, theme)
+        case ChecklistDisplay(todos=todos):
+            return hanging(checklist_lines(todos, room, theme) or ["nothing to do"], room, theme)
         case DiffDisplay(files=files, notes=notes):
             most = None if is_expanded else MAX_DIFF_ROWS
             names_files = [file.path for file in files] != [title]
@@ -190,8 +191,8 @@ def result_lines(
             return hanging([*summary, *(_text_rows(message, room) if is_expanded else ())], room, theme, "dim")
         case PlanDisplay(text=text, summary=summary):
             return hanging([*wrapped(clean_line(summary), room), "", *markdown_rows(text, room, theme)], room, theme)
-        case None if drafts := todos_of(use):
-            return hanging(todo_lines(drafts, room, theme), room, theme)
+        case TextDisplay() | TableDisplay():
+            return hanging(display_rows(message.display, room, theme), room, theme)
         case None:
             texts = _text_rows(message, room)
             rows = texts if is_expanded else _folded(texts, _HEAD, _TAIL)

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from panpan.faces.terminal.desk import Desk
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.rendering.cells import cut, fitted
-from panpan.faces.terminal.rendering.todos import short_todo_lines
+from panpan.faces.terminal.rendering.displays import short_checklist_lines
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.status_view import StatusView
 from panpan.faces.terminal.views.turn_view import TurnView
 from panpan.faces.terminal.work import Waiting, Work
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
-from panpan.types.todo import Todo, todo_counts
+from panpan.types.display import ChecklistItem, checklist_counts
 
 _MAX_SHOWN = 5
 _MAX_READ_CHARS = 2_000
@@ -87,7 +87,7 @@ class TodosView:
         todos: Returns the list as it is.
     """
 
-    def __init__(self, todos: Callable[[], Sequence[Todo]]) -> None:
+    def __init__(self, todos: Callable[[], Sequence[ChecklistItem]]) -> None:
         self._todos = todos
         self._is_hidden = False
 
@@ -107,8 +107,8 @@ class TodosView:
         todos, most = self._todos(), min(_MOST_ROWS, room // _SHARE - 1)
         if self._is_hidden or most < 1 or all(todo.status == "completed" for todo in todos):
             return ()
-        rows = short_todo_lines(todos, most, max(width - 2, 4), theme)
-        heading = theme.paint("dim", cut(f"  {todo_counts(todos)} · ctrl+t hides", width))
+        rows = short_checklist_lines(todos, most, max(width - 2, 4), theme)
+        heading = theme.paint("dim", cut(f"  {checklist_counts(todos)} · ctrl+t hides", width))
         return [heading, *(cut(f"  {row}", width) for row in rows)]
 
     def toggle(self) -> str:
@@ -117,7 +117,7 @@ class TodosView:
         if not todos:
             return "the model has no todos at the moment"
         if all(todo.status == "completed" for todo in todos):
-            return f"{todo_counts(todos)}; /todos shows them"
+            return f"{checklist_counts(todos)}; /todos shows them"
         self._is_hidden = not self._is_hidden
         return "ctrl+t shows the todos again" if self._is_hidden else ""
 

@@ -3,7 +3,8 @@
 from typing import Protocol
 
 from panpan.faces.terminal.rendering.text_rows import LEAST_WIDTH, plain_rows
-from panpan.faces.terminal.screen.theme import Role, Theme
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.types.role import Role
 
 
 class Scrollback(Protocol):

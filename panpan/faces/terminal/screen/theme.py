@@ -10,43 +10,9 @@ from dataclasses import field
 from typing import Literal, TypeAlias
 
 from panpan.types.dataclass import dataclass
+from panpan.types.role import Role
 
 ThemeName: TypeAlias = Literal["light", "dark", "high-contrast", "plain"]
-
-Role: TypeAlias = Literal[
-    "accent",  # panpan's own marks
-    "dim",  # what may be overlooked
-    "strong",
-    "emphasis",
-    "struck",
-    "heading",
-    "link",
-    "good",
-    "bad",
-    "warn",
-    "added",
-    "removed",
-    "added_word",  # what differs within a changed line
-    "removed_word",
-    "hunk",
-    "question",  # the frame of what waits for the user
-    "plan",  # plan mode
-    "user",  # what the user said
-    "code",
-    "keyword",  # from here on: within code
-    "name",
-    "string",
-    "number",
-    "comment",
-    "agent_red",  # from here on: what the definition of a subagent asks for
-    "agent_blue",
-    "agent_green",
-    "agent_yellow",
-    "agent_purple",
-    "agent_orange",
-    "agent_pink",
-    "agent_cyan",
-]
 
 AGENT_ROLES: Mapping[str, Role] = {
     "red": "agent_red",
@@ -179,6 +145,11 @@ class Theme:
     def has_colour(self) -> bool:
         """Whether anything but bold and dim is used."""
         return self.name != "plain" and self.has_sequences
+
+    @property
+    def has_hues(self) -> bool:
+        """True if every role has a colour of its own."""
+        return self.name in ("light", "dark") and self.has_sequences
 
     def paint(self, role: Role, text: str) -> str:
         """Return one line of text, which must be harmless already, in the colour of its role."""

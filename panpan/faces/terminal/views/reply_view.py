@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from panpan.faces.amounts import spoken_s
 from panpan.faces.answer_text import FreshText
 from panpan.faces.terminal.rendering.cells import cell_width, cut, wrapped
 from panpan.faces.terminal.rendering.markdown_stream import CleanStream
 from panpan.faces.terminal.screen.canvas import Canvas
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.transcript import Transcript
+from panpan.system.text.duration import spoken_s
 from panpan.types.events import BlockFinished, BlockStarted, Event, RetryScheduled, TextDelta, ThinkingDelta
 from panpan.types.messages import AssistantMessage
 

@@ -15,13 +15,14 @@ from anyio import to_thread
 from panpan.errors import ToolError
 from panpan.faces.amounts import cost_in_short
 from panpan.faces.terminal.rendering.cells import RESET, cell_width, cut, fitting
-from panpan.faces.terminal.screen.theme import Role, Theme
+from panpan.faces.terminal.screen.theme import Theme
 from panpan.shell_analysis.working_directory import find_shell
 from panpan.system.environment import user_environment
 from panpan.system.processes.process import Captured, capture
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionMode
+from panpan.types.role import Role
 
 _SEPARATOR = " · "
 _LEAST_MODEL = 12

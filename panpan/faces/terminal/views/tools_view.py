@@ -17,13 +17,14 @@ from panpan.faces.terminal.rendering.subagent import (
 )
 from panpan.faces.terminal.rendering.tool import LiveOutput, result_lines, running_line, title_line
 from panpan.faces.terminal.screen.canvas import Canvas
-from panpan.faces.terminal.screen.theme import AGENT_ROLES, Role
+from panpan.faces.terminal.screen.theme import AGENT_ROLES
 from panpan.faces.terminal.views.transcript import Transcript
 from panpan.faces.tool_lines import title_of
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Event, SubagentEvent, ToolFinished, ToolProgress, ToolStarted
 from panpan.types.messages import AssistantMessage, ToolResultMessage
+from panpan.types.role import Role
 
 _FOLDED_LINES = 3
 _EXPANDED_LINES = 20

@@ -19,6 +19,7 @@ from panpan.config.settings import Settings
 from panpan.config.ui_look import ThemeSetting
 from panpan.core.conversation import Conversation
 from panpan.faces.terminal.commands.registry import all_commands, find
+from panpan.faces.terminal.rendering.displays import show_displays
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.permissions.gate import PermissionGate
 from panpan.session.added_folders import AddedFolders
@@ -27,8 +28,8 @@ from panpan.session.command import Next, Option, OptionSearch
 from panpan.session.context_usage import ContextUsage, context_usage
 from panpan.session.session import SessionInfo
 from panpan.system.files.paths import PathResolver
+from panpan.types.display import ChecklistItem, Display
 from panpan.types.messages import AssistantMessage, Message
-from panpan.types.todo import Todo
 
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -36,9 +37,9 @@ _SGR = re.compile(r"\x1b\[[0-9;]*m")
 class FakeTodos:
     """What faces use of `Todos`."""
 
-    todos: Sequence[Todo] = ()
+    todos: Sequence[ChecklistItem] = ()
 
-    async def current(self) -> Sequence[Todo]:
+    async def current(self) -> Sequence[ChecklistItem]:
         return self.todos
 
     async def clear(self) -> None:
@@ -128,6 +129,9 @@ class FakeTerminal:
 
     def show(self, *lines: str) -> None:
         self.rows += lines
+
+    def display(self, *shapes: Display) -> None:
+        show_displays(self, shapes)
 
     async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
         self.title, self.options, self.search = title, options, search

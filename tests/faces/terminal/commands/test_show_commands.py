@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan import __version__
-from panpan.faces.terminal.commands.usage_views import bar_cells, context_note, context_rows, duration
+from panpan.faces.terminal.commands.usage_views import bar_cells, context_note, context_shapes, duration
+from panpan.faces.terminal.rendering.displays import display_rows
 from panpan.faces.terminal.screen.theme import Theme, ThemeName
 from panpan.session.context_usage import SOURCES, ContextPart, ContextUsage
 from panpan.types.content import TextBlock
@@ -90,7 +91,7 @@ def test_the_bar_is_as_wide_as_it_should_be_and_true(tokens: list[int], window: 
 def test_without_colours_the_sources_differ_in_their_letters() -> None:
     usage = ContextUsage(70, [ContextPart(source, 10) for source in SOURCES], is_counted=True)
 
-    bar = context_rows(usage, 70, Theme("high-contrast"))[1]
+    (bar,) = display_rows(context_shapes(usage, 70)[1], 70, Theme("high-contrast"))
 
     letters = [char for char in bar if char.isalpha() and char != "m"]
     assert len(set(letters)) == len(SOURCES)

@@ -8,11 +8,19 @@ from hypothesis import strategies as st
 
 from panpan.faces.terminal.rendering.tool import FRAMES, result_lines, running_line, title_line
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.types.content import Base64Source, ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.display import DiffDisplay, Display, FileDiff, PlanDisplay, SummaryDisplay, TodoDisplay
+from panpan.types.content import Base64Source, ImageBlock, TextBlock, ToolResultBlock
+from panpan.types.display import (
+    ChecklistDisplay,
+    ChecklistItem,
+    DiffDisplay,
+    Display,
+    FileDiff,
+    PlanDisplay,
+    SummaryDisplay,
+)
 from panpan.types.messages import ToolResultMessage
-from panpan.types.todo import Todo
 from tests.faces.terminal.rendering.looks import NASTY, check
+from tests.faces.terminal.rendering.shapes import shapes
 
 PLAIN = Theme("plain", has_sequences=False)
 DARK = Theme("dark")
@@ -153,33 +161,16 @@ def test_changes_are_shown_as_diffs() -> None:
     ]
 
 
-def test_todos_are_a_checklist_whatever_the_model_wrote() -> None:
-    todos = [
-        {"content": "read", "status": "completed", "activeForm": "Reading"},
-        {"content": "write", "status": "in_progress", "activeForm": "Writing"},
-        {"content": "test", "status": "pending"},
-        "nonsense",
-        {"status": 3},
-    ]
-    use = ToolUseBlock(id="1", name="TodoWrite", input={"todos": todos})
+def test_checklist_of_a_result_is_shown_and_not_its_text() -> None:
+    kept = ChecklistDisplay(todos=(ChecklistItem(id="1", content="Run", active_form="Running", status="in_progress"),))
 
-    assert result_lines(result("ok"), use, 60, PLAIN) == ["  └ ☑ read", "    ◐ Writing", "    ☐ test", "    ☐"]
-
-
-def test_the_list_that_a_result_tells_is_shown_and_not_what_the_call_wished() -> None:
-    use = ToolUseBlock(id="1", name="TodoWrite", input={"todos": [{"content": "wish"}]})
-    kept = TodoDisplay(todos=(Todo(id="1", content="Run", active_form="Running", status="in_progress"),))
-
-    assert result_lines(result("ok", kept), use, 60, PLAIN) == ["  └ ◐ Running"]
-    assert result_lines(result("ok", TodoDisplay(todos=())), use, 60, PLAIN) == ["  └ nothing to do"]
+    assert result_lines(result("ok", kept), None, 60, PLAIN) == ["  └ ◐ Running"]
+    assert result_lines(result("ok", ChecklistDisplay(todos=())), None, 60, PLAIN) == ["  └ nothing to do"]
 
 
 @given(NASTY, NASTY, st.integers(8, 80), st.booleans(), st.booleans())
 def test_rows_fit_and_drive_nothing(text: str, name: str, width: int, is_error: bool, is_expanded: bool) -> None:
-    use = ToolUseBlock(id="1", name="TodoWrite", input={"todos": [{"content": text, "status": "pending"}]})
-    todos = TodoDisplay(todos=(Todo(id="1", content=text, active_form=text, status="in_progress"),))
-    for display in (None, SummaryDisplay(text=text), PlanDisplay(text=text, summary=text), todos):
+    for display in (None, *shapes(text)):
         message = result(text, display, is_error=is_error)
         check(result_lines(message, None, width, DARK, is_expanded=is_expanded), width)
-        check(result_lines(message, use, width, DARK, is_expanded=is_expanded), width)
     check([running_line(name, text, 1.0, 100.0, width, DARK), title_line(name, text, None, True, width, DARK)], width)

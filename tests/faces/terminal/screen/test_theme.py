@@ -5,7 +5,8 @@ from typing import get_args
 
 import pytest
 
-from panpan.faces.terminal.screen.theme import AGENT_ROLES, Role, Theme, ThemeName
+from panpan.faces.terminal.screen.theme import AGENT_ROLES, Theme, ThemeName
+from panpan.types.role import Role
 
 
 @pytest.mark.parametrize("name", get_args(ThemeName))

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from panpan.faces.terminal.screen.around_input import TodosView
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.types.todo import Todo, TodoStatus
+from panpan.types.display import ChecklistItem, ItemStatus
 
 PLAIN = Theme("plain", has_sequences=False)
 
 
-def todos(*statuses: TodoStatus) -> Sequence[Todo]:
+def todos(*statuses: ItemStatus) -> Sequence[ChecklistItem]:
     return [
-        Todo(id=str(number), content=f"do {number}", active_form=f"doing {number}", status=status)
+        ChecklistItem(id=str(number), content=f"do {number}", active_form=f"doing {number}", status=status)
         for number, status in enumerate(statuses, 1)
     ]
 
@@ -19,7 +19,7 @@ def todos(*statuses: TodoStatus) -> Sequence[Todo]:
 class View:
     """A view of a list that a test sets."""
 
-    def __init__(self, *statuses: TodoStatus) -> None:
+    def __init__(self, *statuses: ItemStatus) -> None:
         self.todos = todos(*statuses)
         self.view = TodosView(lambda: self.todos)
 

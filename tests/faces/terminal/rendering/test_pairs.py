@@ -4,31 +4,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.list_rows import columns
+from panpan.faces.terminal.rendering.displays import display_rows
 from panpan.faces.terminal.rendering.text_rows import LEAST_WIDTH
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.types.display import table
 from tests.faces.terminal.rendering.looks import NASTY, check, shown
 
 
-class Page:
-    """A scrollback of some width."""
-
-    def __init__(self, width: int, theme: Theme | None = None) -> None:
-        self.width = width
-        self.theme = theme or Theme("dark")
-        self.rows: list[str] = []
-
-    def show(self, *lines: str) -> None:
-        self.rows += lines
+def columns(pairs: list[tuple[str, str]], width: int) -> list[str]:
+    return display_rows(table(pairs), max(width, LEAST_WIDTH), Theme("dark"))
 
 
 @given(st.lists(st.tuples(NASTY, NASTY), max_size=4), st.integers(1, 120))
 def test_rows_fit_and_drive_nothing(pairs: list[tuple[str, str]], width: int) -> None:
-    check(columns(pairs, Page(width)), max(width, LEAST_WIDTH))
+    check(columns(pairs, width), max(width, LEAST_WIDTH))
 
 
 def test_the_second_column_begins_at_one_cell_whatever_the_names_are() -> None:
-    rows = columns([("a", "one"), ("日本", "two"), ("❤\ufe0f", "")], Page(60))
+    rows = columns([("a", "one"), ("日本", "two"), ("❤\ufe0f", "")], 60)
 
     assert shown(rows) == ["  a     one", "  日本  two", "  ❤\ufe0f"]
 
@@ -41,6 +34,6 @@ def test_the_second_column_begins_at_one_cell_whatever_the_names_are() -> None:
     ],
 )
 def test_where_there_is_no_room_the_second_stands_below_the_first(width: int, expected: list[str]) -> None:
-    rows = columns([("name", "the quick brown fox jumps over it"), ("a name", "")], Page(width))
+    rows = columns([("name", "the quick brown fox jumps over it"), ("a name", "")], width)
 
     assert shown(rows)[: len(expected)] == expected

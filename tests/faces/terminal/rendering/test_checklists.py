@@ -4,28 +4,28 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from panpan.faces.terminal.rendering.cells import cell_width
-from panpan.faces.terminal.rendering.todos import short_todo_lines
+from panpan.faces.terminal.rendering.displays import short_checklist_lines
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.types.todo import TodoDraft
+from panpan.types.display import ChecklistItem
 
 PLAIN = Theme("plain", has_sequences=False)
 
 
-def todos(done: int, doing: bool, left: int) -> list[TodoDraft]:
-    begun = [TodoDraft(content="now", active_form="doing", status="in_progress")] if doing else []
+def todos(done: int, doing: bool, left: int) -> list[ChecklistItem]:
+    begun = [ChecklistItem(content="now", active_form="doing", status="in_progress")] if doing else []
     return [
-        *(TodoDraft(content=f"did {number}", active_form="", status="completed") for number in range(done)),
+        *(ChecklistItem(content=f"did {number}", active_form="", status="completed") for number in range(done)),
         *begun,
-        *(TodoDraft(content=f"do {number}", active_form="") for number in range(left)),
+        *(ChecklistItem(content=f"do {number}", active_form="") for number in range(left)),
     ]
 
 
 def test_a_short_list_is_shown_whole() -> None:
-    assert short_todo_lines(todos(1, True, 1), 8, 40, PLAIN) == ["☑ did 0", "◐ doing", "☐ do 0"]
+    assert short_checklist_lines(todos(1, True, 1), 8, 40, PLAIN) == ["☑ did 0", "◐ doing", "☐ do 0"]
 
 
 def test_of_a_long_list_what_is_being_done_is_shown_with_what_comes_before_and_after() -> None:
-    assert short_todo_lines(todos(10, True, 10), 5, 40, PLAIN) == [
+    assert short_checklist_lines(todos(10, True, 10), 5, 40, PLAIN) == [
         "☑ did 9",
         "◐ doing",
         "☐ do 0",
@@ -39,7 +39,7 @@ def test_of_a_long_list_what_is_being_done_is_shown_with_what_comes_before_and_a
 def test_it_keeps_to_its_rows_and_shows_what_is_being_done(
     done: int, doing: bool, left: int, most: int, width: int
 ) -> None:
-    rows = short_todo_lines(todos(done, doing, left), most, width, PLAIN)
+    rows = short_checklist_lines(todos(done, doing, left), most, width, PLAIN)
 
     assert len(rows) <= most
     assert all(cell_width(row) <= width for row in rows)
@@ -48,7 +48,7 @@ def test_it_keeps_to_its_rows_and_shows_what_is_being_done(
 
 @given(st.integers(0, 30), st.booleans(), st.integers(0, 30), st.integers(2, 10))
 def test_what_is_not_shown_is_counted(done: int, doing: bool, left: int, most: int) -> None:
-    rows = short_todo_lines(todos(done, doing, left), most, 80, PLAIN)
+    rows = short_checklist_lines(todos(done, doing, left), most, 80, PLAIN)
     counted = [int(word) for row in rows if row.startswith("…") for word in row.split() if word.isdigit()]
 
     assert len([row for row in rows if not row.startswith("…")]) + sum(counted) == done + doing + left

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,10 @@ from panpan.capabilities.datasets.archive import remove_leavings, unpack
 from panpan.capabilities.datasets.data_setup import UnpackLimits
 from panpan.capabilities.datasets.download_plan import DownloadPlan, PlannedFile, RemoteFile, size_text, time_text
 from panpan.capabilities.datasets.partial_file import PartialFile
-from panpan.capabilities.datasets.plain_source import TIMEOUT_S, sent_range, size_of, validator_of
+from panpan.capabilities.datasets.plain_source import TIMEOUT_S
 from panpan.errors import ToolError
 from panpan.system.web.guarded_client import Allow, GuardedClient
+from panpan.system.web.ranges import TooMuchError, sent_range, size_of, validator_of, written
 
 if TYPE_CHECKING:
     from panpan.system.web.guarded_response import GuardedResponse
@@ -62,7 +64,6 @@ class Flow:
 
 MOST_TRIES = 6
 """In a row that bring nothing."""
-_PIECE_BYTES = 1 << 20
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -180,9 +181,9 @@ class Transfer:
             raise _CutError("its server has nothing behind what came")
         if response.status not in (200, 206):
             raise ChangedError(f"{remote.url} cannot be had: its server answers {response.status}; {_left(part)}")
-        size = size_of(response)
+        size = size_of(response.headers)
         if response.status == 206:
-            begins, whole = sent_range(response) or (-1, None)
+            begins, whole = sent_range(response.headers) or (-1, None)
             if begins != part.size:
                 part.begin_anew()
                 raise _CutError("its server sent another part than was asked for")
@@ -202,22 +203,13 @@ class Transfer:
         self, response: "GuardedResponse", part: PartialFile, remote: RemoteFile, flow: Flow
     ) -> AsyncGenerator[int, None]:
         most = self._max_bytes if remote.size is None else remote.size
-        held = bytearray()
+        write = partial(_write, part)
         try:
-            async with aclosing(response.chunks()) as chunks:
-                async for chunk in chunks:
-                    held += chunk
-                    flow.add(len(chunk))
-                    if part.size + len(held) > most:
-                        raise ChangedError(f"{remote.url} sends more than {size_text(most)}, as much as may come")
-                    if len(held) >= _PIECE_BYTES:
-                        data, held = bytes(held), bytearray()
-                        await to_thread.run_sync(_write, part, data)
-                        yield part.size
-        finally:
-            if held:
-                _write(part, bytes(held))  # less than a piece, so that the end of a cut one is kept, too
-        yield part.size
+            async with aclosing(written(response.chunks(), write, size=part.size, most=most, count=flow.add)) as sizes:
+                async for size in sizes:
+                    yield size
+        except TooMuchError:
+            raise ChangedError(f"{remote.url} sends more than {size_text(most)}, as much as may come") from None
 
 
 def _write(part: PartialFile, data: bytes) -> None:

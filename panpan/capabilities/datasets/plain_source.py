@@ -1,7 +1,7 @@
 """Where data comes from: a file at an address, or a repository of a hub, as servers tell of it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
@@ -12,6 +12,7 @@ from panpan.capabilities.datasets.download_plan import RemoteFile
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import clean_line
 from panpan.system.web.guarded_client import Allow, GuardedClient
+from panpan.system.web.ranges import OF_NOTHING, sent_range, size_of, validator_of
 from panpan.system.web.url_guard import read_url
 from panpan.types.dataclass import dataclass
 
@@ -24,15 +25,10 @@ _UNPLAIN = re.compile(r"[^\w.+@=,()\[\] -]")
 """What stays out of the names of files."""
 _MAX_NAME_BYTES = 200
 """What it grows under is longer by some letters, and file systems take 255."""
-_MAX_VALIDATOR_CHARS = 500
 _DISPOSITION = re.compile(r'filename\*?=(?:UTF-8\'[^\']*\')?(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', re.IGNORECASE)
 """RFC 6266, section 4."""
 _CODINGS = ("gzip", "deflate", "br", "zstd")
 """Those that a server may send although none is asked for; some keep their files so."""
-_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
-"""RFC 9110, section 14.4."""
-_OF_NOTHING = "bytes */0"
-"""What the same section has for a part of a file that is empty."""
 
 
 async def look_at(client: GuardedClient, url: str, allow: Allow, *, name: str = "") -> RemoteFile:
@@ -50,41 +46,19 @@ async def look_at(client: GuardedClient, url: str, allow: Allow, *, name: str = 
     url = read_url(url).url  # as it is asked for, and shown: other letters of the host encoded
     plain = {"accept-encoding": "identity"}
     async with client.stream("HEAD", url, headers=plain, timeout_s=TIMEOUT_S, allow=allow) as response:
-        if response.status == 200 and (size_of(response) or "chunked" in _codings(response)):
-            return _told(response, url, size_of(response), name)
+        if response.status == 200 and (size_of(response.headers) or "chunked" in _codings(response)):
+            return _told(response, url, size_of(response.headers), name)
         is_refused = response.status in (401, 403, 404, 410)
     if not is_refused:
         first = {"range": "bytes=0-0", **plain}
         async with client.stream("GET", url, headers=first, timeout_s=TIMEOUT_S, allow=allow) as response:
-            if response.status == 206 and (sent := sent_range(response)) is not None:
+            if response.status == 206 and (sent := sent_range(response.headers)) is not None:
                 return _told(response, url, sent[1], name)
             if response.status == 200:
-                return _told(response, url, size_of(response), name)
-            if response.status == 416 and response.headers.get("content-range", "").strip() == _OF_NOTHING:
+                return _told(response, url, size_of(response.headers), name)
+            if response.status == 416 and response.headers.get("content-range", "").strip() == OF_NOTHING:
                 return _told(response, url, 0, name)
     raise ToolError(f"{url} cannot be had: its server answers {response.status}{_why(response.status)}")
-
-
-def size_of(response: "GuardedResponse") -> int | None:
-    """Return how long the server says that the body is, in bytes."""
-    told = response.headers.get("content-length", "")
-    return int(told) if re.fullmatch(r"[0-9]{1,18}", told) else None
-
-
-def sent_range(response: "GuardedResponse") -> tuple[int, int | None] | None:
-    """Return where a part of a file begins and how long the whole is; None where that is not told."""
-    found = _CONTENT_RANGE.fullmatch(response.headers.get("content-range", "").strip())
-    return None if found is None else (int(found[1]), None if found[3] == "*" else int(found[3]))
-
-
-def validator_of(headers: Mapping[str, str]) -> str:
-    """Return the strong ETag of an answer, or else the time of the last change; empty where there is neither.
-
-    Only these may stand in If-Range (RFC 9110, section 13.1.5), and nothing that could not be sent back.
-    """
-    etag = headers.get("etag", "").strip()
-    validator = etag if etag.startswith('"') else headers.get("last-modified", "").strip()
-    return validator if validator.isascii() and len(validator) <= _MAX_VALIDATOR_CHARS else ""
 
 
 def _told(response: "GuardedResponse", url: str, size: int | None, name: str) -> RemoteFile:

@@ -4,7 +4,6 @@ The rule: what an answer has is added only if it says of itself that it is the f
 begins; a login page of a network in between says something else. Whether the bytes are right, the hash tells.
 """
 
-import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ import anyio
 from panpan.capabilities.local_model.fetching import PartialFile, SourceUnavailableError
 from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import printable
+from panpan.system.web.ranges import TooMuchError, sent_range, size_of, written
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,10 +23,6 @@ _CONNECT_S = 5.0
 _IDLE_S = 30.0
 _PAUSE_S = 1.0
 _MAX_TRIES = 100
-_WRITE_BYTES = 1 << 20
-"""Written at once, so that a thread is asked a thousand times for the file and not once for each packet."""
-
-_CONTENT_RANGE = re.compile(r"bytes (\d{1,15})-\d{1,15}/(\d{1,15})")
 
 
 class HubSource:
@@ -88,22 +84,14 @@ class HubSource:
         start = partial.length
         async with aclosing(await self._answer(client, start)) as answer:
             to_skip = start - self._start_of(answer, start, partial.size_bytes)
-            waiting = bytearray()
+            body = answer.aiter_raw()
             try:
-                async for chunk in answer.aiter_raw():
-                    skipped = min(to_skip, len(chunk))
-                    to_skip -= skipped
-                    waiting += chunk[skipped:]
-                    if partial.length + len(waiting) > partial.size_bytes:
-                        waiting.clear()
-                        raise SourceUnavailableError(f"{self.title} sent more than it had announced")
-                    if len(waiting) >= _WRITE_BYTES:
-                        full, waiting = waiting, bytearray()
-                        await anyio.to_thread.run_sync(partial.append, full)
-                        yield partial.length
-            finally:
-                partial.append(waiting)
-        yield partial.length
+                growing = written(body, partial.append, size=start, most=partial.size_bytes, skip=to_skip)
+                async with aclosing(growing) as lengths:
+                    async for length in lengths:
+                        yield length
+            except TooMuchError:
+                raise SourceUnavailableError(f"{self.title} sent more than it had announced") from None
 
     async def _answer(self, client: "httpx2.AsyncClient", start: int) -> "httpx2.Response":
         """Ask for what begins at `start`, and return the answer, its body still to come; the caller closes it.
@@ -129,10 +117,9 @@ class HubSource:
         if answer.headers.get("content-encoding", "identity") != "identity":
             raise SourceUnavailableError(f"{self.title} sends the file in a form that was not asked for")
         if answer.status_code == 206:
-            found = _CONTENT_RANGE.fullmatch(answer.headers.get("content-range", ""))
-            if found is not None and int(found[1]) == start and int(found[2]) == size_bytes:
+            if sent_range(answer.headers) == (start, size_bytes):
                 return start
-        elif answer.headers.get("content-length") == str(size_bytes):
+        elif size_of(answer.headers) == size_bytes:
             return 0  # a server, or a proxy, that does not know ranges; what is here already is passed over
         raise SourceUnavailableError(f"{self.title} answers with something that is not the file")
 

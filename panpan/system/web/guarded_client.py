@@ -95,8 +95,7 @@ class GuardedClient:
         """
         from panpan.system.web.exchange import exchanged  # with all that it needs 10 ms, and not every session asks
         from panpan.system.web.guarded_response import GuardedResponse
-        from panpan.system.web.redirects import WebRequest, location_of, redirected
-        from panpan.system.web.web_headers import WebHeaders
+        from panpan.system.web.redirects import WebHeaders, WebRequest, location_of, redirected
 
         if self._is_closed:
             raise ToolError("the session is about to end; nothing more is asked for")

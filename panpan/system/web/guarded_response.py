@@ -9,8 +9,7 @@ import h11
 from panpan.errors import ToolError
 from panpan.system.web.decoding import Decoder
 from panpan.system.web.http_side import GONE, HttpSide
-from panpan.system.web.redirects import WebRequest
-from panpan.system.web.web_headers import WebHeaders
+from panpan.system.web.redirects import WebHeaders, WebRequest
 
 BODY_S = 120.0
 _OTHER_CODINGS = ("br", "zstd", "compress", "gzip", "deflate")

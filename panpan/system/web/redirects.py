@@ -4,12 +4,11 @@ The rule: what was meant for one origin goes to no other: no key, no cookie, no 
 never asked for without.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urljoin
 
 from panpan.errors import ToolError
 from panpan.system.web.url_guard import PlainUrl
-from panpan.system.web.web_headers import WebHeaders
 from panpan.types.dataclass import dataclass
 
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -17,6 +16,32 @@ _KEEP_METHOD = (307, 308)
 _FOR_ANYBODY = frozenset({"accept", "accept-encoding", "accept-language", "if-range", "range", "user-agent"})
 """Headers that tell another origin nothing that was meant for the first one."""
 _OF_BODY = ("content-encoding", "content-language", "content-location", "content-type")
+
+
+class WebHeaders(Mapping[str, str]):
+    """Headers by name, whatever its case; those of one name are one, with commas between (RFC 9110, section 5.3).
+
+    Args:
+        pairs: As they came.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        self._values: dict[str, str] = {}
+        for raw_name, raw_value in pairs:
+            name, value = raw_name.decode("ascii").lower(), raw_value.decode("latin-1")
+            self._values[name] = f"{self._values[name]}, {value}" if name in self._values else value
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name.lower()]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name.lower() in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # as type checkers know it; `typing` would cost some mill
 if TYPE_CHECKING:
     from panpan.core.conversation import Conversation
     from panpan.core.hooks import Addition, Hook, Round, ToolCall
+    from panpan.models.provider_kind import KnownModel, NamedProvider, ProviderKind
     from panpan.session.agent import Agent
     from panpan.session.capability import Capability, beside
     from panpan.session.command import Command, Terminal
@@ -29,7 +30,10 @@ __all__ = [
     "Decision",
     "Deny",
     "Hook",
+    "KnownModel",
+    "NamedProvider",
     "PermissionQuestion",
+    "ProviderKind",
     "Reason",
     "ReminderSource",
     "Round",
@@ -54,6 +58,9 @@ __getattr__ = loader(
         "Decision": "panpan.types.permission",
         "Deny": "panpan.types.permission",
         "Hook": "panpan.core.hooks",
+        "KnownModel": "panpan.models.provider_kind",
+        "NamedProvider": "panpan.models.provider_kind",
+        "ProviderKind": "panpan.models.provider_kind",
         "PermissionQuestion": "panpan.types.permission",
         "Reason": "panpan.types.permission",
         "ReminderSource": "panpan.session.reminders.source",

@@ -109,7 +109,7 @@ async def test_a_kind_of_a_file_counts_where_the_settings_name_it(tmp_path: Path
     )
 
     async with open_session(tmp_path, env={"HOME": str(tmp_path), "PANPAN_HOME": str(home)}) as session:
-        assert session.info.choice == "x that echoes, since the user settings chose own:x"
+        assert session.info.choice == f"x that echoes, since {home}/settings.toml chose it"
 
 
 def test_a_kind_can_be_named_as_the_provider() -> None:

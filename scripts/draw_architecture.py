@@ -115,7 +115,7 @@ def draw_layers(root: Path) -> str:
         parts.append(box(left, y, width, height))
         for row, name in enumerate(layer):
             parts.append(text(left + 14, y + 23 + 22 * row, label(root, name), "name"))
-            parts.append(text(left + 190, y + 23 + 22 * row, purpose(root, name), "quiet"))
+            parts.append(text(left + 200, y + 23 + 22 * row, purpose(root, name), "quiet"))
         y += height + 8
     bottom = y - 8
     parts += [arrow(38, top, bottom), sideways(24, (top + bottom) / 2, "imports and prompts go down")]

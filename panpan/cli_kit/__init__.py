@@ -1,1 +1,1 @@
-"""Parts that every shell subcommand needs: groups, failures, signals and standard output."""
+"""Parts of every shell subcommand: groups, options, failures, signals, standard output."""

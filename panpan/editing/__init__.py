@@ -1,1 +1,1 @@
-"""Changing files: what a tool plans, shows before it is allowed, and writes all or nothing."""
+"""Changes to files: planned, shown before they are allowed, written all or nothing."""

@@ -1,4 +1,4 @@
-"""Python environments: what is in them, what projects ask of them, and where packages for them come from.
+"""Python environments: their packages, what projects ask of them, and package indexes.
 
 Files are read, and nothing of them is run.
 """

@@ -174,8 +174,7 @@ PROGRAM_PLACES = (
 )
 
 NAMED_ELSEWHERE: Mapping[str, str] = {
-    "capabilities/local_model/after_result.py": "Bash Edit Read Rename Write",
-    "capabilities/local_model/mended_calls.py": "Bash Edit Read Rename Write",
+    "capabilities/local_model/mending.py": "Bash Edit Read Rename Write",
     "capabilities/compaction/computed_record.py": "Bash Read",
     "capabilities/compaction/stale_output.py": "Glob Grep LS Read",
     "permissions/rules/rules.py": (

@@ -5,6 +5,7 @@ around it, so that a file need not have been read before; one that was read and 
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from panpan.core.tool import ToolContext
@@ -94,3 +95,20 @@ def content_of(target: Target, ctx: ToolContext) -> tuple[bytes, FileText]:
     if text is None:
         raise ToolError(f"{target.shown} is binary, and names are changed in text only; no file was changed")
     return data, text
+
+
+class WordSearch(ABC):
+    """Finds where a word stands in the working directory, as far as the model may see it."""
+
+    @abstractmethod
+    async def lines_with(self, word: str, ctx: ToolContext, *, limit: int) -> str:
+        """Return lines with the word, each with its place; empty where there is none.
+
+        Args:
+            word: Letters, digits and underscores; found as a whole word.
+            ctx: Of the call.
+            limit: Most lines, at least 1.
+
+        Raises:
+            ToolError: The search failed.
+        """

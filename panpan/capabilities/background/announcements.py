@@ -6,13 +6,38 @@ cases of their own.
 """
 
 import re
+import time
 from collections.abc import Iterable, Sequence
 
 from panpan.capabilities.background.registry import TaskRecord
 from panpan.capabilities.background.task import Task
-from panpan.capabilities.background.telling import ended_in_result, state_line
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.background import TaskInfo
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
+
+_TELLING_TOOLS = ("TaskOutput", "TaskStop")
+"""Tools of whose results the first line counts; others show what commands and files say."""
+
+_ENDED = re.compile(r"task ([0-9a-f]{8}): (?:finished|failed|stopped|lost)\b")
+
+
+def state_line(info: TaskInfo) -> str:
+    """Return what became of a task, or that it runs, on one line."""
+    parts: list[str] = [info.state]
+    if info.exit_code is not None:
+        parts.append(f"exit code {info.exit_code}")
+    end = time.time() if info.is_running else info.ended_at
+    if end is not None:
+        parts.append(f"{max(0.0, end - info.started_at):,.0f} s")
+    note = f" ({info.note})" if info.note else ""
+    return f"task {info.id}: {', '.join(parts)}{note}"
+
+
+def ended_in_result(tool: str, text: str) -> str | None:
+    """Return the id of the task whose end a result of a tool tells; None where it tells of none."""
+    found = _ENDED.match(text) if tool in _TELLING_TOOLS else None
+    return found[1] if found else None
+
 
 _CAUSE = re.compile(r"task:([0-9a-f]{8})(:running)?")
 _TAG = re.compile(r"<(?=/?system-reminder)", re.IGNORECASE)

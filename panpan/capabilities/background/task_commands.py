@@ -3,8 +3,8 @@
 import time
 from collections.abc import Sequence
 
-from panpan.capabilities.background.background import ended_line, task_detail
 from panpan.capabilities.background.background_tasks import BackgroundTasks
+from panpan.capabilities.background.task_text import ended_line, task_detail
 from panpan.errors import ConfigError
 from panpan.session.command import Command, Option, Terminal, numbered, say
 from panpan.session.session import Session

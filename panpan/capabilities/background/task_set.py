@@ -21,8 +21,7 @@ from panpan.system.text.known_keys import KnownKeys
 from panpan.system.text.line_folder import LineFolder
 from panpan.system.text.terminal_text import clean_line
 from panpan.text_search.engine import search
-from panpan.text_search.records import numbered_line, parse_records
-from panpan.text_search.request import MAX_COLUMNS, SearchRequest
+from panpan.text_search.request import MAX_COLUMNS, SearchRequest, numbered_line, parse_records
 from panpan.types.background import TaskKind
 from panpan.types.dataclass import dataclass
 

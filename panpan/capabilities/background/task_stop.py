@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from panpan.capabilities.background.announcements import state_line
 from panpan.capabilities.background.task_output import NO_TASKS
-from panpan.capabilities.background.telling import state_line
 from panpan.core.background import Background
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext

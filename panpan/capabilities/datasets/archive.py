@@ -20,8 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
 
-from panpan.capabilities.datasets.data_setup import UnpackLimits
-from panpan.capabilities.datasets.download_plan import size_text
+from panpan.capabilities.datasets.download_plan import UnpackLimits, size_text
 from panpan.errors import ToolError
 from panpan.system.files.beneath import listed_folder, open_below, opened_folder, status_of
 from panpan.system.files.folder_tree import remove_tree

@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from panpan.capabilities.datasets.data_setup import data_setup_of
 from panpan.capabilities.datasets.dataset_download import DatasetDownloadTool
+from panpan.capabilities.datasets.download_plan import data_setup_of
 from panpan.core.background import Background
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent

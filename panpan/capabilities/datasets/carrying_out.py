@@ -11,8 +11,14 @@ import anyio
 from anyio import to_thread
 
 from panpan.capabilities.datasets.archive import remove_leavings, unpack
-from panpan.capabilities.datasets.data_setup import UnpackLimits
-from panpan.capabilities.datasets.download_plan import DownloadPlan, PlannedFile, RemoteFile, size_text, time_text
+from panpan.capabilities.datasets.download_plan import (
+    DownloadPlan,
+    PlannedFile,
+    RemoteFile,
+    UnpackLimits,
+    size_text,
+    time_text,
+)
 from panpan.capabilities.datasets.partial_file import PartialFile
 from panpan.capabilities.datasets.plain_source import TIMEOUT_S
 from panpan.errors import ToolError

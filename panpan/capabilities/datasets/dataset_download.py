@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from anyio import current_time, to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.datasets.data_setup import DataSetup
-from panpan.capabilities.datasets.download_plan import DownloadPlan
+from panpan.capabilities.datasets.download_plan import DataSetup, DownloadPlan
 from panpan.core.background import Background, JobEnd
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext

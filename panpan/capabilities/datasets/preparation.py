@@ -12,8 +12,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from panpan.capabilities.datasets.archive import folder_name, is_archive
-from panpan.capabilities.datasets.data_setup import DataSetup
-from panpan.capabilities.datasets.download_plan import DownloadPlan, PlannedFile, RemoteFile, size_text
+from panpan.capabilities.datasets.download_plan import DataSetup, DownloadPlan, PlannedFile, RemoteFile, size_text
 from panpan.capabilities.datasets.partial_file import checksum_of
 from panpan.capabilities.datasets.plain_source import is_hub_source, look_at, look_at_repository
 from panpan.core.tool import ToolContext

@@ -12,7 +12,7 @@ from panpan.capabilities.files.read import ReadTool
 from panpan.capabilities.files.rename import RenameTool
 from panpan.capabilities.files.write import WriteTool
 from panpan.core.tool import Tool
-from panpan.editing.word_search import WordSearch
+from panpan.editing.rename_plan import WordSearch
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.session.reminders.source import ReminderSource

@@ -13,8 +13,7 @@ from functools import partial
 
 import anyio
 
-from panpan.capabilities.local_model.after_result import reply_after_result, with_claimed_call
-from panpan.capabilities.local_model.mended_calls import with_calls_mended
+from panpan.capabilities.local_model.mending import reply_after_result, with_calls_mended, with_claimed_call
 from panpan.capabilities.local_model.server import ServedModel
 from panpan.capabilities.local_model.warm_up import CONTEXT_TOKENS, EmbeddedProfile
 from panpan.models.providers.openai_compatible import OpenAICompatibleProvider

@@ -19,8 +19,7 @@ from panpan.system.files.globs import compile_glob, has_magic, name_globs
 from panpan.system.text.terminal_text import printable
 from panpan.text_search.engine import Found, RipgrepFinder, find_ripgrep, search
 from panpan.text_search.ignore_rules import surroundings_of
-from panpan.text_search.records import parse_listing
-from panpan.text_search.request import SearchRequest
+from panpan.text_search.request import SearchRequest, parse_listing
 from panpan.text_search.shown import PathPrefix, with_notes
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay

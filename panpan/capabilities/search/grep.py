@@ -23,8 +23,7 @@ from panpan.system.files.protected import may_name_secrets
 from panpan.system.text.terminal_text import printable
 from panpan.text_search.engine import Found, RipgrepFinder, find_ripgrep, search
 from panpan.text_search.ignore_rules import surroundings_of
-from panpan.text_search.records import Record, numbered_line, parse_records
-from panpan.text_search.request import Answer, SearchRequest
+from panpan.text_search.request import Answer, Record, SearchRequest, numbered_line, parse_records
 from panpan.text_search.shown import PathPrefix, cut_line, page_of, with_notes
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay

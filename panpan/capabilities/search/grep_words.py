@@ -6,7 +6,7 @@ from pathlib import Path
 
 from panpan.capabilities.search.grep import NO_MATCHES, GrepInput, GrepTool
 from panpan.core.tool import ToolContext
-from panpan.editing.word_search import WordSearch
+from panpan.editing.rename_plan import WordSearch
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output
 

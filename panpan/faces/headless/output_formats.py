@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 
-from panpan.capabilities.background.background import ended_line
+from panpan.capabilities.background.task_text import ended_line
 from panpan.capabilities.project_context.collect import SESSION_START
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.errors import PanpanError

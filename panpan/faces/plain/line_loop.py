@@ -7,9 +7,9 @@ from time import monotonic
 
 import anyio
 
-from panpan.capabilities.background.background import cannot_be_kept, counted, ended_line, titles
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task_commands import tasks_to_ask_about
+from panpan.capabilities.background.task_text import cannot_be_kept, counted, ended_line, titles
 from panpan.capabilities.guards.reply_limits import note_on_end
 from panpan.capabilities.shell.user_commands import run_user_command
 from panpan.cli_kit.signals import Received, watch_signals

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 import anyio
 
-from panpan.capabilities.background.background import cannot_be_kept, counted, ended_line, titles
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task_commands import tasks_to_ask_about
+from panpan.capabilities.background.task_text import cannot_be_kept, counted, ended_line, titles
 from panpan.faces.terminal.commands.screen_commands import Screen
 from panpan.faces.terminal.screen.canvas import say
 from panpan.faces.terminal.work import Work

@@ -11,8 +11,7 @@ from panpan.faces.terminal.input.waiting_input import WaitingInput
 from panpan.faces.terminal.screen.canvas import say
 from panpan.faces.terminal.screen.screen import Screen
 from panpan.faces.terminal.screen.steady_output import SteadyOutput
-from panpan.faces.terminal.screen.terminal_colours import choose_theme
-from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.screen.theme import Theme, choose_theme
 from panpan.types.dataclass import dataclass
 
 

@@ -25,8 +25,7 @@ from panpan.faces.terminal.dialogs.permission import PermissionDialog
 from panpan.faces.terminal.dialogs.pick import PickDialog, picked
 from panpan.faces.terminal.inbox import Sent
 from panpan.faces.terminal.input.clipboard_paste import ClipboardPaste
-from panpan.faces.terminal.input.completion import InputCompleter
-from panpan.faces.terminal.input.file_index import FileIndex
+from panpan.faces.terminal.input.completion import FileIndex, InputCompleter
 from panpan.faces.terminal.input.key_actions import KeyActions
 from panpan.faces.terminal.input.keys import key_bindings
 from panpan.faces.terminal.rendering.displays import show_displays

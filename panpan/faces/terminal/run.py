@@ -31,7 +31,7 @@ from panpan.faces.terminal.input.waiting_input import WaitingInput
 from panpan.faces.terminal.screen.notify import keep_title, restore_title
 from panpan.faces.terminal.screen.screen import Screen, reflows
 from panpan.faces.terminal.screen.steady_output import SteadyOutput
-from panpan.faces.terminal.screen.terminal_colours import choose_theme, query_background
+from panpan.faces.terminal.screen.theme import choose_theme, query_background
 from panpan.system.single_exception import unwrap_single_exception
 from panpan.types.dataclass import dataclass
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from panpan.capabilities.background.announcements import ended_in_result, state_line
 from panpan.capabilities.background.task_output import TaskOutputInput, TaskOutputTool
 from panpan.capabilities.background.task_stop import TaskStopInput, TaskStopTool
-from panpan.capabilities.background.telling import ended_in_result, state_line
 from panpan.errors import ToolError
 from panpan.types.background import TaskInfo, TaskState
 from panpan.types.tool import Output

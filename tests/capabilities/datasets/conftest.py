@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.capabilities.datasets.data_setup import data_setup_of
 from panpan.capabilities.datasets.dataset_download import DatasetDownloadTool
+from panpan.capabilities.datasets.download_plan import data_setup_of
 from panpan.config.settings import Settings
 from panpan.errors import ToolError
 from panpan.types.tool import Output

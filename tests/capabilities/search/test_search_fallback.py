@@ -19,8 +19,7 @@ from panpan.system.files.paths import PathResolver
 from panpan.text_search.fallback import answer
 from panpan.text_search.file_types import globs_of_type
 from panpan.text_search.ignore_rules import surroundings_of
-from panpan.text_search.records import parse_listing, parse_records
-from panpan.text_search.request import SearchRequest
+from panpan.text_search.request import SearchRequest, parse_listing, parse_records
 from tests.capabilities.search.conftest import Workspace, text_of
 
 RIPGREP = str(Path(sys.executable).with_name("rg"))

@@ -6,8 +6,8 @@ from typing import Any
 
 import anyio
 
-from panpan.faces.headless.background import TaskLines
 from panpan.faces.headless.output_formats import StreamJsonFace
+from panpan.faces.headless.run import TaskLines
 from panpan.session.session import SessionInfo
 from tests.faces.memory import Memory
 from tests.fakes.background import FakeBackground, task

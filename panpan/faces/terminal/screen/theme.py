@@ -1,14 +1,17 @@
-"""Colours by what they mean, for a light and a dark terminal, in high contrast, and for none at all.
+"""Colours by what they mean, for light and dark terminals, and which of them fit the one at hand."""
 
-Everything that the terminal shows is a line of text with SGR sequences in it, made by `Theme.paint`; nothing else in
-`faces/` writes an escape sequence for a colour. Only the 16 colours of the terminal's own palette are used: the user
-chose them to be readable.
-"""
-
-from collections.abc import Mapping
+import os
+import re
+import select
+import termios
+import tty
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field
-from typing import Literal, TypeAlias
+from time import monotonic
+from typing import Literal, NamedTuple, TypeAlias
 
+from panpan.config.ui_look import ThemeSetting
 from panpan.types.dataclass import dataclass
 from panpan.types.role import Role
 
@@ -155,3 +158,114 @@ class Theme:
         """Return one line of text, which must be harmless already, in the colour of its role."""
         code = self._codes.get(role, "")
         return f"\x1b[{code}m{text}{_RESET}" if code and text else text
+
+
+_ASK_BACKGROUND = b"\x1b]11;?\x1b\\"
+"""OSC 11 (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html)."""
+_ASK_KIND = b"\x1b[c"
+"""Every terminal answers this one, and after the first: so nobody waits for a terminal that does not know OSC 11."""
+_BACKGROUND = re.compile(rb"\x1b\]11;([^\x07\x1b]*)(?:\x07|\x1b\\)")
+_KIND = re.compile(rb"\x1b\[\?[0-9;]*c")
+_COLOUR = re.compile(r"rgba?:([0-9a-f]{1,4})/([0-9a-f]{1,4})/([0-9a-f]{1,4})(?:/[0-9a-f]{1,4})?", re.IGNORECASE)
+_DUMB = frozenset({"dumb", "unknown"})
+_LIGHT_COLOURS = frozenset({7, *range(9, 16)})
+"""Of the 16 of `COLORFGBG`: white, and the bright ones but black."""
+_MAX_ANSWER_BYTES = 4_096
+
+
+def choose_theme(setting: ThemeSetting, env: Mapping[str, str], background: str | None) -> Theme:
+    """Return the theme to begin with.
+
+    Args:
+        setting: What the user wants; only a dumb terminal overrules it.
+        env: The environment: `TERM`, `NO_COLOR`, `COLORFGBG`.
+        background: What the terminal answered when it was asked for its background.
+    """
+    if env.get("TERM", "") in _DUMB:
+        return Theme("plain", has_sequences=False)
+    if setting != "auto":
+        return Theme(setting)
+    if env.get("NO_COLOR"):
+        return Theme("plain")
+    is_light = is_light_colour(background) if background else None
+    if is_light is None:
+        is_light = is_light_by_variable(env.get("COLORFGBG", ""))
+    return Theme("light" if is_light else "dark")
+
+
+def is_light_colour(colour: str) -> bool | None:
+    """Return whether a colour such as `rgb:ffff/ffff/ffff` is light; None where it is no colour."""
+    match = _COLOUR.fullmatch(colour.strip())
+    if match is None:
+        return None
+    red, green, blue = (int(part, 16) / int("f" * len(part), 16) for part in match.groups())
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5  # ITU-R BT.709
+
+
+def is_light_by_variable(value: str) -> bool | None:
+    """Return whether `COLORFGBG`, such as `0;default;15`, says that the background is light; None: it does not say."""
+    number = value.rpartition(";")[2]
+    if not number.isascii() or not number.isdigit() or int(number) > 15:
+        return None
+    return int(number) in _LIGHT_COLOURS
+
+
+class Answer(NamedTuple):
+    """What came from the terminal."""
+
+    background: str | None
+    """Such as `rgb:1e1e/1e1e/1e1e`; None where it did not say."""
+    typed: str
+    """All that was no answer: keys that were pressed meanwhile, as they are read from a terminal."""
+
+
+def read_answer(data: bytes) -> Answer:
+    """Tell the answers of a terminal from what was typed."""
+    background = _BACKGROUND.search(data)
+    typed = _KIND.sub(b"", _BACKGROUND.sub(b"", data, count=1), count=1)
+    colour = background[1].decode("ascii", "replace") if background else None
+    return Answer(colour, typed.decode("utf-8", "surrogateescape"))
+
+
+def query_background(fd_in: int, fd_out: int, timeout_s: float) -> Answer:
+    """Ask the terminal for the colour of its background; blocks for `timeout_s` at most.
+
+    Where this is no terminal, or not ours to ask, nothing is written. What was typed meanwhile is in the answer, and is
+    to be handed to whoever reads keys.
+    """
+    if not _may_ask(fd_in, fd_out):
+        return Answer(None, "")
+    with _raw_mode(fd_in):
+        return read_answer(_asked(fd_in, fd_out, timeout_s))
+
+
+def _may_ask(fd_in: int, fd_out: int) -> bool:
+    try:
+        return os.isatty(fd_in) and os.isatty(fd_out) and os.tcgetpgrp(fd_in) == os.getpgrp()
+    except OSError:
+        return False
+
+
+def _asked(fd_in: int, fd_out: int, timeout_s: float) -> bytes:
+    data = b""
+    deadline = monotonic() + timeout_s
+    try:
+        os.write(fd_out, _ASK_BACKGROUND + _ASK_KIND)
+        while not _KIND.search(data) and len(data) < _MAX_ANSWER_BYTES:
+            ready, _, _ = select.select([fd_in], [], [], max(deadline - monotonic(), 0))
+            if not ready or not (read := os.read(fd_in, 1_024)):
+                break
+            data += read
+    except OSError:
+        pass  # the terminal went away; whoever reads keys will notice
+    return data
+
+
+@contextmanager
+def _raw_mode(fd: int) -> Iterator[None]:
+    before = termios.tcgetattr(fd)
+    tty.setraw(fd, termios.TCSANOW)  # not after a flush, which would drop what is typed
+    try:
+        yield
+    finally:
+        termios.tcsetattr(fd, termios.TCSANOW, before)

@@ -8,8 +8,7 @@ import anyio
 from prompt_toolkit.completion import CompleteEvent, Completion
 from prompt_toolkit.document import Document
 
-from panpan.faces.terminal.input.completion import MAX_OFFERED, InputCompleter
-from panpan.faces.terminal.input.file_index import FileIndex
+from panpan.faces.terminal.input.completion import MAX_OFFERED, FileIndex, InputCompleter
 from panpan.session.command import Command, Terminal
 from panpan.system.files.paths import PathResolver
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.screen.terminal_colours import (
+from panpan.faces.terminal.screen.theme import (
+    Theme,
     ThemeSetting,
     choose_theme,
     is_light_by_variable,
@@ -20,7 +21,6 @@ from panpan.faces.terminal.screen.terminal_colours import (
     query_background,
     read_answer,
 )
-from panpan.faces.terminal.screen.theme import Theme
 
 XTERM = {"TERM": "xterm-256color"}
 

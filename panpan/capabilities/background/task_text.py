@@ -1,4 +1,4 @@
-"""What is known of a task that goes on beside the conversation, and how it is told to people."""
+"""Background tasks in words for people, for every face."""
 
 from collections.abc import Sequence
 

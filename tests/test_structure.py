@@ -272,7 +272,7 @@ def test_the_first_screen_waits_for_nothing_that_it_does_not_need() -> None:
 
     code = "import panpan.cli.repl_command, sys; print(sorted(set(sys.modules) & set(sys.argv[1:])))"
     of_sessions = ["panpan.app", "panpan.types.messages", "panpan.config.settings", "panpan.session.session"]
-    heavy = ["pydantic", "anthropic", "openai", "markdown_it", "pygments", "httpx2", *of_sessions]
+    heavy = ["yaml", "pydantic", "anthropic", "openai", "markdown_it", "pygments", "httpx2", *of_sessions]
     loaded = subprocess.run([sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True)
 
     assert loaded.stdout.strip() == "[]"

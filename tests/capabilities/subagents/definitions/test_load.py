@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -324,3 +326,10 @@ def test_what_the_command_line_says_wrong_is_refused_at_once(
         act(folders)
 
     assert words in str(raised.value)
+
+
+def test_the_shipped_definitions_are_read_without_pyyaml() -> None:
+    shipped = "panpan.capabilities.subagents.definitions.shipped"
+    code = f"import sys, {shipped} as it; print(len(list(it.shipped_definitions())) > 3, 'yaml' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True False\n"

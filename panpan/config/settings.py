@@ -399,7 +399,7 @@ class CompactionSettings(_Frozen):
         """Return the window that counts.
 
         Args:
-            window_tokens: The model's; None where it is not known.
+            window_tokens: The model's.
         """
         if self.window_tokens is None:
             return window_tokens

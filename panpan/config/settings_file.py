@@ -143,7 +143,7 @@ class Source:
 
 
 def read_settings_file(path: Path, kind: SourceKind) -> Source | None:
-    """Return what the file says, checked, or None where it does not exist.
+    """Return what the file says, checked.
 
     Raises:
         ConfigError: It cannot be read, is no TOML, or holds a key or value that panpan does not know. Or it is one of
@@ -158,7 +158,7 @@ def read_settings_file(path: Path, kind: SourceKind) -> Source | None:
 
 
 def read_bytes(path: Path) -> bytes | None:
-    """Return what is in the settings file, or None where there is none.
+    """Return what is in the settings file.
 
     Raises:
         ConfigError: It cannot be read, is no regular file, or is too large.

@@ -203,7 +203,7 @@ class TrustStore:
         return self._folder / project_slug(root) / TRUST_FILE
 
     def _decision(self, path: Path) -> Decision | None:
-        """Return what was kept, or None.
+        """Return what was kept.
 
         Raises:
             ConfigError: It cannot be read or understood, or somebody else may have written it.

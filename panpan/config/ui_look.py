@@ -39,7 +39,7 @@ def read_ui_look(
     Args:
         cwd: Where panpan works.
         env: The environment.
-        plain: The flag of that name; None where it was not given.
+        plain: The flag of that name.
         given: What the command line sets of the table `ui` for this run; stronger than the files.
 
     Raises:

@@ -78,7 +78,7 @@ class LLMClient:
     Args:
         provider: How the model is reached; closed with the client.
         options: The model, and how it should answer.
-        price: What it costs; None where it is not known.
+        price: What it costs.
         key_place: Where the key was found, for the error of a key that is not accepted.
         retry: Bounds of trying again.
         sleep: Waits for so many seconds, and can be cancelled.

@@ -179,7 +179,7 @@ def answer_wishes(settings: "Settings", origins: "Mapping[str, Origin] | None" =
 
     Args:
         settings: Those of all sources.
-        origins: Where each was set, by its dotted key; None: it is not known.
+        origins: Where each was set, by its dotted key.
     """
     place_by_key = {key: str(origin) for key, origin in (origins or {}).items()}
     return AnswerWishes(

@@ -58,7 +58,7 @@ class LocalServer:
     program: str = ""
     """What it says it is, without a version; empty where it does not say."""
     user: int | None = None
-    """Whose process it is; None where the system does not tell."""
+    """Whose process it is."""
 
     @property
     def flag(self) -> str:
@@ -109,7 +109,7 @@ def advice_without_model(found: Sequence[LocalServer]) -> str:
 
 
 async def _ask(probe: Probe) -> LocalServer | None:
-    """Return the server that lists its models; None where there is none."""
+    """Return the server that lists its models."""
     try:
         async with await anyio.connect_tcp(_HOST, probe.port) as stream:
             # HTTP/1.0, so that the answer is neither chunked nor followed by another

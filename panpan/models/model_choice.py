@@ -156,7 +156,7 @@ class Chooser:
         return tuple(dict.fromkeys([*self._providers, *(vendor.name for vendor in VENDORS)]))
 
     def key_variable(self, vendor: Vendor) -> str | None:
-        """Return the variable that holds the vendor's key; None where none is set."""
+        """Return the variable that holds the vendor's key."""
         return next((name for name in vendor.key_variables if name in self._env), None)
 
     def _expanded(self, model: str | None) -> str | None:

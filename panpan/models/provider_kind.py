@@ -107,7 +107,7 @@ class ProviderKind(ABC):
         Args:
             name: The text behind `KIND:`; empty where there is none.
             env: The environment.
-            settings: The user's `[providers.KIND]`; None: there is none.
+            settings: The user's `[providers.KIND]`.
 
         Raises:
             ConfigError: There is no such model; says what to do.

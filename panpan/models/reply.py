@@ -243,7 +243,7 @@ class ReplyBuilder:
         """End the reply.
 
         Args:
-            stop_reason: Why it ended; None where the server did not say.
+            stop_reason: Why it ended.
         """
         self.start()
         self.close_block()

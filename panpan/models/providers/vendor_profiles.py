@@ -34,7 +34,7 @@ class VendorProfile:
     asks_for_usage: bool = True
     """Whether to send `stream_options`; without it most servers count nothing."""
     reasoning_field: ReasoningField | None = None
-    """Where the model's own thinking is sent back; None: it is not."""
+    """Where the model's own thinking is sent back."""
     needs_reasoning: bool = False
     """Whether a reply without that field is refused; then a blank stands for thinking that is not there."""
     thinking: Mapping[str, Any] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class VendorProfile:
     idle_timeout_s: float | None = None
     """Longest wait for the next bytes of a reply, in seconds, where nothing else is said; None: that of all servers."""
     calls_in_text: str | None = None
-    """Found in the names of models whose calls reach us as text, whatever the server does; None: there are none."""
+    """Found in the names of models whose calls reach us as text, whatever the server does."""
 
     def reads_calls_in_text(self, model: str) -> bool:
         """Whether text of this model is looked at for calls (`calls_in_text.py`)."""

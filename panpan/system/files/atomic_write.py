@@ -336,7 +336,7 @@ def _opened(folder: Path, operations: FileOperations) -> Iterator[int]:
 
 
 def _descriptor(folder: Path) -> int | None:
-    """Return a descriptor of a folder; None where it is missing."""
+    """Return a descriptor of a folder."""
     try:
         return open_folder(folder)
     except FileNotFoundError:

@@ -105,7 +105,7 @@ def name_globs(pattern: str) -> tuple[str, ...]:
 
 
 def _first_braces(pattern: str) -> tuple[int, int, list[str]] | None:
-    """Return start, end and parts of the first `{…}`, or None where there is none."""
+    """Return start, end and parts of the first `{…}`."""
     start, depth, parts, part_start = -1, 0, [], 0
     for index, character in _plain_characters(pattern):
         if character == "{":

@@ -20,7 +20,7 @@ class LockHolder:
     command: str
     """Its words joined by blanks, not cleaned for a terminal; empty where the system does not tell."""
     started_at: float | None
-    """When it was started, in seconds since 1970; None where the system does not tell."""
+    """When it was started, in seconds since 1970."""
 
 
 def lock_holder(fd: int, *, proc: Path = _PROC) -> LockHolder | None:

@@ -40,7 +40,7 @@ def openat2(folder: int, path: str, flags: int) -> int:
 
 @cache
 def _loaded() -> Callable[[int, bytes, bytes], int] | None:
-    """Return the call, which returns a descriptor or a negative error number; None where the system has none."""
+    """Return the call, which returns a descriptor or a negative error number."""
     if sys.platform != "linux":
         return None
     try:

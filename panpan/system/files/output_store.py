@@ -31,7 +31,7 @@ class OutputStore:
     Args:
         directory: A private folder, made when it is first needed.
         max_file_bytes: What one file holds at most, in bytes.
-        keys: What neither a file nor a result may hold; None: there are none.
+        keys: What neither a file nor a result may hold.
     """
 
     def __init__(self, directory: Path, *, max_file_bytes: int = MAX_FILE_BYTES, keys: KnownKeys | None = None) -> None:

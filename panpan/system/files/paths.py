@@ -311,7 +311,7 @@ class PathResolver:
     def _protection(
         self, path: Path, named: Sequence[tuple[Path, Protections]], linked: Sequence[ProtectedGroup]
     ) -> str | None:
-        """Return why a place is protected; None where it is not.
+        """Return why a place is protected.
 
         Args:
             path: The canonical place.

@@ -49,7 +49,7 @@ class GitIndex:
         return length < _LONGEST_NAME and length.to_bytes(2, "big") + name + b"\0" in self._content
 
     def names(self) -> Sequence[str] | None:
-        """Return the names of all files that git tracks, from the top on; None where that cannot be told."""
+        """Return the names of all files that git tracks, from the top on."""
         content = self._content
         if content[:4] != b"DIRC" or content[4:8] not in (b"\0\0\0\2", b"\0\0\0\3"):
             return None

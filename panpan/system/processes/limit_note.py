@@ -23,7 +23,7 @@ _KILLED = 128 + signal.SIGKILL
 
 
 def limit_note(exit_code: int, output: str, limits: Limits, *, timed_out: bool = False) -> str | None:
-    """Return which limit probably made a command fail, as a sentence for model and user; None where none did.
+    """Return which limit probably made a command fail, as a sentence for model and user.
 
     Args:
         exit_code: As a shell tells it; 0 is no failure.

@@ -38,7 +38,7 @@ def default_processes() -> int:
 
 
 def running_tasks() -> int | None:
-    """Return how many processes and threads the machine runs; None where that cannot be seen."""
+    """Return how many processes and threads the machine runs."""
     with suppress(OSError, ValueError, IndexError):
         return int(RUNNING_TASKS_FILE.read_text().split()[3].partition("/")[2])
     return None
@@ -46,7 +46,7 @@ def running_tasks() -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one command and all that it starts may use; None: no limit."""
+    """What one command and all that it starts may use."""
 
     memory_bytes: int | None = None
     """Private memory of one process that it may write to, touched or not (RLIMIT_DATA)."""
@@ -61,7 +61,7 @@ class Limits:
     be set is left out."""
     already_running: int | None = field(default_factory=running_tasks, compare=False)
     """Processes and threads of the machine when the limits were made: the system counts all that a user runs. Not those
-    when a command starts, or each one would make room for the next beside what multiplies. None: they are not known."""
+    when a command starts, or each one would make room for the next beside what multiplies."""
 
 
 def limited(argv: Sequence[str], limits: Limits) -> list[str]:

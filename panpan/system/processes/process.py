@@ -88,7 +88,7 @@ async def run_process(
         argv: The program and its arguments.
         cwd: Its working directory.
         env: Its whole environment; see `child_environment`.
-        timeout_s: Seconds after which the whole tree is ended; None for no limit.
+        timeout_s: Seconds after which the whole tree is ended.
         kill_grace_s: Seconds between asking the tree to end and killing it when its time is up; whoever leaves early
             waits no longer than `INTERRUPT_GRACE_S`.
         pass_fds: Descriptors that it inherits under the same numbers, beside its input and outputs.
@@ -117,7 +117,7 @@ async def run_child(
 
     Args:
         child: The process; ended where the caller leaves early.
-        timeout_s: Seconds from now after which the whole tree is ended; None for no limit.
+        timeout_s: Seconds from now after which the whole tree is ended.
         kill_grace_s: As for `run_process`.
         take_pipe: Called before `ProcessEnded`, with the descriptor to read from and to close, where something that was
             left in the background can still write to the pipe. Without it the pipe is closed, and whoever writes to it
@@ -174,7 +174,7 @@ async def capture(
         argv: The program and its arguments.
         cwd: Its working directory.
         env: Its whole environment; `child_environment()` if not given.
-        timeout_s: Seconds after which it is ended; None for no limit.
+        timeout_s: Seconds after which it is ended.
         max_bytes: Most that is kept of each of the two outputs; a program that prints more is ended.
         stdin: A file that it reads; empty input if not given.
         pass_fds: Descriptors that it inherits under the same numbers.

@@ -100,7 +100,7 @@ class CommandSandbox:
         domains: Hosts that commands may reach although the network is off; while `serve` runs.
         own_hosts: Further ones, which may lead into the user's own network.
         lets_out: True for a command line that settings of the user seem to let out of it unasked.
-        claims_folder: Where sessions say which empty folders their boxes need; None: there are no others.
+        claims_folder: Where sessions say which empty folders their boxes need.
         find: Looks which sandbox works.
 
     Raises:

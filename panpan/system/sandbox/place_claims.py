@@ -24,7 +24,7 @@ class PlaceClaims:
     """The claims of one session.
 
     Args:
-        folder: Private folder of the lock files, made when it is first needed; None: there are no others.
+        folder: Private folder of the lock files, made when it is first needed.
         wait_s: Seconds for somebody who removes a place.
     """
 

@@ -53,7 +53,7 @@ class Refusal:
 
 
 def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:
-    """Return what the sandbox probably did not let a command do; None where nothing tells of that.
+    """Return what the sandbox probably did not let a command do.
 
     Args:
         output: What the command printed, or the end of it.

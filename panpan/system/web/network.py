@@ -104,7 +104,7 @@ class WebNetwork:
 
         Args:
             private_hosts: As `PrivateHosts.parse` takes them.
-            proxy: Address of a proxy, as `UpstreamProxy.parse` takes it; None: there is none.
+            proxy: Address of a proxy, as `UpstreamProxy.parse` takes it.
 
         Raises:
             ToolError: One of them cannot be read.

@@ -14,8 +14,6 @@ from typing import Any, Protocol
 from panpan.capabilities.cassettes.recorded_reply import Change
 from panpan.capabilities.cassettes.recorded_session import RecordedRequest, RecordedSession
 from panpan.capabilities.cassettes.recording import plan_answer, user_answers
-from panpan.capabilities.project_context.collect import SESSION_START
-from panpan.capabilities.project_context.nested_memory import CAUSE
 from panpan.core.conversation import Conversation
 from panpan.core.effects import Effects
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
@@ -29,6 +27,7 @@ from panpan.types.llm import ModelClient, ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
 from panpan.types.permission import Decision, PermissionAnswer, PermissionQuestion
 from panpan.types.plan import PlanAnswer, PlanApproved, PlanProposal, PlanRejected
+from panpan.types.reminder_causes import MEMORY, PROJECT_CONTEXT
 from panpan.types.tool import Output, ToolYield
 
 
@@ -370,16 +369,16 @@ def with_rules_of_now(
         as_recorded: Puts the folder of the recording for the folder of now.
     """
     now = [reminder.model_copy(update={"text": as_recorded(reminder.text)}) for reminder in live]
-    starts = [reminder for reminder in now if reminder.cause == SESSION_START]
+    starts = [reminder for reminder in now if reminder.cause == PROJECT_CONTEXT]
     additions: list[UserMessage | SystemReminder] = []
     for addition in recorded:
         cause = addition.cause if isinstance(addition, SystemReminder) else ""
-        if isinstance(addition, SystemReminder) and cause == SESSION_START and starts:
+        if isinstance(addition, SystemReminder) and cause == PROJECT_CONTEXT and starts:
             text = _with_rules(addition.text, starts[0].text, workspace)
             additions.append(addition.model_copy(update={"text": text}))
-        elif not cause.startswith(f"{CAUSE}{workspace}/"):
+        elif not cause.startswith(f"{MEMORY}{workspace}/"):
             additions.append(addition)
-    return [*additions, *(reminder for reminder in now if reminder.cause.startswith(CAUSE))]
+    return [*additions, *(reminder for reminder in now if reminder.cause.startswith(MEMORY))]
 
 
 def _with_rules(recorded: str, live: str, workspace: str) -> str:

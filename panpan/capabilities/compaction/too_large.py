@@ -5,13 +5,11 @@ from collections.abc import Iterator
 from panpan.capabilities.compaction.blocks import newest_prompt
 from panpan.capabilities.compaction.size import Size
 from panpan.capabilities.compaction.stand_ins import WORDS
-from panpan.capabilities.plan_mode.plan_mode import PINNED as PLAN
-from panpan.capabilities.project_context.collect import SESSION_START
-from panpan.capabilities.project_context.nested_memory import CAUSE as MEMORY
 from panpan.core.conversation import Conversation
 from panpan.session.token_estimate import text_tokens, tool_tokens
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.reminder_causes import MEMORY, PLAN, PROJECT_CONTEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +76,6 @@ def _weighed(conversation: Conversation, size: Size) -> Iterator[tuple[_Part, fl
 
 
 def _of_reminder(cause: str) -> _Part:
-    if cause == SESSION_START or cause.startswith(MEMORY):
+    if cause == PROJECT_CONTEXT or cause.startswith(MEMORY):
         return _RULES
     return {WORDS: _REMEMBERED, PLAN: _PLAN}.get(cause, _OTHER)

@@ -24,16 +24,12 @@ from panpan.system.processes.process_tree import ProcessTree
 from panpan.system.text.terminal_text import printable
 from panpan.types.messages import SystemReminder
 from panpan.types.permission import PermissionMode
+from panpan.types.reminder_causes import PLAN, PLAN_MODE_OFF, PLAN_MODE_ON
 
 TURNS_BETWEEN_NOTICES = 8
 """After so many turns in plan mode the model is reminded of it."""
 
-PINNED = "compact:plan"
-"""Cause of the reminder that holds the plan where the conversation became shorter."""
 _MOST_PINNED_CHARS = 20_000
-
-ON, OFF = "plan_mode:on", "plan_mode:off"
-"""Causes of the reminders."""
 
 
 class PlanMode(Hook):
@@ -164,12 +160,12 @@ class PlanMode(Hook):
             return ()
         was_told, self._was_told, self._turns_since_told = self._was_told, is_on, 0
         if not is_on:
-            return (SystemReminder(text=_over(self._gate.mode), cause=OFF),)
+            return (SystemReminder(text=_over(self._gate.mode), cause=PLAN_MODE_OFF),)
         if was_told:
-            return (SystemReminder(text=_STILL_ON, cause=ON),)
+            return (SystemReminder(text=_STILL_ON, cause=PLAN_MODE_ON),)
         can_exit = any(tool.name == ExitPlanModeTool.name for tool in round_.conversation.tools)
         text = _notice(await self._file_or_none(), self._processes.names, can_exit=can_exit)
-        return (SystemReminder(text=text, cause=ON),)
+        return (SystemReminder(text=text, cause=PLAN_MODE_ON),)
 
     async def history_replaced(self, conversation: Conversation) -> None:
         self._was_told = None
@@ -189,7 +185,7 @@ class PlanMode(Hook):
             return ()
         shown = plan if len(plan) <= _MOST_PINNED_CHARS else f"{plan[:_MOST_PINNED_CHARS]}\n[… the rest is in the file]"
         text = f"The plan of this session, from {self.file}:\n\n{untagged(shown)}"
-        return (SystemReminder(text=text, cause=PINNED),)
+        return (SystemReminder(text=text, cause=PLAN),)
 
     async def _present_file(self) -> Path:
         """Return the file of the plan that is being made, which is made itself where there is none.
@@ -220,7 +216,7 @@ class PlanMode(Hook):
 def _was_told(conversation: Conversation) -> bool:
     """Return whether the model was last told that plan mode is on."""
     causes = (message.cause for message in reversed(conversation.messages) if isinstance(message, SystemReminder))
-    return next((cause for cause in causes if cause in (ON, OFF)), OFF) == ON
+    return next((cause for cause in causes if cause in (PLAN_MODE_ON, PLAN_MODE_OFF)), PLAN_MODE_OFF) == PLAN_MODE_ON
 
 
 def _notice(file: Path | None, held: Sequence[str], *, can_exit: bool) -> str:

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from panpan.capabilities.plan_mode.plan_mode import OFF, ON
 from panpan.core.hooks import Addition, Hook, Round
 from panpan.types.messages import SystemReminder
 from panpan.types.permission import PermissionMode
+from panpan.types.reminder_causes import PLAN_MODE_OFF, PLAN_MODE_ON
 
 _PLAN_ON = (
     "Plan mode is on: nothing may be changed, by whatever tool or way; calls that change something are refused. Look "
@@ -28,9 +28,12 @@ class PlanNotice(Hook):
     async def before_request(self, round_: Round) -> Sequence[Addition]:
         if self._was_told is None:
             causes = [one.cause for one in round_.conversation.messages if isinstance(one, SystemReminder)]
-            self._was_told = next((cause for cause in reversed(causes) if cause in (ON, OFF)), OFF) == ON
+            self._was_told = (
+                next((cause for cause in reversed(causes) if cause in (PLAN_MODE_ON, PLAN_MODE_OFF)), PLAN_MODE_OFF)
+                == PLAN_MODE_ON
+            )
         is_on = self._mode() == "plan"
         if is_on == self._was_told:
             return ()
         self._was_told = is_on
-        return (SystemReminder(text=_PLAN_ON if is_on else _PLAN_OFF, cause=ON if is_on else OFF),)
+        return (SystemReminder(text=_PLAN_ON if is_on else _PLAN_OFF, cause=PLAN_MODE_ON if is_on else PLAN_MODE_OFF),)

@@ -36,9 +36,7 @@ from panpan.system.sandbox.protected_places import is_placeholder
 from panpan.system.text.terminal_text import printable
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import SystemReminder
-
-SESSION_START = "session:start"
-"""Cause of the reminder."""
+from panpan.types.reminder_causes import PROJECT_CONTEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +99,7 @@ async def take_project_context(places: ContextPlaces, *, today: date | None = No
         parts["readme"] = _readme_text(readme)
     if memory.sections:
         parts["rules"] = rules_text(memory.sections)
-    return ProjectContext(SystemReminder(text=_text(parts), cause=SESSION_START), memory.warnings, memory.loaded)
+    return ProjectContext(SystemReminder(text=_text(parts), cause=PROJECT_CONTEXT), memory.warnings, memory.loaded)
 
 
 def _is_repository(root: Path) -> bool:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from panpan.capabilities.project_context.collect import SESSION_START
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook
 from panpan.types.messages import SystemReminder
+from panpan.types.reminder_causes import PROJECT_CONTEXT
 
 WORKTREE = "worktree"
 """Cause of the reminder where a subagent works in a copy."""
@@ -37,8 +37,8 @@ class GivenContext(Hook):
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         told = {message.cause for message in conversation.messages if isinstance(message, SystemReminder)}
         added: list[SystemReminder] = []
-        if SESSION_START not in told and (context := self._context()) is not None:
-            added.append(SystemReminder(text=context.text, cause=SESSION_START))
+        if PROJECT_CONTEXT not in told and (context := self._context()) is not None:
+            added.append(SystemReminder(text=context.text, cause=PROJECT_CONTEXT))
         if self._worktree is not None and WORKTREE not in told:
             text = (
                 f"You work in {self._worktree}, a copy of the project that is yours alone: a git worktree with the "
@@ -55,4 +55,4 @@ def project_context(conversation: Conversation | None) -> SystemReminder | None:
     """Return what a conversation was told of the project at its start."""
     messages = conversation.messages if conversation is not None else ()
     reminders = (message for message in messages if isinstance(message, SystemReminder))
-    return next((reminder for reminder in reminders if reminder.cause == SESSION_START), None)
+    return next((reminder for reminder in reminders if reminder.cause == PROJECT_CONTEXT), None)

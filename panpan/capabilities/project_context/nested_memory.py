@@ -20,10 +20,8 @@ from panpan.errors import ToolError
 from panpan.system.files.canonical import is_below
 from panpan.system.files.globs import compile_gitignore
 from panpan.types.messages import SystemReminder
+from panpan.types.reminder_causes import MEMORY
 from panpan.types.tool import Output
-
-CAUSE = "memory:"
-"""What the causes of its reminders begin with."""
 
 
 class NestedMemory(Hook):
@@ -102,7 +100,7 @@ class NestedMemory(Hook):
         """Note which files the conversation holds; looks only at what is new since the last time."""
         messages = conversation.messages
         for message in messages[self._messages_seen :]:
-            if isinstance(message, SystemReminder) and message.cause.startswith(CAUSE):
+            if isinstance(message, SystemReminder) and message.cause.startswith(MEMORY):
                 self._told.add(message.cause)
         self._messages_seen = len(messages)
 
@@ -123,7 +121,7 @@ class NestedMemory(Hook):
             conditional.remove(rule)
             sections += [rule.section, *self._loader.imports_of(rule.section, within=self._project_root)]
         kept, cuts = fitted(sections)
-        self._found += [SystemReminder(text=_text(section, path), cause=f"{CAUSE}{section.path}") for section in kept]
+        self._found += [SystemReminder(text=_text(section, path), cause=f"{MEMORY}{section.path}") for section in kept]
         for warning in (*self._loader.take_warnings(), *cuts):
             self._warn(warning)
 

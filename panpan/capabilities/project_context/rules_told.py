@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from panpan.capabilities.project_context.collect import SESSION_START
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import Message, SystemReminder
+from panpan.types.reminder_causes import PROJECT_CONTEXT
 
 _CAUSE_OF_DEEPER = "memory:"  # see `nested_memory`
 # text of the files cannot forge these tags, see `our_tags`
@@ -36,4 +36,4 @@ def rules_told(messages: Iterable[Message]) -> Sequence[ToldRules]:
 
 
 def _is_about_rules(cause: str) -> bool:
-    return cause == SESSION_START or cause.startswith(_CAUSE_OF_DEEPER)
+    return cause == PROJECT_CONTEXT or cause.startswith(_CAUSE_OF_DEEPER)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
-from panpan.capabilities.project_context.collect import SESSION_START, ContextPlaces, take_project_context
+from panpan.capabilities.project_context.collect import ContextPlaces, take_project_context
 from panpan.capabilities.project_context.nested_memory import NestedMemory
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook
 from panpan.types.messages import SystemReminder
+from panpan.types.reminder_causes import PROJECT_CONTEXT
 
 
 class SessionStart(Hook):
@@ -42,5 +43,5 @@ class SessionStart(Hook):
 
 def _has_context(conversation: Conversation) -> bool:
     return any(
-        isinstance(message, SystemReminder) and message.cause == SESSION_START for message in conversation.messages
+        isinstance(message, SystemReminder) and message.cause == PROJECT_CONTEXT for message in conversation.messages
     )

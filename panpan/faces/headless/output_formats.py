@@ -7,7 +7,6 @@ from typing import Any
 import anyio
 
 from panpan.capabilities.background.task_text import ended_line
-from panpan.capabilities.project_context.collect import SESSION_START
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.errors import PanpanError
 from panpan.faces.answer_text import AnswerText
@@ -29,6 +28,7 @@ from panpan.types.events import (
 )
 from panpan.types.ids import new_id
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.reminder_causes import PROJECT_CONTEXT
 
 
 class JsonFace(HeadlessFace):
@@ -103,7 +103,7 @@ class StreamJsonFace(JsonFace):
         match event:
             case AssistantMessage() | ToolResultMessage() | UserMessage():
                 await self._print({**wire.message_line(event, self._session_id), **origin})
-            case SystemReminder(cause=cause) if origin and cause == SESSION_START:
+            case SystemReminder(cause=cause) if origin and cause == PROJECT_CONTEXT:
                 pass  # what the session itself was told, which is long
             case CommandRan():
                 await self._print(wire.command_line(event, self._session_id))

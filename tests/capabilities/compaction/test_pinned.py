@@ -6,8 +6,7 @@ from pathlib import Path
 from panpan.capabilities.compaction.compactor import Compactor
 from panpan.capabilities.compaction.limits import Limits
 from panpan.capabilities.compaction.pinned import pinned_reminders
-from panpan.capabilities.plan_mode.plan_mode import OFF, ON, PlanMode
-from panpan.capabilities.plan_mode.plan_mode import PINNED as PLAN
+from panpan.capabilities.plan_mode.plan_mode import PlanMode
 from panpan.capabilities.todos.todos import PINNED as TODOS
 from panpan.capabilities.todos.todos import Todos
 from panpan.core.hooks import Hook
@@ -15,6 +14,7 @@ from panpan.core.seen_files import SeenFiles
 from panpan.permissions.gate import PermissionGate
 from panpan.types.display import ChecklistItem
 from panpan.types.messages import SystemReminder
+from panpan.types.reminder_causes import PLAN, PLAN_MODE_OFF, PLAN_MODE_ON
 from tests.capabilities.compaction.conversations import SUMMARY, conversation_of, talking
 from tests.fakes.scripted_llm import ScriptedLLM, say
 
@@ -31,7 +31,12 @@ def test_project_context_and_rules_files_stay_and_what_was_of_the_moment_does_no
 
 
 def test_while_plan_mode_is_on_its_first_notice_stays_which_says_what_it_means() -> None:
-    before, off, first, still = reminder(ON), reminder(OFF), reminder(ON), reminder(ON)
+    before, off, first, still = (
+        reminder(PLAN_MODE_ON),
+        reminder(PLAN_MODE_OFF),
+        reminder(PLAN_MODE_ON),
+        reminder(PLAN_MODE_ON),
+    )
 
     assert pinned_reminders([before, off, first, still]) == [first.uuid]
     assert pinned_reminders([before, still, off]) == []

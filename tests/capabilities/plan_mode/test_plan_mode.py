@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
-from panpan.capabilities.plan_mode.plan_mode import OFF, ON, TURNS_BETWEEN_NOTICES, PlanMode
+from panpan.capabilities.plan_mode.plan_mode import TURNS_BETWEEN_NOTICES, PlanMode
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round
 from panpan.core.seen_files import SeenFiles
@@ -18,6 +18,7 @@ from panpan.session.record_kinds import PlanFileRecord
 from panpan.system.processes.process_tree import ProcessTree
 from panpan.types.messages import SystemReminder, UserMessage
 from panpan.types.permission import PermissionMode
+from panpan.types.reminder_causes import PLAN_MODE_OFF, PLAN_MODE_ON
 from tests.fakes.processes import UnreachableTree, sleeping
 from tests.system.backends import until
 
@@ -85,14 +86,14 @@ async def test_the_notice_comes_once_with_the_file_and_a_short_one_when_it_is_ov
     (notice,) = await place.told()
     (path,) = place.plans
 
-    assert notice.cause == ON
+    assert notice.cause == PLAN_MODE_ON
     assert str(path) in notice.text
     assert "ExitPlanMode" in notice.text
     assert await place.turn(3) == []
 
     place.gate.mode = "acceptEdits"
     (over,) = await place.told()
-    assert (over.cause, "acceptEdits" in over.text) == (OFF, True)
+    assert (over.cause, "acceptEdits" in over.text) == (PLAN_MODE_OFF, True)
     assert await place.turn() == []
 
 
@@ -127,12 +128,12 @@ async def test_a_model_that_cannot_leave_is_not_told_how(tmp_path: Path) -> None
 
 
 async def test_a_resumed_session_tells_what_the_model_has_not_heard(tmp_path: Path) -> None:
-    heard = SystemReminder(text="…", cause=ON)
+    heard = SystemReminder(text="…", cause=PLAN_MODE_ON)
     in_plan_mode, left = Place(tmp_path / "a", "plan"), Place(tmp_path / "b", "default")
     for place in (in_plan_mode, left):
         place.conversation.append(heard)
 
-    assert [await in_plan_mode.turn(), await left.turn()] == [[], [OFF]]
+    assert [await in_plan_mode.turn(), await left.turn()] == [[], [PLAN_MODE_OFF]]
 
 
 async def test_an_empty_file_of_a_resumed_session_may_be_written_and_a_plan_in_it_is_read_first(

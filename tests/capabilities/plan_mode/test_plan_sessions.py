@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from panpan.app import open_session
-from panpan.capabilities.plan_mode.plan_mode import OFF, ON, PlanMode
+from panpan.capabilities.plan_mode.plan_mode import PlanMode
 from panpan.capabilities.snapshots.capability import SnapshotsCapability
 from panpan.core.seen_files import SeenFiles
 from panpan.permissions.gate import PermissionGate
@@ -21,6 +21,7 @@ from panpan.types.events import Event
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from panpan.types.plan import PlanApproved, PlanRejected
+from panpan.types.reminder_causes import PLAN_MODE_OFF, PLAN_MODE_ON
 from tests.fakes.planning import ScriptedJudge
 from tests.fakes.processes import UnreachableTree, sleeping
 from tests.fakes.scripted_llm import ScriptedLLM
@@ -85,7 +86,7 @@ async def turn(session: Session) -> list[Event]:
 
 def told(session: Session) -> list[str]:
     causes = [message.cause for message in session.conversation.messages if isinstance(message, SystemReminder)]
-    return [cause for cause in causes if cause in (ON, OFF)]
+    return [cause for cause in causes if cause in (PLAN_MODE_ON, PLAN_MODE_OFF)]
 
 
 def results(events: list[Event]) -> list[ToolResultMessage]:
@@ -102,7 +103,7 @@ async def test_the_model_enters_and_the_users_yes_lets_it_go_on(place: Place) ->
     async with place.open(ENTER, WRITE, EXIT, WRITE, DONE, ask=allow, ask_plan=user) as session:
         entered, refused, approved, written = results(await turn(session))
         assert session.permission_mode == "acceptEdits"
-        assert told(session) == [ON, OFF]
+        assert told(session) == [PLAN_MODE_ON, PLAN_MODE_OFF]
 
     assert [one.is_error for one in (entered, refused, approved, written)] == [False, True, False, False]
     assert isinstance(approved.display, PlanDisplay)
@@ -121,8 +122,8 @@ async def test_the_notice_is_no_part_of_the_system_prompt(place: Place) -> None:
         await turn(session)
 
         assert (session.conversation.system, session.conversation.tools) == before
-        assert told(session) == [ON]
-        (notice,) = [each for each in session.conversation.messages if getattr(each, "cause", "") == ON]
+        assert told(session) == [PLAN_MODE_ON]
+        (notice,) = [each for each in session.conversation.messages if getattr(each, "cause", "") == PLAN_MODE_ON]
         assert str(place.plans[0]) in str(notice)
 
 
@@ -137,7 +138,7 @@ async def test_a_resumed_session_goes_on_with_its_mode_and_its_plan(place: Place
     async with place.open(leave, DONE, continues=True, is_attended=True, ask=allow, ask_plan=user) as session:
         assert session.permission_mode == "plan"
         await turn(session)
-        assert (session.permission_mode, told(session)) == ("default", [ON, OFF])
+        assert (session.permission_mode, told(session)) == ("default", [PLAN_MODE_ON, PLAN_MODE_OFF])
 
     assert [proposal.text for proposal in user.proposals] == [PLAN, PLAN]
     assert len(place.plans) == 1
@@ -245,7 +246,7 @@ async def test_a_job_from_before_changes_nothing_while_plan_mode_is_on(place: Pl
             session.set_permission_mode("plan")
         events = await turn(session)
         size = beats.stat().st_size
-        reminder = next(event for event in events if isinstance(event, SystemReminder) and event.cause == ON)
+        reminder = next(event for event in events if isinstance(event, SystemReminder) and event.cause == PLAN_MODE_ON)
         assert "What still runs of your commands is stopped until then: " in reminder.text
         assert any("stopped until plan mode ends: " in warning for warning in place.warnings)
         assert beats.stat().st_size == size

@@ -11,10 +11,10 @@ ROOT = Path(__file__).parents[1]
 
 HELD = {
     "capabilities whose folder can be deleted": 6,
-    "imports between features": 23,
+    "imports between features": 15,
     "imports upward": 1,
-    "lines of code a file": 86.4,
-    "files": 798,
+    "lines of code a file": 86.3,
+    "files": 799,
     "lines": 105_200,
     "files in one folder, 90th percentile": 19,
     "most parameters": 17,

@@ -11,6 +11,14 @@ from panpan.system.processes.apart import WITHIN_S, taken_apart
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.content import ImageBlock, ResultContent, TextBlock
 
+# Pictures for a model, prepared.
+#
+# The rule: a process of its own decodes them, which ends with the call.
+
+# The text of a PDF.
+#
+# The rule: a process of its own takes the file apart, which ends with the call.
+
 _MAX_BYTES = 50_000_000
 
 

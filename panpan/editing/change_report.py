@@ -7,6 +7,12 @@ from collections.abc import Iterator, Sequence
 from panpan.types.dataclass import dataclass
 from panpan.types.display import FileDiff
 
+# What changed between two texts, line by line, in time that stays bounded for any size.
+#
+# An exact comparison is quadratic or worse. So equal lines at both ends are set aside; a short rest goes to `difflib`,
+# a long one is cut at lines that occur once on each side, and the gaps between those are compared bit-parallel where
+# they are short enough. A gap that is not counts as replaced.
+
 _MAX_FOR_DIFFLIB = 200
 """Longest rest, in lines of both sides together, that is compared the slow way, which reads best."""
 _MAX_COMPARED = 2_000

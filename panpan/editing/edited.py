@@ -67,6 +67,11 @@ def _output(told: Sequence[Told]) -> Output:
     return Output("\n".join(paragraphs), DiffDisplay(files=tuple(diffs)))
 
 
+# A tool that works its changes out before it makes them, so that they can be shown before they are allowed.
+#
+# The rule: it plans again when it runs, on what is there then, and makes no change but the one that was shown.
+
+
 class PlannedTool(Tool[InputT]):
     """Changes files: all that it plans, or nothing."""
 

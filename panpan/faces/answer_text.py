@@ -10,6 +10,11 @@ from panpan.types.dataclass import dataclass
 from panpan.types.events import BlockStarted, Event, ReplyStarted, RetryScheduled, TextDelta
 from panpan.types.messages import AssistantMessage
 
+# What of a reply's text the reader does not know yet.
+#
+# A reply that failed half-way starts again from its beginning, and mostly says the same. What the new one has in
+# common with what was shown is not shown twice; where it says something else, it is shown from its beginning.
+
 
 @dataclass(frozen=True, slots=True)
 class Fresh:

@@ -18,6 +18,11 @@ from panpan.file_trees.snapshot import all_folders_above, folder_of
 from panpan.system.files.atomic_write import is_temporary_name
 from panpan.types.dataclass import dataclass
 
+# Which of the files that were found are kept, and what the disk says of them.
+#
+# The rule: nothing is opened and no link is followed here; what is no file and no link, is too large or cannot be read
+# is left out, with the reason.
+
 MAX_IGNORED_FILES = 2_000
 MAX_IGNORED_BYTES = 200_000_000
 """Of one folder that git ignores, such as `node_modules`; a larger one is left out as a whole."""
@@ -160,6 +165,11 @@ def without_folders(paths: Iterable[str], folders: Iterable[str]) -> list[str]:
     prefixes = tuple(folders)
     return [path for path in paths if not path.startswith(prefixes)] if prefixes else list(paths)
 
+
+# Finding what may have changed in a folder since git last looked, and what it does not know.
+#
+# git looks, in two processes side by side, and is told of no ignore rules. Folders of which it knows no file it only
+# names, repositories and empty folders among them; these are walked through here.
 
 _SHUT = re.compile(rb"warning: could not open directory '(.*?)': (?!No such file|Not a directory)", re.DOTALL)
 _NO_ENTRY = "it cannot be entered"

@@ -36,6 +36,10 @@ def all_folders_above(paths: Iterable[str]) -> set[str]:
     return found
 
 
+# Permission bits of files and folders, of which git itself keeps one: whether the owner may run a file.
+#
+# Most files and folders have the same bits, so what is kept is these, and those that have others.
+
 _RUN_BY_OWNER = 0o100
 _ALL_BITS = 0o7777
 _FOLDER = 0o755

@@ -25,6 +25,10 @@ from panpan.system.files.folder_tree import walk
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.files.write_lock import locked
 
+# Bringing folders back: those that are missing, those that have to go, and their permission bits.
+#
+# The rule: a folder goes only while nothing is in it, so that what the user or anybody else put there stays.
+
 _OPEN = stat.S_IRWXU
 """What the user needs to change what is in a folder of his."""
 _IN_USE = frozenset({errno.ENOTEMPTY, errno.EEXIST})

@@ -20,6 +20,12 @@ from panpan.types.events import ModelEvent, RetryScheduled, StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage
 
+# How long to wait before another try, and when to give up.
+#
+# Exponential back-off with full jitter: any pause between nothing and the current bound, so that many clients that
+# failed together do not come back together
+# (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:

@@ -289,6 +289,11 @@ def model_options(resolved: ResolvedModel, answers: AnswerWishes) -> ModelOption
     )
 
 
+# What the user should know of wishes for the answer that the model does not fulfil as they were said.
+#
+# The rule: a wish is never left out without a word. The notes follow from the same data as the requests.
+
+
 def _wish(source: "Source", why_override: str | None = None) -> Wish:
     def text(key: str) -> str | None:
         value = source.values.get(key)

@@ -31,6 +31,11 @@ from panpan.types.events import (
 from panpan.types.ids import unique_id
 from panpan.types.messages import AssistantMessage, StopReason, Usage
 
+# Reads the arguments of a tool call, which the model wrote as JSON text and which may be anything.
+#
+# The rule: only a whole JSON object passes. Everything else is an `ArgumentsError` whose text tells the model what to
+# do.
+
 MAX_ARGUMENT_CHARS = 8 * 1024 * 1024
 """Longest arguments of one call."""
 

@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 
+# Imports the part of a vendor's SDK that sends requests, and not the thousands of modules that it brings with it.
+#
+# Most of an SDK is a class for each kind of request and answer, which panpan neither builds nor reads. So its client
+# is loaded without them, from the installed files but under another name (`anthropic` as `_panpan_anthropic`), and
+# with placeholders for the two folders that hold those classes. The rule: the SDK's own name is never touched, so that
+# whoever imports it in the same process gets the real and whole package; and whatever is not as expected, while
+# loading or when the errors are tried, leads to the ordinary import.
+
 log = logging.getLogger(__name__)
 
 Sdk: TypeAlias = Literal["anthropic", "openai"]
@@ -176,6 +184,12 @@ class _Placeholder(ModuleType):
         return placeholder
 
 
+# Opening the SDKs' clients: the one place that imports them, and only when a request is about to be sent.
+#
+# The SDKs know how to address, sign and send a request and how to find proxies and certificates (the usual variables,
+# such as HTTPS_PROXY and SSL_CERT_FILE); their retries are off, because the client above shows and can interrupt each
+# pause.
+
 NO_KEY = "none"
 """Sent where no key is set; local servers ignore it, and an empty one would not make a valid header."""
 
@@ -306,6 +320,11 @@ def _is_host_of(base_url: str | None, domain: str) -> bool:
     host = (urlsplit(base_url).hostname or "") if base_url else domain
     return host == domain or host.endswith(f".{domain}")
 
+
+# From what an SDK raises before there is an answer to read, to our error tree.
+#
+# The SDKs differ in their classes and agree in their shape: an error with a `status_code` holds the response; any
+# other has the network's error, of httpx2, as its cause.
 
 _REFUSED = re.compile(r"4\d\d ")
 """What a proxy answers that wants a password, or does not serve such addresses."""

@@ -124,6 +124,14 @@ def _read_leniently(data: bytes) -> Any:
         return None
 
 
+# Keeps the wire form of a growing history, so that each message is turned into bytes once.
+#
+# On the wire a history is a row of groups: a reply of the model, then everything until the next reply (results, the
+# user's words, reminders), which a provider may join into one message. Every group before the newest reply is closed
+# and keeps its bytes; a request encodes only what came after, and joins. The rule: this holds as long as the history
+# grows at its end. The messages are compared by identity; where they are not the ones of last time, everything is
+# encoded anew.
+
 UserSide: TypeAlias = UserMessage | SystemReminder | ToolResultMessage
 """What stands between two replies."""
 
@@ -195,6 +203,11 @@ class WireHistory:
         if self._tail_data is not None:
             groups.append(WireGroup(self._tail_data, is_reply=False))
 
+
+# Remembers the wire form of what a provider has sent, for the few conversations that it serves side by side.
+#
+# A provider serves a session and its subagents, each with its own system prompt, tools and history. The rule: what is
+# remembered only saves work; the bytes are always those that encoding everything anew would give.
 
 MAX_CONVERSATIONS = 8
 """Conversations that are remembered; the one not used for longest goes first."""

@@ -15,6 +15,10 @@ from panpan.system.text.withheld_note import withheld_note
 from panpan.types.allowing_flags import PACKAGE_INDEXES, SANDBOX_OFF, network_flag, outside_flag
 from panpan.types.exact_pattern import exact_pattern
 
+# The flags that open the sandbox to a command line: as much of it as the words of the line ask for.
+#
+# The rule: it is told to a user who decides, so it may guess, but it names no more than helps.
+
 _LONGEST_PATTERN = 200
 """Characters of a line that a flag repeats."""
 _MANAGERS = re.compile(
@@ -129,6 +133,11 @@ def _words(command: SimpleCommand) -> list[str]:
     """Return the words of a command; in the place of what is known only when it runs stands nothing."""
     return [word.text or "" for word in command.words]
 
+
+# What of panpan's was probably in the way of a command: the sandbox, a limit, a variable that is withheld.
+#
+# The rule: it is told from how the command ended and what it printed, for nothing else tells; so it is a guess, and
+# only ever advice.
 
 _MAX_CHARS = 20_000
 """How much of the end of an output is looked at; errors stand there."""

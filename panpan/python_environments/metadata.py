@@ -7,6 +7,11 @@ from collections.abc import Iterator, Sequence
 from panpan.python_environments.machine_root import MachineRoot
 from panpan.types.dataclass import dataclass
 
+# The records that installers leave beside packages, and the head of each: names, versions, needs.
+#
+# Their form is "Recording installed projects" (packaging.python.org); egg-info is what setuptools and conda still
+# write.
+
 _OF_CONDA = re.compile(r"(.+)-([^-]+)-[^-]+\.json")
 _HEAD_BYTES = 256_000
 """Of metadata only the head is needed, which stands before the description."""
@@ -59,6 +64,11 @@ def normalised(name: str) -> str:
     """Return a name as all spellings of it are compared (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
+
+# The packages that are installed, as their `*.dist-info` folders tell; nothing of them is run.
+#
+# The form of these folders is the specification "Recording installed projects" (packaging.python.org), which PEP 376,
+# 427, 610 and 627 made.
 
 MAX_PACKAGES = 5_000
 _RECORD_BYTES = 8_000_000

@@ -7,6 +7,11 @@ from typing import Literal, TypeAlias
 
 from panpan.types.dataclass import dataclass
 
+# One question to a search program: which folder, what to look for, and how to answer.
+#
+# The rule: ripgrep and the search that stands in for it get the same request and print the same form, so that nothing
+# outside of `engine.py` knows which of them ran.
+
 Answer: TypeAlias = Literal["lines", "files", "counts", "listing"]
 """Lines that match, files that hold a match, numbers of matching lines, or names of files whatever is in them."""
 
@@ -81,6 +86,10 @@ class SearchRequest:
             arguments.append(f"--type={_NAMES_TYPE}")
         return arguments
 
+
+# Reading what a search program printed: records of a path and what belongs to it, in the order of paths.
+#
+# The rule: a path ends at a NUL, so that no name of a file can be taken for the text of a line.
 
 Record: TypeAlias = tuple[bytes, bytes]
 """A path relative to the folder of the search, and a numbered line, a count, or nothing."""

@@ -15,6 +15,11 @@ from panpan.system.text.terminal_text import clean_line
 from panpan.types.background import TaskInfo
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
 
+# How a background task is told of: one line, which begins every result about it.
+#
+# The rule: the line of a task that has ended can be told from all others (`ended_in_result`), so that a conversation
+# shows of which ends the model knows.
+
 _TELLING_TOOLS = ("TaskOutput", "TaskStop")
 """Tools of whose results the first line counts; others show what commands and files say."""
 

@@ -20,6 +20,11 @@ from panpan.system.processes.process_table import RunningProcess, running_proces
 from panpan.system.processes.process_tree import ProcessTree
 from panpan.system.text.terminal_text import printable
 
+# Following commands in the background to their end.
+#
+# The rule: one that panpan started for the background hangs on nothing of panpan's, and is only looked at; one that
+# was moved there prints into a pipe of panpan's, and ends with whoever follows it.
+
 STOP_GRACE_S = 5.0
 """Seconds between asking a task to end and killing it."""
 
@@ -191,6 +196,11 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+# From a command to a task of the session: started for the background, or taken over from the foreground.
+#
+# The rule: nothing is awaited between the start of a process and its task, so that no process is without one.
 
 
 def started(

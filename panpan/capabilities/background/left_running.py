@@ -13,6 +13,11 @@ from panpan.system.processes.process_tree import ProcessTree
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.background import TaskInfo
 
+# What became of the tasks of a session since panpan last had it open.
+#
+# The rule: a process counts as a task's only with the number, the time of its start and the mark that were noted; a
+# record alone ends nothing.
+
 _MAX_NAMED = 5
 
 

@@ -25,6 +25,11 @@ from panpan.text_search.request import MAX_COLUMNS, SearchRequest, numbered_line
 from panpan.types.background import TaskKind
 from panpan.types.dataclass import dataclass
 
+# Reading what a task printed: the end of it, or the lines that match a pattern.
+#
+# The rule: keys are taken out before anything is cut, so that no part of one is left; a window begins with a line. A
+# pattern is searched for by a program of its own, so that one that runs away holds up nothing.
+
 Ripgrep: TypeAlias = Callable[[], str | None]
 """Says which ripgrep to run, if any."""
 

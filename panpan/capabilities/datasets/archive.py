@@ -28,6 +28,11 @@ from panpan.system.files.protected import protections
 from panpan.system.files.read_file import open_regular_file
 from panpan.types.dataclass import dataclass
 
+# An archive's bytes, of which its reader gets no more at a time than the lists in it may need.
+#
+# The rule: what an archive says of itself is bounded before it is read. The modules of the standard library read the
+# headers of a member, or the list of all of them, into memory as large as the archive says that they are.
+
 
 class BoundedStream:
     """A file to be read, with as much of the interface of one as `tarfile` and `zipfile` use.

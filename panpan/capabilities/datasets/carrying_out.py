@@ -68,6 +68,11 @@ class Flow:
         self._came, self._since = 0, now
 
 
+# Bringing one file: from where an earlier download stopped, through cuts, to its end or a clear reason.
+#
+# The rule: what comes is what was planned, or it ends. What came stays for the next try, but for what cannot be
+# trusted.
+
 MOST_TRIES = 6
 """In a row that bring nothing."""
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})

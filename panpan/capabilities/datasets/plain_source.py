@@ -20,9 +20,20 @@ if TYPE_CHECKING:
     from panpan.system.web.guarded_response import GuardedResponse
 
 
+# A file at an address: what its server tells of it before anything is downloaded.
+#
+# The rule: it is asked with HEAD, and where a server does not answer that, or with a length of 0, as some do for
+# whatever they make themselves, for the first byte alone.
+
 TIMEOUT_S = 60.0
 _UNPLAIN = re.compile(r"[^\w.+@=,()\[\] -]")
 """What stays out of the names of files."""
+# A repository of a hub for data sets: which files it has, how large they are, and under which licence.
+#
+# Interface: https://huggingface.co/docs/hub/api, `GET /api/datasets/{repo_id}/revision/{revision}?blobs=true`, and
+# `/datasets/{repo_id}/resolve/{revision}/{path}` for a file. It is asked here and not through the hub's own library,
+# since all that opens a connection passes the URL guard.
+
 _MAX_NAME_BYTES = 200
 """What it grows under is longer by some letters, and file systems take 255."""
 _DISPOSITION = re.compile(r'filename\*?=(?:UTF-8\'[^\']*\')?(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', re.IGNORECASE)

@@ -11,6 +11,10 @@ from panpan.capabilities.environment.layers import Constraint, State, judged
 from panpan.capabilities.environment.toolkit_layer import GPU_LIBRARY, Framework, local_platform
 from panpan.types.dataclass import dataclass
 
+# What the tags of wheels ask of the interpreter and of the system.
+#
+# They are those of "Platform compatibility tags" (packaging.python.org): PEP 425, 600 (manylinux), 656 (musllinux).
+
 _PLATFORM = re.compile(r"(manylinux|musllinux|linux|macosx)(1|2010|2014|_\d{1,3}_\d{1,3})?_([a-z]\w*)")
 _OLD_NAMES = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
 """Versions of glibc that the first names stand for (PEP 600)."""

@@ -157,6 +157,12 @@ def _is_number(part: str) -> bool:
     return part.isascii() and part.isdigit() and len(part) < 6
 
 
+# Where a shared library is found: in the folders that a binary names, in those of the machine, or in the environment.
+#
+# The order is that of ld.so(8): DT_RPATH or DT_RUNPATH with `$ORIGIN`, LD_LIBRARY_PATH, the folders of ld.so.conf(5),
+# the usual ones. What lies elsewhere in the environment counts as found, too: packages such as PyTorch load their
+# libraries before those that need them are imported, and the loader does not look again for what is there.
+
 _USUAL = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib")
 _OF_WSL = "/usr/lib/wsl/lib"
 """Where Windows puts the driver's libraries."""

@@ -9,6 +9,13 @@ from panpan.system.text.terminal_text import printable
 from panpan.types.content import Frozen
 from panpan.types.dataclass import dataclass
 
+# The layers of an environment as data: what was found in each, what they ask of each other, and what does not hold.
+#
+# A layer stands on the ones below it, and most failures show above the layer that is broken. So layers are counted
+# from the bottom: the first that is broken is the lowest one, and what lies above may be well once it is mended. An
+# environment that is not the one that the project asks for, in its Python or its packages, counts as lower than the
+# binaries and libraries in it, since they change with it.
+
 Layer: TypeAlias = Literal["python", "binary", "toolkit", "driver", "hardware"]
 
 LAYERS: Mapping[Layer, str] = {
@@ -171,6 +178,10 @@ def judged(
         rule=rule, layer=layer, needs=needs, has=has, state=state, advice=advice, source=source, command=command
     )
 
+
+# A report as lines of text, for people and for models.
+#
+# The rule: names and versions come from files of others, so each line passes `printable`.
 
 MAX_DETAILS = 400
 _MAX_LINE_CHARS = 300

@@ -13,6 +13,10 @@ from panpan.errors import ToolError
 from panpan.system.text.file_text import FileText
 from panpan.types.dataclass import dataclass
 
+# Why a text was not found: the nearest place in the file and how it differs, told to the model that asked for it.
+#
+# It only explains; nothing is ever changed on the strength of a near match. Its work is bounded whatever the sizes.
+
 _MAX_LINES = 50_000
 """Lines of the file that are compared; the file may have more."""
 _MAX_LINE_CHARS = 400
@@ -147,6 +151,12 @@ def _where(place: _Place) -> str:
 def _visible(line: str) -> str:
     """Return the line with blanks, tabs and the like made visible."""
     return line[:_MAX_LINE_CHARS].replace("\t", "→").replace(" ", "·").replace("\r", "␍").replace("\u00a0", "⍽")
+
+
+# One view of a text in which every line break is "\n", and the way back to the breaks that are really there.
+#
+# A model writes "\n" whatever the file has. A lone "\r" is a line break only in a file that has no "\n" at all (as old
+# Macs wrote them); elsewhere it is a character like any other.
 
 
 class LineBreakView:

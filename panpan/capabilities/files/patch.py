@@ -16,6 +16,11 @@ from panpan.errors import ToolError
 from panpan.system.text.file_text import UTF_8, FileText, decode_file
 from panpan.types.dataclass import dataclass
 
+# Working out what a patch makes of the files it names, before anything is written.
+#
+# The files are read once and then live in memory, so that a patch may name one twice, and a mistake in the last file
+# leaves the first untouched.
+
 _MAX_ECHOED_FILES = 3
 
 

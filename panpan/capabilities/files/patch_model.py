@@ -111,6 +111,10 @@ class HunkDraft:
         return Hunk(tuple(self.lines), self.patch_line, self.anchors, self.old_start, self.is_at_end)
 
 
+# Reading patches that stand between `*** Begin Patch` and `*** End Patch`.
+#
+# A patch without its last line is refused: it may have been cut on its way.
+
 BEGIN = "*** Begin Patch"
 _END = "*** End Patch"
 _ADD, _UPDATE, _DELETE = "*** Add File:", "*** Update File:", "*** Delete File:"
@@ -218,6 +222,11 @@ class _EnvelopeParser:
                 raise self._wrong('each line of a hunk begins with " ", "-" or "+", and a new hunk with "@@"')
         return draft.finished()
 
+
+# Reading unified diffs, plain ones and those of git with new, deleted, renamed and executable files.
+#
+# The counts in a hunk's header are not believed, since models miscount: a hunk goes on while its lines look like a
+# hunk's, and matching it against the file decides.
 
 _GIT_HEADER = "diff --git "
 _NOTHING = "/dev/null"

@@ -7,6 +7,10 @@ from panpan.core.hooks import Addition, Hook, Round
 from panpan.errors import ContextOverflowError, ProviderError
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
 
+# Replies that are no answer: empty, cut short, refused, or ended by a full context window.
+#
+# Each is followed up a bounded number of times, and then ends the turn in words that say what happened.
+
 _MOST_EMPTY_REPLIES = 3
 _MOST_CONTINUATIONS = 3
 
@@ -101,6 +105,11 @@ class RoundLimit(Hook):
     async def before_request(self, round_: Round) -> Sequence[Addition]:
         return (SystemReminder(text=_WRAP_UP, cause="limit:rounds"),) if round_.is_last else ()
 
+
+# Tells the model that the user stopped it, so that it does not take up the old work as if nothing had happened.
+#
+# The notice comes with the next turn, also where the session was closed in between, since the log keeps how a turn
+# ended.
 
 _NOTICE = (
     "The user stopped your previous turn before it was finished. What it had begun may be done in part, so look before "

@@ -21,6 +21,10 @@ from panpan.types.display import (
 from panpan.types.display import text as text_display
 from panpan.types.tool import Output
 
+# Bounds what a tool result may hold: long text goes to a file that the result names, large pictures are left out.
+#
+# This is the last line: tools bound themselves where they can cut in a better place.
+
 MAX_TEXT_CHARS = 60_000
 """Characters of text in one result, for models with a large context window."""
 MAX_ENCODED_BYTES = 20_000_000
@@ -83,6 +87,11 @@ def _text_chars(blocks: tuple[ResultContent, ...]) -> int:
 def _encoded_bytes(blocks: tuple[ResultContent, ...]) -> int:
     return sum(len(block.source.data) for block in blocks if isinstance(block, ImageBlock | DocumentBlock))
 
+
+# Keeps the keys of model providers and search engines out of tool results, and so out of the log and of requests.
+#
+# The rule: a result says where a key was taken out, since the file still holds it. Edits are literal on the file, so
+# that the rest of it can be changed as before.
 
 _NOTE = (
     "[panpan put [redacted] in place of a key that it uses itself, which stays where it is: change other places with "

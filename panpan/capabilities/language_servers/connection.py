@@ -21,6 +21,11 @@ from panpan.system.processes.child import OutputPipe
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
+# Messages of JSON-RPC as they cross a pipe: a header with the length, then the body (LSP 3.17, base protocol).
+#
+# The rule: what is no message, or a larger one than could be meant, is an error at once, since nobody can tell where
+# the next one begins.
+
 MAX_BODY_BYTES = 32_000_000
 MAX_HEADER_BYTES = 4_096
 

@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from panpan.capabilities.language_servers.wire import Diagnostic
 
 
+# What one change of a file brings: the errors after it that were not there before.
+#
+# The rule: an error is known by its words and the text of its line, so that lines that only moved bring nothing new.
+# On a line that was not there before, every error is new, whatever else was wrong before.
+
 log = logging.getLogger(__name__)
 
 _LONGEST_S = 60.0

@@ -54,6 +54,11 @@ class Progress:
         return not self._open
 
 
+# What panpan tells a server of itself at the start, and what it answers when servers ask.
+#
+# The rule: only what panpan does is offered, so that a server does not wait for what never comes. A server changes
+# nothing: edits that it wants to make are refused, and commands on its behalf are not offered.
+
 _SYMBOLS = {"symbolKind": {"valueSet": list(SYMBOL_KINDS)}}
 
 CAPABILITIES: Mapping[str, Any] = {

@@ -37,6 +37,11 @@ from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output
 
+# Working out what a server's rename makes of each file, before anything is written.
+#
+# The rule: a server may lie or know an older file. What it would change is made from the bytes that are there now, has
+# to hold the old name and bring the new one, and is refused as a whole where one edit makes no sense.
+
 MAX_FILES = 200
 
 
@@ -127,6 +132,10 @@ def _stale(target: Target, why: str) -> ToolError:
         "Call it again, or use Rename with the files that the operation references names"
     )
 
+
+# How answers of language servers are shown to the model: short lines whose paths read back as paths.
+#
+# The rule: a server may name any file. What may not be read is named and not shown; its words are cleaned and cut.
 
 MAX_RESULTS = 100
 MAX_HOVER_CHARS = 4_000

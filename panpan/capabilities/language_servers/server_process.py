@@ -18,6 +18,11 @@ from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
+# The process of a language server: started in a box in which it only reads, and ended with all that it started.
+#
+# The rule: it gets no network, no keys, and nothing that it may change but a folder of the session for its caches.
+# Where no sandbox works it runs without: only trusted projects have servers.
+
 _END_S = 0.5
 _KILL_GRACE_S = 0.3
 _MAX_KEPT_BYTES = 8_000
@@ -119,6 +124,12 @@ async def _with_caches(environment: Mapping[str, str], sandbox: CommandSandbox) 
     own = {"XDG_CACHE_HOME": caches, "GOCACHE": caches / "go-build", "CARGO_TARGET_DIR": caches / "cargo"}
     return {**environment, **{name: str(path) for name, path in own.items()}}
 
+
+# Where the program of a language server lies.
+#
+# The rule: what lies outside of the project comes first, since the user put it there. A program of the project, as in
+# its virtual environment, is code of the project; it is started only because all of this happens in trusted projects
+# alone.
 
 _FOLDERS_OF_PROJECT = (".venv/bin", "venv/bin", "node_modules/.bin")
 

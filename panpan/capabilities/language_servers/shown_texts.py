@@ -20,6 +20,12 @@ from panpan.capabilities.language_servers.documents import Document, Documents, 
 from panpan.capabilities.language_servers.wire import Diagnostic, diagnostics
 from panpan.errors import ToolError
 
+# Which files of a server's folder have changed since it was last told, so that it need not watch them itself.
+#
+# The rule: nothing is read. Only names, times and sizes are looked at, of the files of the server's languages; where a
+# folder holds more than can be looked at before each question, it is not watched, and the server, which is told so at
+# its start, has to see for itself.
+
 MAX_ENTRIES = 20_000
 MAX_IN_FOLDER = 2_000
 """What holds more is data, and not looked at, with all below it."""

@@ -10,6 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from panpan.errors import ToolError
 
+# Columns of a line as servers count them: UTF-8 bytes, UTF-16 units or characters (LSP 3.17, `positionEncodings`).
+#
+# The rule: a column that lies inside of a character means its beginning, and one behind the line means its end, as the
+# protocol says.
+
 Encoding: TypeAlias = Literal["utf-8", "utf-16", "utf-32"]
 
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
@@ -52,6 +57,11 @@ def characters(line: str, column: int, encoding: Encoding) -> int:
             return at
     return len(line)
 
+
+# What is read of a server's answers.
+#
+# The rule: a server may leave out, add or garble what it likes; what is not understood is left out, one item at a
+# time, and never an error. The names are those of LSP 3.17.
 
 MAX_ITEMS = 10_000
 """Of one list."""

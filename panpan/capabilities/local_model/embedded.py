@@ -23,6 +23,12 @@ from panpan.types.events import StreamEvent, Waiting
 from panpan.types.llm import ModelOptions, ModelRequest, ToolDefinition
 from panpan.types.messages import AssistantMessage, Message, UserMessage
 
+# Leaves whole oldest rounds out of a request that would not fit the context window.
+#
+# What the user said last always stays, and so does the newest round. The rule: what was left out once stays out, and
+# more is left out than would be needed, so that the beginning of the requests moves seldom and the server's cache
+# mostly hits.
+
 KEPT_SHARE = 0.6
 """How much of the room the history may fill after something had to be left out."""
 

@@ -27,6 +27,12 @@ from panpan.system.processes.child import Child
 from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import printable
 
+# Fetches one wheel with the user's own pip, which knows the index, proxy, certificates and passwords of the user.
+#
+# The rule: the wheel is fetched and nothing else: not installed, without dependencies, never built. All that pip
+# writes goes into one folder, which is gone afterwards; and it gets no more memory than a registry can need, since pip
+# reads the pages of one whole, however long they are.
+
 _POLL_S = 0.2
 """How often the wheel is looked at while pip fetches it."""
 _GRACE_S = 1.0

@@ -19,6 +19,13 @@ from panpan.system.files.private import make_private_folder
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 
+# What the user said of the model servers on this machine, and whether it still holds.
+#
+# The rule: an answer is about a program of one user at an address, and yes is about models that were named. Whatever
+# listens there later is asked about anew where it differs in that: another user's process may have taken the port, and
+# a model may be one that its server passes on to somebody else's machine. Further models at the same server change
+# nothing.
+
 _MAX_BYTES = 100_000
 
 

@@ -13,6 +13,10 @@ from panpan.errors import ConfigError
 from panpan.system.files.private import open_private_file
 from panpan.types.dataclass import dataclass
 
+# What the server of the embedded model is told: one line, from the process that starts it to the one that serves.
+#
+# It goes through the child's input, since it holds the key: the arguments of a process are shown to everybody.
+
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
@@ -52,6 +56,11 @@ class Order:
         warm_up = told.pop("warm_up")
         return cls(**told, warm_up=None if warm_up is None else WarmUp(**warm_up))
 
+
+# What the server read of the beginning of every conversation, kept in a file beside the weights.
+#
+# The rule: the name of such a file holds two hashes, of what was to be read and of what is in the file. One that is
+# not what its name says, or that another user owns, is removed and never given to the runtime, which would believe it.
 
 _DIGEST_BYTES = 16
 _ROOT = 0

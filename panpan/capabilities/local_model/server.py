@@ -39,6 +39,12 @@ from panpan.system.files.private import open_private_file
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 
+# Starts the server of the embedded model as a child process, and ends it.
+#
+# The rule: the child lives no longer than whoever entered `serving`. It reads from a pipe that only this process
+# holds, and ends when that closes, also after a crash; leaving the context closes it and, should that not help, kills
+# the child.
+
 START_TIMEOUT_S = 300.0
 """Reading 1.1 GB from a slow disk takes a minute, and the first warm-up up to three; most starts take 3 to 7 s."""
 
@@ -170,6 +176,11 @@ async def _end(process: Process) -> None:
             await process.wait()
         await process.aclose()
 
+
+# Finds the server that `panpan local run` keeps running, so that other panpan processes need not start their own.
+#
+# Where it is and the key for it stand in a private file beside the weights. The rule: the file counts only while its
+# writer holds the lock beside it. After a crash the lock is gone, and nothing is sent to whoever has the port now.
 
 _FILE = "server.json"
 _LOCK = "server.lock"

@@ -27,6 +27,10 @@ from panpan.system.files.private import make_private_folder
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
 
+# Whether a file of weights is what it must be: its SHA-256, and a stamp that spares reading it again.
+#
+# The rule: a stamp is made of a file that was read whole and did not change meanwhile.
+
 _STEP_BYTES = 32 << 20
 """Read between two looks at the progress: some 40 ms."""
 

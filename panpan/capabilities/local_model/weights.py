@@ -8,6 +8,11 @@ from panpan.errors import ConfigError
 from panpan.system.own_packages import how_to_install
 from panpan.types.dataclass import dataclass
 
+# Which models panpan can run by itself: where their weights are had from, and what they must be.
+#
+# The rule: the SHA-256 is what makes a file the model; every source is only a place that may have it. Facts were taken
+# from the files themselves in November 2026.
+
 APACHE_2 = "Apache-2.0, https://www.apache.org/licenses/LICENSE-2.0"
 
 MIB = 1 << 20

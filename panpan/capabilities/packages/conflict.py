@@ -6,6 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from panpan.types.allowing_flags import PACKAGE_INDEXES, network_flag
 from panpan.types.dataclass import dataclass
 
+# Why a solver found no answer, as "A needs X<2, B needs X>=2", read from what package managers print.
+#
+# The rule: it is read from text that others may change, so what is not understood leaves the output to speak for
+# itself. The forms are those of pip's resolver, uv's derivation, the trees of libmamba and rattler, and the lists of
+# old conda; the tests hold what each version prints (`tests/capabilities/packages/printed/`).
+
 _MOST_NEEDS = 12
 _YOU = "the request"
 _PACKAGE = r"[A-Za-z0-9][\w.-]*(?:\[[\w,.-]*\])?"
@@ -192,6 +198,11 @@ def _some(versions: str) -> str:
     parts = [part.strip() for part in versions.split(",")]
     return ", ".join(parts if len(parts) <= 6 else ["…", *parts[-5:]])
 
+
+# Well-known failures of package managers, each with one line of advice.
+#
+# The rule: the first that fits is told, so what causes others stands before them; it is a guess from a text, and
+# advice.
 
 _MAX_CHARS = 100_000
 

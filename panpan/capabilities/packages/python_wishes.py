@@ -25,6 +25,12 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass
 
+# What a file of requirements asks for beside packages of an index, so that a question can name it.
+#
+# The rule: the file is read as text and nothing of it is run. Every line is told of which it is not certain that an
+# index answers it. What cannot be looked at is said, and counts as able to ask any host. The form is that of pip
+# ("Requirements File Format", pip's documentation); of conda's environment.yml each line is looked at.
+
 _MAX_FILES = 20
 _MAX_BYTES = 2_000_000
 _MAX_NAMED = 20

@@ -37,6 +37,12 @@ from panpan.system.sandbox.command_sandbox import Bounds
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, Progress, ToolYield
 
+# The environment of a command line that runs because it only looks: in which its words mean what was judged.
+#
+# The rule: the shell starts without functions, options and start files of its own, programs are not found in the
+# workspace, and nothing that a program reads from its environment makes it do more. Should a command assign in spite
+# of what was judged, the shell refuses it.
+
 _CHANGES_SHELL = re.compile(
     r"BASH_FUNC_.*|BASH_ENV|ENV|BASHOPTS|SHELLOPTS|CDPATH|OLDPWD|GLOBIGNORE|POSIXLY_CORRECT|_POSIX2_VERSION"
 )
@@ -87,6 +93,12 @@ async def read_only_environment(
         changed = {name: value for name, value in changed.items() if not name.startswith("GIT_")}
         changed |= await harmless_git_variables([cwd / folder for folder in folders], roots=paths.roots)
     return changed
+
+
+# What one command is held to by the sandbox.
+#
+# The rule: a command that is known only to look changes nothing; any other works in the workspace, without the network
+# and without the rest of the machine, unless the user has opened more to it.
 
 
 def bounds_of(use: SandboxUse, facts: LineFacts, ctx: ToolContext, report: Path | None) -> Bounds:

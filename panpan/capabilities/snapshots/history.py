@@ -17,6 +17,11 @@ from panpan.session.record_kinds import SystemRecord, Text, is_none, or_else
 from panpan.types.dataclass import dataclass
 from panpan.types.file_change import FileChange
 
+# What was changed in a session, in order, and what can be undone and redone of it: a fold over its log.
+#
+# The rule: the files have one past, whatever branches the conversation has, so every record counts in the order in
+# which it was written. Nothing that the log says is done without being shown; it may have been tampered with.
+
 Cause: TypeAlias = Literal["turn", "undo", "redo", "rewind"]
 """Why files changed: what the model did in a turn, or one of the ways back."""
 

@@ -20,6 +20,12 @@ from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.file_change import FileChange, files_in_short
 
+# Which changes of a session may be those of another one, that worked in the same folder at the same time.
+#
+# Snapshots tell what changed, and not who did it. So what both have seen change at the same time is nobody's to undo.
+# A step of the same files and the same moments in another log is a copy, as in a fork; of the same files alone it is
+# not, since two sessions that change files in step see the same.
+
 
 async def shared_changes(store: SnapshotStore, steps: Sequence[Step], others: Sequence[UndoHistory]) -> frozenset[str]:
     """Return the files of one folder that changed in a step and in one of another session at the same time.

@@ -20,6 +20,10 @@ from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 
+# A long text, piece by piece.
+#
+# The rule: the pieces that follow one another by `next_offset` are together the whole text, each character once.
+
 PAGE_CHARS = 50_000
 
 

@@ -33,6 +33,12 @@ if TYPE_CHECKING:
     from panpan.capabilities.web.page_tree import Obstacle
 
 
+# A pause between two requests to the same host, so that no site suffers from a model in a hurry.
+#
+# The rule: whoever asks first goes first; all others of the session wait behind, subagents too. Who leaves while he
+# waits keeps nobody waiting. A pause is never shorter than it is set, and up to a second longer, so that several
+# panpans that began together do not ask together.
+
 _MANY_HOSTS = 1_000
 """After which those are forgotten that nobody would wait for."""
 
@@ -109,6 +115,11 @@ def raw_form(url: str) -> str | None:
             return found.expand(raw)
     return None
 
+
+# Marking what comes from the web, so that the model can tell it from what panpan says.
+#
+# The rule: nothing in the text can end its mark, or begin one of panpan's own. What is told of a page outside of the
+# mark is panpan's own words, numbers, and addresses in ASCII.
 
 TAG = "web-content"
 MAX_SHOWN_CHARS = 500

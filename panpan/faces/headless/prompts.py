@@ -97,6 +97,10 @@ def _prompt_of(line: bytes, number: int) -> Prompt:
         ) from error
 
 
+# The messages of a headless run that were read and that no turn has got yet.
+#
+# The rule: reading goes on while a turn runs, and nothing that was read is lost: it is in the turn, or it waits here.
+
 MOST_WAITING = 1_000
 """Messages that are read ahead; an input without an end is read no further then."""
 

@@ -93,6 +93,11 @@ def _on_one_line(text: str) -> str:
     return spelled_out(" ".join(text.split()))
 
 
+# What a person types on a terminal, up to Enter.
+#
+# The rule: lines that arrive together, as those of a paste do, are one text. So a paste starts one turn and not
+# several, and a `y` that begins a paste answers no question.
+
 PASTE_GAP_S = 0.03
 """Lines that follow each other faster are not typed: nobody presses Enter 30 times a second."""
 

@@ -27,6 +27,11 @@ from panpan.system.single_exception import unwrap_single_exception
 from panpan.types.background import TaskInfo
 from panpan.types.messages import AssistantMessage
 
+# Background tasks where there are only lines: the ends are told before a prompt, and who leaves is asked about them.
+#
+# The rule: nothing is printed while the user types, so the model is not woken for them; it hears of them with his next
+# prompt.
+
 STOP_OR_KEEP = "s stops before you leave, k keeps running, b goes back to the session: "
 STOP_OR_STAY = "s stops and leaves, b goes back to the session: "
 

@@ -14,6 +14,10 @@ from panpan.session.command import Leave, Next, OpenSession, Option, numbered
 from panpan.session.session import Session
 from panpan.types.background import TaskInfo
 
+# Follows the background tasks of a session: says which have ended, and has the model woken for them.
+#
+# The rule: a task that somebody stopped wakes nobody; what the model has not heard of it, it hears with the next turn.
+
 
 class BackgroundWatch:
     """Sees tasks end.

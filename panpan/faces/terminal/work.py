@@ -172,6 +172,13 @@ class Sending:
         say(self._terminal, text, "warn")
 
 
+# What the user has asked for: what runs, what waits for it, and how both are stopped or taken back.
+#
+# Three things run side by side: the lines that are handled (`Inbox`), the user's own shell command (`ShellLine`) and
+# the turn (`TurnRunner`). What the user sends goes through the inbox; what asks the model for something, or runs a
+# command of the shell, waits there while such a command runs, so that it comes behind it.
+
+
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """One thing that was sent and is not delivered."""

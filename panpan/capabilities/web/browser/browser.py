@@ -148,6 +148,11 @@ def _require_asyncio() -> None:
         ) from None
 
 
+# What log-ins of the user have left, one file a site: cookies and local storage, as Playwright keeps them.
+#
+# The rule: it is as good as a password. It lies in files that only the user may read, is used for pages of its own
+# site and for no other, and is kept only because he logged in for that.
+
 MAX_BYTES = 5_000_000
 _SITE = re.compile(r"[a-z0-9_.:-]{1,253}")
 

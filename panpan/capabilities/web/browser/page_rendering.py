@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Page, Response
 
 
+# Where the page itself may go: not to a host that nobody was asked about, whoever sends it there.
+#
+# The rule: each address of the page is judged before it is asked for, those of redirects, scripts, forms and refreshes
+# too. What the page loads is not judged here; that passes the proxy.
+
 _MAX_REFUSED = 3
 
 
@@ -73,6 +78,11 @@ class MainFrame:
         with suppress(Error):  # the page is gone
             await self._session.send(answer, {"requestId": paused["requestId"], **more})
 
+
+# Hiding from pages that a program drives the browser; only where the user's own settings say so.
+#
+# The rule: it changes what pages see and nothing of what they may do. Whoever turns it on answers for what sites
+# allow.
 
 SCRIPTS = "playwright-stealth>=2,<3"
 """The package that has them, as in the extra `browser` of pyproject.toml."""

@@ -25,6 +25,11 @@ from panpan.system.web.network import WebNetwork
 from panpan.system.web.url_guard import plain_url
 from panpan.types.dataclass import dataclass
 
+# Asking a search engine: what is sent, how long, how much is read, and what of it is passed on.
+#
+# The rule: what an engine says is text of the web. It is cleaned and bounded, no address in it is taken that could not
+# be asked for, and no key is in any text, whatever the engine echoes.
+
 MAX_ANSWER_BYTES = 3_000_000
 MAX_TITLE_CHARS = 200
 MAX_SNIPPET_CHARS = 500
@@ -154,6 +159,11 @@ class WebSearcher:
             text = text.replace(self._engine.key, "[redacted]")
         return text if len(text) <= max_chars else f"{text[: max_chars - 1].rstrip()}…"
 
+
+# Which search engine is asked: the one that the user's settings name, or the first that has what it needs.
+#
+# The rule: what asks for no key and is no interface for programs is asked only where the user says so, and where there
+# is none, a sentence says what would make one.
 
 HOW = (
     'put a key into {tavily}, {brave} or {exa}, or set web.searxng_url, or web.search = "duckduckgo", which needs no '

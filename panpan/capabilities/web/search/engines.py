@@ -11,6 +11,11 @@ from panpan.system.web.domain_lists import DomainLists
 from panpan.system.web.url_guard import read_url
 from panpan.types.dataclass import dataclass
 
+# What a search engine is: how it is asked, and what its answer means.
+#
+# The rule: an engine opens no connection. It says what to ask for and reads what came back; `choice.py` does the
+# asking, bounds it and cleans it.
+
 JSON = {"accept": "application/json", "content-type": "application/json"}
 """Headers of requests that send and want JSON."""
 
@@ -164,6 +169,12 @@ class Brave:
 
 
 _DUCKDUCKGO_QUERY_CHARS = 480
+# DuckDuckGo's page for browsers without scripts, which needs no key.
+#
+# It is no interface for programs: it often asks for a sign that a person is there, and then it finds nothing. So it is
+# asked only where the user's settings name it. The library ddgs would open connections of its own; this goes through
+# the guard like all else.
+
 _REDIRECT = "/l/"
 """Path of links that lead over DuckDuckGo; where to stands in `uddg`."""
 
@@ -266,6 +277,11 @@ def _page(row: Mapping[str, Any]) -> FoundPage:
 
 
 _SEARXNG_QUERY_CHARS = 1_000
+
+
+# SearXNG, which anybody can run: https://docs.searxng.org/dev/search_api.html.
+#
+# The address is the user's and may lead into his own network; that one place is opened for it, and no other.
 
 
 class SearXng:

@@ -118,6 +118,11 @@ SHOW_COMMANDS: Sequence[Command] = (
 )
 
 
+# /config and /doctor: what panpan says of its settings and of the machine, and what is otherwise in this session.
+#
+# Both run panpan beside the session, as the shell would, so that there is one answer to a question. What the session
+# knows better (its model, its mode, the terminal it is shown in) it tells itself.
+
 CHILD_TIMEOUT_S = 60.0
 MAX_CHILD_BYTES = 500_000
 

@@ -8,6 +8,11 @@ from panpan.faces.terminal.rendering.cells import RESET
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
 
+# What a dialog is: it shows lines below the conversation and takes every key until it is answered.
+#
+# A dialog is a state machine without a terminal: keys go in, lines come out. So that it can be tested without one, and
+# so that the one place that reads keys stays the one that decides who gets them.
+
 NARROWEST = 16
 """Cells; in a narrower row no dialog is shown."""
 
@@ -166,6 +171,13 @@ class Quiet:
     def has_lasted(self, seconds: float) -> bool:
         """Return whether it has been on the screen that long without a key."""
         return self._since is not None and self._clock() - self._since >= seconds
+
+
+# A letter that comes before a dialog takes keys: it may be an answer, or the first of a text.
+#
+# The rule: it answers nothing, and no letter of a text is lost. So it is held until the next key tells what it was:
+# the same letter again is an answer, another one shows that both are text, and any other key means that it was
+# nothing.
 
 
 def is_letter(key: str) -> bool:

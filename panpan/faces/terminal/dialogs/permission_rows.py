@@ -12,6 +12,11 @@ from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionQuestion
 
+# What a person has to judge, shown exactly: every argument, with what cannot be seen spelled out.
+#
+# A bar stands before each line, a broken one where a line goes on in the next row: no text can pass for two lines, for
+# another argument, or for a part of the dialog.
+
 _TAB = "<U+0009>"
 _LINE_FEED = "<U+000A>"
 

@@ -28,6 +28,11 @@ from panpan.text_search.request import SearchRequest, parse_listing
 from panpan.types.dataclass import dataclass
 from panpan.types.mentions import written
 
+# The files of the workspace, for completion: listed in the background, the newest first.
+#
+# The rule: who asks gets what is known, and waits only for the first list. The list is made by the search that Glob
+# uses, so that what git ignores is not in it; and it is bounded, which `is_partial` tells.
+
 MAX_PATHS = 50_000
 MAX_AGE_S = 15.0
 """An older list is made again when somebody asks; so files that appear meanwhile are found a moment later."""
@@ -163,6 +168,12 @@ def _parents(path: str) -> Iterator[str]:
         yield path[: end + 1]
         end = path.rfind("/", 0, end)
 
+
+# Finding paths by what is typed of them: `@mainpy`, `@faces/terminal`, `@conftset`.
+#
+# The rule: better kinds of matches are looked for first, and the search ends when there are enough; names count more
+# than paths. It runs in the event loop in steps of a few milliseconds, so that typing goes on, and whoever closes it
+# ends it: a thread would hold the interpreter as long as it searches, and could not be stopped.
 
 STEP_S = 0.002
 _MAX_OF_A_KIND = 200

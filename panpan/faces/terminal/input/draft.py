@@ -27,6 +27,11 @@ def with_line_break(text: str, cursor: int) -> tuple[str, int] | None:
     return f"{before[:-1]}\n{text[cursor:]}", cursor
 
 
+# Long pastes: a few words stand for them in the input, and they are sent whole.
+#
+# The rule: only the exact words that were put there stand for a paste. Words that were changed are words of the
+# user's; so one backspace takes all of them (`span_before`), and no half of them is left by accident.
+
 MAX_SHOWN_LINES = 10
 MAX_SHOWN_CHARS = 1_000
 """A longer paste is folded."""

@@ -40,6 +40,10 @@ class CommandCompletion(Completion):
         self.is_missing = is_missing
 
 
+# The list of completions below the input, and what Enter takes of it.
+#
+# The rule: nothing is taken that the user has not seen, and what he typed in full is what he means.
+
 MOST_ROWS = 8
 
 

@@ -6,6 +6,11 @@ from panpan.faces.terminal.rendering.cells import cell_width, cut, padded, wrapp
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.dataclass import dataclass
 
+# A list to choose from, as rows: what each one is called, and what it is.
+#
+# Both stand side by side where there is room. In a narrow terminal the names have the rows for themselves, and what
+# the selected one is stands below the list.
+
 _SELECTED = "❯ "
 _OTHER = "  "
 _GAP = "  "

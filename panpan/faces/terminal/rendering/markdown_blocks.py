@@ -10,6 +10,10 @@ from panpan.faces.terminal.rendering.leaf_blocks import Kind, LeafBlocks, OpenTa
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.dataclass import dataclass
 
+# What other blocks of Markdown stand in: items of lists and quotations.
+#
+# A container says of each line of the source whether it goes on in it, and gives each row of the output its beginning.
+
 _ITEM = re.compile(r"( {0,3})([-+*]|(\d{1,9})([.)]))( +|$)")
 _QUOTE = re.compile(r" {0,3}> ?")
 _TASK = re.compile(r"\[([ xX])\] +")
@@ -114,6 +118,12 @@ def opened_item(
     painted = theme.paint("accent", mark.rstrip()) + " "
     return Container(painted, " " * len(mark), end, number, delimiter), content
 
+
+# Takes the lines of a Markdown text one by one and returns rows as soon as nothing that follows can change them.
+#
+# What is kept is the innermost block that is open, and no more than `MAX_CHARS` of it: so the work for a line does not
+# grow with the text before it, be that one list, one table or one block of code. What comes out depends on the lines
+# only and not on when they came.
 
 MAX_CHARS = 3_000
 """Of a paragraph, table or line; what is longer is printed in pieces."""

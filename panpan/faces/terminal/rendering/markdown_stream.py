@@ -7,6 +7,10 @@ from panpan.faces.terminal.rendering.markdown_blocks import MAX_CHARS, BlockScan
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
 
+# Text of others made harmless while it arrives in pieces: a sequence may be split over several of them.
+#
+# The rule: joined, what comes out is what `clean_for_terminal` makes of the whole, wherever it was split.
+
 _BEGUN = re.compile(
     r"""
     (?: (?:\x1b\[|\x9b) [\x30-\x3f]* [\x20-\x2f]*                         # CSI

@@ -24,6 +24,10 @@ from panpan.types.events import (
 from panpan.types.messages import AssistantMessage, ToolResultMessage, Usage
 from panpan.types.role import Role
 
+# What one subagent has done so far, as far as the screen shows it: its newest steps, and how much there was.
+#
+# The rule: an event costs the same whatever came before, and what is kept does not grow. The rest is in its log.
+
 MAX_STEPS = 20
 """Kept of one subagent."""
 MAX_TEXT_CHARS = 300
@@ -145,6 +149,10 @@ class SubagentProgress:
 def _asks(use: ToolUseBlock, depth: int) -> Step:
     return Step(use.name[:MAX_TEXT_CHARS], title_of(use)[:MAX_TEXT_CHARS], "asks", depth)
 
+
+# Subagents that run: a row each with how much they did, and below it the newest steps, in rows that are bounded.
+#
+# One that has ended stays among them, without steps, until the results of the calls before it are there.
 
 MAX_ROWS, MAX_ROWS_EXPANDED = 12, 24
 """For all subagents together."""

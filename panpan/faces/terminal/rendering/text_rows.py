@@ -31,6 +31,10 @@ def markdown_rows(text: str, width: int, theme: Theme) -> list[str]:
     return [*stream.feed(text), *stream.finish()]
 
 
+# What a program printed, as rows, whoever ran it: the model with a tool, or the user himself.
+#
+# The rule: every blank is kept, since columns are made of them, and a line that is too long goes on in the next row.
+
 INDENT_CELLS = 4
 """Before what hangs below the row of what was run."""
 

@@ -27,6 +27,12 @@ from panpan.system.processes.process_tree import ProcessTree
 from panpan.system.text.terminal_text import clean_for_terminal, without_controls
 from panpan.types.dataclass import dataclass
 
+# Runs a program that has the terminal to itself: the user's editor or pager.
+#
+# The rule: it is asked to end before it is killed, since only the program knows how to leave the terminal as it was;
+# for one that had no time to, the terminal is brought back here. What it has put into the background, as editors put a
+# server, is left alone.
+
 GRACE_S = 1.0
 """Between TERM and KILL; an editor writes down what is not saved meanwhile."""
 _POLL_S = 0.02
@@ -77,6 +83,10 @@ def _bring_screen_back() -> None:
         os.write(_STDOUT, _USUAL_SCREEN)
 
 
+# Shows long text in the user's pager, which has the terminal meanwhile.
+#
+# The rule: a pager passes on what it is given, so nothing gets to it that could drive the terminal, but for colours.
+
 _COLOURS = re.compile(r"(\x1b\[[0-9;:]{0,40}m)")
 """What `Theme.paint` writes, and nothing that does more than look different."""
 
@@ -125,6 +135,13 @@ def _write(file: IO[str], lines: Iterable[str]) -> None:
     file.writelines(f"{cleaned(line)}\n" for line in lines)
     file.flush()
 
+
+# The user's own editor for a prompt (Ctrl+G).
+#
+# The rule: whatever goes wrong, what was typed is not lost: it stays in the input, and what the editor wrote and could
+# not be taken stays in its file, which is named. The editor is the user's program with the user's environment and the
+# real terminal, which the caller hands over. It is not run by `system/processes/process.py`, which gives a program
+# none.
 
 MAX_BYTES = 5_000_000
 _FALLBACKS = ("nano", "vi", "vim")

@@ -7,6 +7,11 @@ from typing import Literal, TypeAlias
 from panpan.faces.terminal.rendering.cells import cut
 from panpan.system.text.terminal_text import clean_line
 
+# Calling the user back: a bell or a desktop notification, and the title of the window. Bytes to write, nothing else.
+#
+# The rule: what is written is cleaned, short and on one line, so that no text of others ends the sequence it stands
+# in.
+
 Notifying: TypeAlias = Literal["auto", "bell", "osc9", "off"]
 """How the user wants to be called; `auto` is OSC 9 where the terminal is known to show it, else the bell."""
 

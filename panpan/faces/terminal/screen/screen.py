@@ -73,6 +73,11 @@ class Scrollback:
         self._output.flush()
 
 
+# How many rows more what was drawn takes after the window has become narrower, in terminals that break long rows anew.
+#
+# Without it the rows above would be left where they are, as a second copy. In a terminal that cuts rows off instead,
+# going up so far would erase what is no longer ours: so only those count that are known for it.
+
 _PROGRAMS = frozenset({"iTerm.app", "WezTerm", "ghostty", "vscode", "Apple_Terminal", "tmux"})
 _VARIABLES = ("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION", "ALACRITTY_WINDOW_ID")
 

@@ -15,6 +15,12 @@ from panpan.config.ui_look import ThemeSetting
 from panpan.types.dataclass import dataclass
 from panpan.types.role import Role
 
+# Colours by what they mean, for a light and a dark terminal, in high contrast, and for none at all.
+#
+# Everything that the terminal shows is a line of text with SGR sequences in it, made by `Theme.paint`; nothing else in
+# `faces/` writes an escape sequence for a colour. Only the 16 colours of the terminal's own palette are used: the user
+# chose them to be readable.
+
 ThemeName: TypeAlias = Literal["light", "dark", "high-contrast", "plain"]
 
 AGENT_ROLES: Mapping[str, Role] = {
@@ -159,6 +165,10 @@ class Theme:
         code = self._codes.get(role, "")
         return f"\x1b[{code}m{text}{_RESET}" if code and text else text
 
+
+# Which theme fits the terminal: found from what it says of itself, or asked of it.
+#
+# The rule: a question to the terminal loses nothing that is typed meanwhile, and leaves the terminal as it was.
 
 _ASK_BACKGROUND = b"\x1b]11;?\x1b\\"
 """OSC 11 (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html)."""

@@ -24,6 +24,12 @@ from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionMode
 from panpan.types.role import Role
 
+# The line below the input: mode, vi keys, model, how full the context window is, folder, cost, branch, tasks, a hint.
+#
+# The rule: it is never wider than the terminal. Where there is little room, whole parts are left out, the least
+# important first. None is cut but the name of the model, which goes before nothing but the mode, and the last one that
+# is left.
+
 _SEPARATOR = " · "
 _LEAST_MODEL = 12
 """Cells in which the name of a model can still be told."""
@@ -130,6 +136,11 @@ def _fullness(percent: float) -> Role:
         return "bad"
     return "warn" if percent >= _NEARLY_FULL_PERCENT else "dim"
 
+
+# A status line that a command of the user's makes: it gets JSON on its input, and its first line is shown.
+#
+# The rule: nobody waits for it. It runs at most every 0.3 s and for a second at most, one at a time; colours are the
+# only sequences that it may use; and while it fails, panpan's own line is shown.
 
 PAUSE_S = 0.3
 TIMEOUT_S = 1.0

@@ -46,6 +46,7 @@ from panpan.session.capability import Capability, provider_kinds
 from panpan.session.command import Command
 from panpan.session.context import SessionContext
 from panpan.session.frontend import Frontend, SessionConfig, SessionOptions
+from panpan.session.interceptor import SessionInterceptor
 from panpan.session.isolated import IsolatedCapability
 from panpan.session.log import UnkeptLog
 from panpan.session.made_title import title_maker
@@ -56,9 +57,7 @@ from panpan.session.session import Session, Titles
 from panpan.session.setup import NO_MODEL, Setup
 from panpan.session.slash_commands import LoadedCommands
 from panpan.session.steering import Steering
-from panpan.session.tap import Opening, Tap
 from panpan.system.files.folder_tree import temporary_folder
-from panpan.version import __version__
 
 BUILTIN: Sequence[type[Capability]] = (
     Permissions,
@@ -123,10 +122,9 @@ async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGene
     """
     logging.getLogger("panpan").addHandler(logging.NullHandler())  # or Python prints what nobody listens to
     config, setup = _settled(config, frontend)
-    tap, clock, which = config.options.get("tap") or Tap(), TurnClock(), config.which
+    tap, clock, which = config.options.get("tap") or SessionInterceptor(), TurnClock(), config.which
     frontend = replace(frontend, askers=tap.askers(timed_askers(frontend.askers, clock)))
     async with AsyncExitStack() as stack:
-        stack.callback(tap.close)
         setup = tap.setup(setup)
         logged = open_log(setup, which, is_interactive=frontend.is_interactive, warn=frontend.warn)
         if logged.forked_from:
@@ -134,16 +132,15 @@ async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGene
         stack.callback(logged.log.close)
         opened = _session(_context(setup, logged, config, frontend, clock), tap)
         stack.push_async_callback(opened.agent.model.aclose)
-        if logged.title is not None:
-            opened.rename(logged.title)
         stack.pop_all()  # from here on the session closes them
     try:
         async with opened:
+            if logged.title is not None:
+                opened.rename(logged.title)
             if not frontend.is_interactive and opened.model_note:  # where somebody watches, the face says it
                 frontend.warn(opened.model_note)
             yield opened
     finally:
-        tap.close()
         has_nothing_new = opened.agent.unfinished.are_open
         if which.forks and not frontend.is_interactive and has_nothing_new:
             _discard_fork(logged)
@@ -171,6 +168,8 @@ def _context(
 ) -> SessionContext:
     """Return the context of a session, with its capabilities: panpan's own, those from outside, and the last one."""
     context = SessionContext(setup, logged, config, frontend, clock)
+    if (own := (config.options.get("tap") or SessionInterceptor()).capability(context)) is not None:
+        context.capabilities.add(own)
     *first, last = BUILTIN
     for kind in first:
         context.capabilities.add(kind(context))
@@ -222,35 +221,20 @@ def _isolated(kind: type[Capability], context: SessionContext) -> Capability | N
         return None
 
 
-def _session(context: SessionContext, tap: Tap) -> Session:
+def _session(context: SessionContext, tap: SessionInterceptor) -> Session:
     """Return the session that a context and its capabilities make."""
     frontend, opened, agent = context.frontend, context.opened, context.main
     prompts = context.config.prompts
     setup = replace(context.setup, every_tool=context.capabilities.tools(agent))
-    unavailable = tap.without_use([name for one in context.capabilities for name in one.unavailable()])
     steering = Steering()
     # it is last, so that what another hook refuses still waits
     hooks = (*context.capabilities.hooks(agent), steering)
-    models = SessionModels(setup, hooks, prompts, unavailable=unavailable, tap=tap)
+    models = SessionModels(setup, hooks, prompts, unavailable=context.unavailable, tap=tap)
     context.capabilities.offer(models)
     model = models.first()
     agent.use(model)
     context.recorder.take_prefix(
         opening_prefix(model, opened.before, are_prompts_chosen=prompts.are_chosen, warn=context.warn)
-    )
-    tap.opened(
-        Opening(
-            context.setup,
-            opened.log,
-            opened.before.messages,
-            opened.before.compactions,
-            system_prompt=prompts.override,
-            append_system_prompt=prompts.append,
-            is_attended=frontend.is_interactive,
-            max_rounds=agent.rights.max_rounds,
-            panpan_version=__version__,
-            without_use=unavailable,
-        )
     )
     for warning in (*model.warnings, *setup.warnings_of_settings):
         context.warn(warning)

@@ -12,7 +12,6 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from panpan.capabilities.cassettes.recording import Recording
@@ -41,6 +40,10 @@ FIXED = (
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 
 
+UNAVAILABLE = ("MergeWorktree", "WebSearch", "LSP", "pip", "uv", "conda", "pixi")
+"""Tools that the model is not told of, whatever this machine has."""
+
+
 class _Clock:
     """A clock on which only the pauses of the tape take time."""
 
@@ -61,9 +64,6 @@ class _DemoRecording(Recording):
         super().__init__(path, clock=clock)
         self._sleep = clock.sleep
 
-    def without_use(self, names: Sequence[str]) -> Sequence[str]:
-        return ("MergeWorktree", "WebSearch", "LSP", "pip", "uv", "conda", "pixi")  # whatever this machine has
-
     def provider(self, provider: Provider) -> Provider:
         tape, lines = read_tape(TAPE)
         return super().provider(CassetteProvider(tape, place=str(TAPE), lines=lines, sleep=self._sleep))
@@ -77,7 +77,7 @@ def record(target: Path) -> int:
         made = scratch / CASSETTE
         _use_no_snapshots(scratch / HOME)
         scene = Scene("", [TAPE_PROMPT], f"cassette:{tape}")
-        if exit_code := show(scene, scratch, tap=_DemoRecording(made, _Clock())):
+        if exit_code := show(scene, scratch, tap=_DemoRecording(made, _Clock()), unavailable=UNAVAILABLE):
             return exit_code
         target.write_text(_fixed(made.read_text(encoding="utf-8"), scratch), encoding="utf-8")
     return 0

@@ -23,7 +23,7 @@ from panpan.config.environment import VARIABLES
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from panpan.session.tap import Tap
+    from panpan.session.interceptor import SessionInterceptor
 
 HOME = "home"
 """The panpan home of a demo, in its own folder."""
@@ -49,13 +49,16 @@ class Scene:
     """Replaced in the copy of the project before the demo begins: old text by new."""
 
 
-def show(scene: Scene, scratch: Path, *, tap: "Tap | None" = None) -> int:
+def show(
+    scene: Scene, scratch: Path, *, tap: "SessionInterceptor | None" = None, unavailable: Sequence[str] | None = None
+) -> int:
     """Play a scene in a copy of the project below `scratch`, and return 0 if the work was done.
 
     Args:
         scene: What is played.
         scratch: A folder for it.
         tap: Sees the session, as a recording does.
+        unavailable: Names of tools that the model is not told of; None: those that cannot work here.
 
     Raises:
         PanpanError: It could not be played.
@@ -63,7 +66,7 @@ def show(scene: Scene, scratch: Path, *, tap: "Tap | None" = None) -> int:
     project = copy_project(scratch, scene.changes)
     out = StdoutWriter(sys.stdout)
     click.echo(scene.introduction.format(project=project))
-    has_run_tests = anyio.run(_play, scene, project, scratch / HOME, out, tap)
+    has_run_tests = anyio.run(_play, scene, project, scratch / HOME, out, tap, unavailable)
     return check(project, lambda project: scene.fault(project) or ("" if has_run_tests else "the model ran no tests"))
 
 
@@ -93,7 +96,14 @@ def check(project: Path, fault: Callable[[Path], str] = lambda _: "") -> int:
     return 0
 
 
-async def _play(scene: Scene, project: Path, home: Path, out: StdoutWriter, tap: "Tap | None") -> bool:
+async def _play(
+    scene: Scene,
+    project: Path,
+    home: Path,
+    out: StdoutWriter,
+    tap: "SessionInterceptor | None",
+    unavailable: Sequence[str] | None,
+) -> bool:
     """Play the turns, and return whether the model ran the project's tests in one of them."""
     from panpan.app import open_session
     from panpan.faces.plain.line_face import LineFace
@@ -109,8 +119,9 @@ async def _play(scene: Scene, project: Path, home: Path, out: StdoutWriter, tap:
             "permission.allow": (f"Bash({TEST_COMMAND})", f"Bash({TEST_COMMAND} *)"),
         },
         env=_environment(home),
-        tap=tap,
         warn=lambda sentence: click.echo(f"({sentence})"),
+        tap=tap,
+        unavailable=unavailable,
     )
     has_run_tests = False
     async with opening as session:

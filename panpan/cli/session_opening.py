@@ -12,8 +12,8 @@ from panpan.cli.collection import begin_collection
 from panpan.cli_kit.options import Options, overrides_of
 from panpan.config.locations import Locations, panpan_home
 from panpan.models.model_choice import NoModelError
+from panpan.session.interceptor import SessionInterceptor
 from panpan.session.session import Session
-from panpan.session.tap import Tap
 from panpan.system.processes.hidden_process import hide_process
 from panpan.types.asking import UserAsker
 from panpan.types.permission import Asker
@@ -88,7 +88,7 @@ def _agents(options: Options) -> Mapping[str, Any] | None:
     return parse_given(options["agents"])
 
 
-def _recording(file: str | None, warn: Callable[[str], None]) -> Tap | None:
+def _recording(file: str | None, warn: Callable[[str], None]) -> SessionInterceptor | None:
     """Return what records the session, where that is wanted."""
     if file is None:
         return None

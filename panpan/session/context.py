@@ -1,6 +1,6 @@
 """The context that all parts of a session are made with. It is whole before the first of them, so none is patched."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -178,6 +178,12 @@ class SessionContext:
         """How tools reach the outside."""
         web = self.settings.web
         return (self.config.options.get("network") or WebNetwork()).as_set_up(web.private_hosts, web.proxy_url)
+
+    @property
+    def unavailable(self) -> Sequence[str]:
+        """Names of tools that a new session does not tell its model of; whole once all capabilities are made."""
+        given = self.config.options.get("unavailable")
+        return [name for one in self.capabilities for name in one.unavailable()] if given is None else given
 
     def find(self, kind: type[OfferedT]) -> OfferedT | None:
         """Return the object of a type that a capability before this one offers; None: there is none."""

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
+from panpan.session.interceptor import Askers, SessionInterceptor
 from panpan.session.models import PromptWishes
 from panpan.session.opening import WhichSession
 from panpan.session.setup import KindsOf, Setup, set_up
-from panpan.session.tap import Askers, Tap
 from panpan.session.unfinished import Outcome
 from panpan.system.web.network import WebNetwork
 from panpan.types.asking import UserAsker
@@ -68,10 +68,12 @@ class SessionOptions(TypedDict, total=False):
     """The kind of subagent that the main conversation of a new session is, by name; None: none."""
     capabilities: "Sequence[type[Capability]]"
     """Features beside panpan's own and those that the settings name."""
+    unavailable: Sequence[str] | None
+    """Names of tools that a new session does not tell its model of; None: those that cannot work here."""
     env: Mapping[str, str] | None
     """The environment; None is that of the process."""
-    tap: Tap | None
-    """Sees all that crosses the session's borders, and may stand in for it, as a cassette does; closed with it."""
+    tap: SessionInterceptor | None
+    """Sees what the model, the tools and the user are asked, and may stand in for them, as a cassette does."""
     network: WebNetwork | None
     """Replaces the outside; None: as it is."""
     warn: Callable[[str], None]

@@ -11,10 +11,10 @@ from panpan.core.tool import Tool
 from panpan.errors import ConfigError
 from panpan.models.client import LLMClient
 from panpan.models.factory import create_client
+from panpan.session.interceptor import SessionInterceptor
 from panpan.session.parts import ModelParts, SubagentModel
 from panpan.session.prefix import SessionPrefix
 from panpan.session.setup import Setup
-from panpan.session.tap import Tap
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort, Sampling
 
@@ -54,13 +54,13 @@ class SessionModels:
         prompts: PromptWishes,
         *,
         unavailable: Sequence[str] = (),
-        tap: Tap | None = None,
+        tap: SessionInterceptor | None = None,
     ) -> None:
         self._setup = setup
         self._hooks = hooks
         self._prompts = prompts
         self._unavailable = unavailable
-        self._tap = tap or Tap()
+        self._tap = tap or SessionInterceptor()
         self._client: LLMClient | None = None
         self._of_subagents: dict[tuple[object, ...], SubagentModel] = {}
         self._making = Lock()

@@ -25,10 +25,12 @@ from panpan.config.settings import Settings
 from panpan.config.settings_file import Source, check
 from panpan.errors import ConfigError, ToolError
 from panpan.models.provider_kind import FULL
+from panpan.session.context import SessionContext
+from panpan.session.interceptor import Askers
 from panpan.session.records import encoded
-from panpan.session.tap import Askers, Opening
 from panpan.system.files.private import open_private_file
 from panpan.types.dataclass import dataclass
+from panpan.version import __version__
 
 VERSION = 1
 MAX_BYTES = 256_000_000
@@ -221,25 +223,25 @@ class Header:
     """Names of tools that could not work where it was recorded; None: it does not say."""
 
 
-def header_line(opening: Opening, askers: Askers) -> dict[str, Any]:
+def header_line(session: SessionContext, askers: Askers) -> dict[str, Any]:
     """Return the first line of a recording."""
-    setup = opening.setup
+    setup, prompts = session.setup, session.config.prompts
     return {
         "type": "cassette",
         "version": VERSION,
-        "panpanVersion": opening.panpan_version,
+        "panpanVersion": __version__,
         "recordedAt": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "model": setup.model.model,
         "provider": setup.model.provider,
         "profile": setup.profile.name,
         "workspace": str(setup.cwd),
-        "settings": _settings(opening),
+        "settings": _settings(session),
         "asks": [name for name in ("permission", "user", "plan") if getattr(askers, name) is not None],
-        "isAttended": opening.is_attended,
-        "isResumed": bool(opening.messages),
-        "systemPrompt": opening.system_prompt,
-        "appendSystemPrompt": opening.append_system_prompt,
-        "withoutUse": list(opening.without_use),
+        "isAttended": session.frontend.is_interactive,
+        "isResumed": bool(session.opened.before.messages),
+        "systemPrompt": prompts.override,
+        "appendSystemPrompt": prompts.append,
+        "withoutUse": list(session.unavailable),
     }
 
 
@@ -296,9 +298,9 @@ def _keys() -> frozenset[str]:
     return frozenset({*map(dotted, _SETTINGS), "max_rounds", "permission.deny", "compaction.window_tokens"})
 
 
-def _settings(opening: Opening) -> dict[str, Any]:
+def _settings(session: SessionContext) -> dict[str, Any]:
     """Return the settings that are other than the defaults."""
-    settings, defaults = opening.setup.settings.model_dump(mode="json"), Settings().model_dump(mode="json")
+    settings, defaults = session.settings.model_dump(mode="json"), Settings().model_dump(mode="json")
     chosen: dict[str, Any] = {}
     for path in _SETTINGS:
         value, default = settings, defaults
@@ -306,8 +308,8 @@ def _settings(opening: Opening) -> dict[str, Any]:
             value, default = value[part], default[part]
         if value != default:
             chosen[dotted(path)] = value
-    if removed := [rule for rule in opening.setup.settings.permission.deny if "(" not in rule]:
+    if removed := [rule for rule in session.settings.permission.deny if "(" not in rule]:
         chosen["permission.deny"] = removed  # takes tools away, which the model is told of
-    if opening.setup.context_window is not None:
-        chosen["compaction.window_tokens"] = opening.setup.context_window
-    return chosen | ({} if opening.max_rounds is None else {"max_rounds": opening.max_rounds})
+    if session.setup.context_window is not None:
+        chosen["compaction.window_tokens"] = session.setup.context_window
+    return chosen | {"max_rounds": session.main.rights.max_rounds}

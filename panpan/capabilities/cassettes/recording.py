@@ -1,12 +1,12 @@
-"""Records a session: the tap that writes a cassette of all that crosses the session's borders.
+"""Records a session: the interceptor that writes a cassette of all that crosses the session's borders.
 
 What the log keeps is written as the log has it; between that stand the requests, the streams of the replies with their
 times, and what somebody was asked and said. Nothing of it goes into the file before secrets are taken out.
 """
 
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,10 +18,13 @@ from panpan.config.known_secrets import known_secrets
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook
 from panpan.errors import ProviderError
+from panpan.session.agent import Agent
+from panpan.session.capability import Capability
+from panpan.session.context import SessionContext
+from panpan.session.interceptor import Askers, SessionInterceptor
 from panpan.session.record_kinds import CompactionRecord
 from panpan.session.records import message_of, record_of
 from panpan.session.setup import Setup
-from panpan.session.tap import Askers, Opening, Tap
 from panpan.system.text.redact import Redactor
 from panpan.types.asking import UserAnswer, UserAsker, UserQuestion
 from panpan.types.events import StreamEvent
@@ -110,7 +113,7 @@ _NOT_PLAYED = ("session_start", "prefix", "opened")
 """Records that the requests make needless, or that say nothing of what happens in the session."""
 
 
-class Recording(Tap):
+class Recording(SessionInterceptor):
     """Records one session into a file.
 
     Args:
@@ -148,23 +151,24 @@ class Recording(Tap):
     def provider(self, provider: Provider) -> Provider:
         return _RecordedProvider(provider, self)
 
-    def hooks(self, hooks: Sequence[Hook]) -> Sequence[Hook]:
-        return (_TurnMarks(self), *hooks)  # first, so that the prompt is the newest record then
+    def capability(self, session: SessionContext) -> Capability:
+        return _RecordingCapability(session, self)
 
-    def opened(self, opening: Opening) -> None:
-        setup = opening.setup
-        self._redact = Redactor(known_secrets(setup.env, setup.settings)).redact
-        header = header_line(opening, self._askers)
-        self._writer.write(changed_json(header, self._redact))
-        for message in opening.messages:
+    def begin(self, session: SessionContext) -> None:
+        """Write down what the session begins with, and from then on what its log is told."""
+        self._redact = Redactor(known_secrets(session.setup.env, session.settings)).redact
+        self._writer.write(changed_json(header_line(session, self._askers), self._redact))
+        before = session.opened.before
+        for message in before.messages:
             self._note_record(record_of(message))
-        for compaction in opening.compactions:
+        for compaction in before.compactions:
             self._note_record(CompactionRecord.of(compaction).as_json())
         self.mark("cassette_opened")
         self._is_open = True
-        opening.log.listener = self._note_record
+        session.opened.log.listener = self._note_record
 
-    def close(self) -> None:
+    def end(self) -> None:
+        """Write no more."""
         self._writer.close()
 
     def request(self, request: ModelRequest, options: ModelOptions) -> int:
@@ -244,6 +248,27 @@ class _RecordedProvider:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+class _RecordingCapability(Capability):
+    """Records the session as long as it is open. It is the first, so that it sees the prompt before what hooks add."""
+
+    name = "recording"
+
+    def __init__(self, session: SessionContext, recording: Recording) -> None:
+        super().__init__(session)
+        self._recording = recording
+
+    def hooks(self, agent: Agent) -> Iterable[Hook]:
+        return (_TurnMarks(self._recording),) if agent.is_main else ()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        self._recording.begin(self.session)
+        try:
+            yield
+        finally:
+            self._recording.end()
 
 
 class _TurnMarks(Hook):

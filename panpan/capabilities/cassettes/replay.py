@@ -1,4 +1,4 @@
-"""Plays a recorded cassette: the tap that stands in for the model, and where nothing shall be run for the tools, too.
+"""Plays a recorded cassette: the interceptor that stands in for the model and, where nothing is run, for the tools.
 
 The rule: a request that does not fit what was recorded gets no reply. Which of the two differ first, and where, is the
 result of the replay then.
@@ -42,8 +42,9 @@ from panpan.capabilities.subagents.task import TaskTool
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.errors import CassetteError
+from panpan.session.context import SessionContext
+from panpan.session.interceptor import Askers, SessionInterceptor
 from panpan.session.setup import Setup
-from panpan.session.tap import Askers, Opening, Tap
 from panpan.system.text.redact import Redactor
 from panpan.types.compaction import Compaction
 from panpan.types.events import StreamEvent
@@ -100,7 +101,7 @@ async def at_once() -> None:
     """Wait for nothing."""
 
 
-class Replay(Tap):
+class Replay(SessionInterceptor):
     """Plays one recorded session.
 
     Args:
@@ -142,14 +143,10 @@ class Replay(Tap):
         self._to_here: Change = lambda text: text
         self._as_recorded: Change = lambda text: text
 
-    # the tap
+    # the interceptor
 
     def askers(self, askers: Askers) -> Askers:
         return tape_askers(self.recorded)
-
-    def without_use(self, names: Sequence[str]) -> Sequence[str]:
-        recorded = self.recorded.header.without_use
-        return names if recorded is None else recorded
 
     def setup(self, setup: Setup) -> Setup:
         if self._asked is not None:
@@ -172,8 +169,9 @@ class Replay(Tap):
         live: list[SystemReminder] = []
         return [TapedHook(hook, self, live, is_last=hook is hooks[-1]) for hook in hooks]
 
-    def opened(self, opening: Opening) -> None:
-        workspace, here = self.recorded.header.workspace, str(opening.setup.cwd)
+    def capability(self, session: SessionContext) -> None:
+        """Learn where the session works."""
+        workspace, here = self.recorded.header.workspace, str(session.setup.cwd)
         to_recorded = relocation(here, workspace)
         redact = Redactor().redact
         if self.mode == "live-tools":  # else nothing is run, and the paths stay those of the recording

@@ -134,6 +134,7 @@ async def replay_session(
             append_system_prompt=prompts.append_system_prompt,
             is_attended=header.is_attended,
             env=own,
+            unavailable=header.without_use,
             tap=replay,
             warn=warn,
         ) as session:

@@ -19,7 +19,7 @@ from panpan.core.effects import Effects
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ContextOverflowError, ToolError
-from panpan.session.tap import Askers
+from panpan.session.interceptor import Askers
 from panpan.types.asking import UserAnswer, UserQuestion
 from panpan.types.events import Compacted, StreamEvent, Waiting
 from panpan.types.file_change import FileChange

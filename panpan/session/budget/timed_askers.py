@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from panpan.session.budget.turn_clock import TurnClock
-from panpan.session.tap import Askers
+from panpan.session.interceptor import Askers
 from panpan.types.asking import UserAnswer, UserAsker, UserQuestion
 from panpan.types.permission import Asker, PermissionAnswer, PermissionQuestion
 from panpan.types.plan import PlanAnswer, PlanAsker, PlanProposal

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from panpan.capabilities import Agent, Capability
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.cassettes.recorded_session import read_session
 from panpan.capabilities.cassettes.recording import Recording
@@ -34,15 +35,14 @@ class Told(Hook):
         return [SystemReminder(text=text, cause="task:1")] if text else []
 
 
-class WithHook(Recording):
-    """Records a session that has one more hook."""
+def with_hook(hook: Hook) -> type[Capability]:
+    class Telling(Capability):
+        name = "telling"
 
-    def __init__(self, path: Path, hook: Hook) -> None:
-        super().__init__(path)
-        self._hook = hook
+        def hooks(self, agent: Agent) -> Sequence[Hook]:
+            return (hook,)
 
-    def hooks(self, hooks: Sequence[Hook]) -> Sequence[Hook]:
-        return (*super().hooks(hooks), self._hook)
+    return Telling
 
 
 async def wake(session: Session) -> None:
@@ -57,7 +57,8 @@ def replies(*texts: str) -> str:
 
 async def record(place: Place, *texts: str, **wishes: Any) -> None:
     told = Told()
-    async with opened(place, taped(place, replies(*texts)), tap=WithHook(place.cassette, told), **wishes) as session:
+    wishes |= {"tap": Recording(place.cassette), "capabilities": [with_hook(told)]}
+    async with opened(place, taped(place, replies(*texts)), **wishes) as session:
         await say_to(session, "build it")
         await wake(session)  # for nothing
         told.text = "the build has ended"

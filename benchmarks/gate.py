@@ -16,8 +16,7 @@ from panpan.app import tools_of_folder
 from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
 from panpan.core.hooks import ToolCall
-from panpan.core.seen_files import SeenFiles
-from panpan.core.tool import ToolContext
+from panpan.core.tool import SeenFiles, ToolContext
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
 from panpan.shell_analysis.judge import analysed_for

@@ -17,8 +17,7 @@ from panpan.capabilities.language_servers.edit_errors import EditErrors
 from panpan.capabilities.language_servers.language_servers import LanguageServers
 from panpan.config.settings import LanguageServersSettings
 from panpan.core.hooks import ToolCall
-from panpan.core.seen_files import SeenFiles
-from panpan.core.tool import ToolContext
+from panpan.core.tool import SeenFiles, ToolContext
 from panpan.system.environment import child_environment
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver

@@ -16,8 +16,7 @@ from pydantic import BaseModel
 
 from benchmarks.resident import rss_mb
 from panpan.core.conversation import Conversation
-from panpan.core.seen_files import SeenFiles
-from panpan.core.tool import Tool, ToolContext
+from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.permissions.askers import NobodyToAsk
 from panpan.permissions.gate import PermissionGate
 from panpan.session.agent import Agent, Identity, Rights, Transcript

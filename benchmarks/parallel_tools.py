@@ -10,8 +10,7 @@ import anyio
 from pydantic import BaseModel
 
 from benchmarks.figure import Figure
-from panpan.core.seen_files import SeenFiles
-from panpan.core.tool import Tool, ToolContext
+from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.core.tool_executor import ToolExecutor
 from panpan.permissions.askers import NobodyToAsk
 from panpan.system.files.output_store import OutputStore

@@ -22,7 +22,7 @@ from panpan.capabilities.todos.todos import Todos
 from panpan.config.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round
-from panpan.core.seen_files import SeenFiles
+from panpan.core.tool import SeenFiles
 from panpan.session.reminders.reminders import Reminders
 from panpan.types.content import TextBlock
 from panpan.types.display import ChecklistItem

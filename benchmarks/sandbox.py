@@ -12,8 +12,7 @@ import anyio
 from benchmarks.command import Bench, bench
 from benchmarks.figure import Figure, ratio
 from panpan.capabilities.shell.bash import BashInput, BashTool
-from panpan.core.seen_files import SeenFiles
-from panpan.core.tool import ToolContext
+from panpan.core.tool import SeenFiles, ToolContext
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.system.sandbox.choice import SandboxChoice, find_sandbox

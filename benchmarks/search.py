@@ -15,8 +15,7 @@ from benchmarks.figure import Figure
 from benchmarks.process import run
 from panpan.capabilities.search.glob import GlobTool
 from panpan.capabilities.search.grep import GrepTool
-from panpan.core.seen_files import SeenFiles
-from panpan.core.tool import Tool, ToolContext
+from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.text_search.engine import find_ripgrep

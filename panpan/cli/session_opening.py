@@ -15,9 +15,8 @@ from panpan.models.model_choice import NoModelError
 from panpan.session.interceptor import SessionInterceptor
 from panpan.session.session import Session
 from panpan.system.processes.hidden_process import hide_process
-from panpan.types.asking import UserAsker
+from panpan.types.asking import PlanAsker, UserAsker
 from panpan.types.permission import Asker
-from panpan.types.plan import PlanAsker
 
 
 @asynccontextmanager

@@ -120,7 +120,7 @@ def load_settings(
     withheld_rules: Sequence[str] = ()
     if project is not None:
         from panpan.config.project_limits import limit_project
-        from panpan.config.trust_notes import as_written, notes_on_trust
+        from panpan.config.trust import as_written, notes_on_trust
 
         limited = limit_project(
             project,

@@ -3,28 +3,123 @@
 The rule: trust belongs to one canonical root and to the bytes of the files that `project_files` lists. It is never
 inherited: a repository in a trusted folder, the same folder under another name, and a file that changed are not
 trusted. What cannot be read, of the project or of what the user said, is not trusted either.
+
+The rule: every character is visible, and values of files for secrets are neither kept nor shown.
 """
 
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
-from panpan.config.keys import shown
+from panpan.config.keys import KeyPath, dotted, quoted, shown
 from panpan.config.locations import PROJECTS_FOLDER, Locations, project_slug
-from panpan.config.project_files import ProjectFiles, canonical_or_same, read_project_files
-from panpan.config.trust_difference import FileChange, KnownFile, changes_since, known_files
+from panpan.config.project_files import ProjectFiles, canonical_or_same, read_project_files, setting_of
+from panpan.config.settings import rule_text
+from panpan.config.settings_file import Source
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.canonical import is_below
 from panpan.system.files.home import user_home
 from panpan.system.files.private import make_private_folder
 from panpan.system.files.read_file import read_regular_file
+from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass
+
+_MAX_CHARS = 64_000
+_MAX_LINES = 1_000
+"""Of one file: longer ones are compared by digest and not line by line."""
+_MAX_KEPT_CHARS = 1_000_000
+"""Of all files of a project."""
+_VARIABLE = re.compile(r"\s*(?:export\s+)?[A-Z_][A-Z0-9_]{0,63}\s*=")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """A file as the user decided about it."""
+
+    digest: str
+    text: str | None
+    """What is in it, to show what changes; None where it is too long or no text."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A file that is not as it was."""
+
+    name: str
+    """From the root of the project."""
+    kind: Literal["new", "changed", "gone"]
+    lines: Sequence[str]
+    """What is other, each line with `+`, `-` or a blank in front; empty where only values are that are not shown."""
+
+
+def known_files(files: ProjectFiles) -> Mapping[str, KnownFile]:
+    """Return what to keep of the files so that changes can be found and shown later."""
+    known: dict[str, KnownFile] = {}
+    room = _MAX_KEPT_CHARS
+    for name, data in files.content.items():
+        text = _text(name, data)
+        kept = text if text is not None and len(text) <= room else None
+        room -= len(kept or "")
+        known[name] = KnownFile(files.digests[name], kept)
+    return known
+
+
+def changes_since(before: Mapping[str, KnownFile], files: ProjectFiles) -> Sequence[FileChange]:
+    """Return every file that came, went or changed since `before`; nothing where all is as it was."""
+    return tuple(_changes(before, files))
+
+
+def _changes(before: Mapping[str, KnownFile], files: ProjectFiles) -> Iterator[FileChange]:
+    for name in sorted({*before, *files.content}):
+        known, digest = before.get(name), files.digests.get(name)
+        if known is not None and known.digest == digest:
+            continue
+        kind: Literal["new", "changed", "gone"] = "new" if known is None else "gone" if digest is None else "changed"
+        old = "" if known is None else known.text
+        new = "" if digest is None else _text(name, files.content[name])
+        is_shown = old is not None and new is not None
+        unseen = f"({len(files.content.get(name, b'')):,} bytes, too many or no text to be shown)"
+        yield FileChange(name, kind, tuple(_lines(old or "", new or "")) if is_shown else (unseen,))
+
+
+def _lines(old: str, new: str) -> Iterator[str]:
+    from difflib import unified_diff
+
+    found = unified_diff(_split(old), _split(new), n=2, lineterm="")
+    for number, line in enumerate(found):
+        if number > 1 and (old or line.startswith("+")):  # the first two lines would name files
+            yield spelled_out(line)
+
+
+def _split(text: str) -> list[str]:
+    r"""Return the lines, ended by `\n` only: anything else that ends lines somewhere is a character to be seen."""
+    lines = text.split("\n")
+    return [*lines, "(no line end)"] if lines[-1] else lines[:-1]
+
+
+def _text(name: str, data: bytes) -> str | None:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    if len(text) > _MAX_CHARS or text.count("\n") > _MAX_LINES:
+        return None
+    setting = setting_of(name)
+    return _without_values(text) if setting is None or setting.is_secret else text
+
+
+def _without_values(text: str) -> str:
+    """Return the names of variables alone: what else stands in a file for secrets may be part of one."""
+    lines = [line for line in text.split("\n") if line]
+    return "".join(f"{found[0]}…\n" if (found := _VARIABLE.match(line)) else "…\n" for line in lines)
+
 
 TRUST_FILE = "trust.json"
 _MAX_BYTES = 32_000_000
@@ -230,3 +325,41 @@ def wide_root(root: Path) -> str:
     if root == home:
         return "your whole home folder"
     return "a folder with your home folder in it" if is_below(home, root) else ""
+
+
+_HOW = "`panpan trust` shows it, `panpan trust add` trusts it, --trust does for one run"
+
+
+def notes_on_trust(project: Source, trust: ProjectTrust, needing_trust: Sequence[KeyPath]) -> Iterator[str]:
+    """Yield a line on what is not believed, or on what is believed for this run only.
+
+    Args:
+        project: The project's settings, as they were written.
+        trust: Whether they are believed.
+        needing_trust: The keys in them that count only if so.
+    """
+    keys = ", ".join(dict.fromkeys(dotted(path) for path in needing_trust))
+    match trust.state:
+        case Trusted(is_for_this_run=True):
+            yield f"--trust: {project.place} is believed for this run: {keys or 'nothing in it needs it'}"
+        case Changed() if keys:
+            yield f"{project.place} is not believed ({keys}), since it changed after you trusted it; {_HOW}"
+        case Untrusted(problem=problem) if keys and problem:
+            yield f"{project.place} is not believed ({keys}): {problem}"
+        case Untrusted() if keys:
+            yield f"{project.place} is not believed ({keys}), since you have not trusted this folder; {_HOW}"
+
+
+def as_written(source: Source, path: KeyPath) -> str:
+    """Return what a source says for a key, `KEY = VALUE`, harmless to show."""
+    value: Any = source.values
+    for part in path:
+        value = value[part]
+    if not isinstance(value, list):
+        return f"{dotted(path)} = {_shown(value)}"
+    return f"{dotted(path)} = [{', '.join(map(_shown, value))}]"
+
+
+def _shown(value: Any) -> str:
+    value = rule_text(value) if isinstance(value, Mapping) else value
+    return quoted(value) if isinstance(value, str) else shown(value).lower()

@@ -5,14 +5,42 @@ keeps it by construction, and `append` refuses what would break it; a list that 
 goes through `repaired` first.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-from panpan.core.compacted import compacted
 from panpan.types.compaction import Compaction
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.ids import unique_id
 from panpan.types.llm import ModelRequest, ToolDefinition
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage, unique_id
+
+
+def compacted(messages: Sequence[Message], compaction: Compaction) -> list[Message] | None:
+    """Return what stands for `messages`; None where it was made for another conversation.
+
+    Args:
+        messages: All that was said.
+        compaction: Says what stays.
+    """
+    index_by_uuid = {message.uuid: index for index, message in enumerate(messages)}
+    start = 0 if compaction.kept_from is None else index_by_uuid.get(compaction.kept_from)
+    if start is None or compaction.up_to not in index_by_uuid:
+        return None
+    pinned = [index_by_uuid[uuid] for uuid in compaction.pinned if uuid in index_by_uuid]
+    older = [messages[index] for index in pinned if index < start]
+    reminders = [message for message in older if isinstance(message, SystemReminder)]
+    prompts = [message for message in older if isinstance(message, UserMessage)]  # of a turn that goes on behind them
+    kept = (_noted(message, compaction.notes) for message in messages[start:])
+    return [*reminders, *compaction.added, *prompts, *kept]
+
+
+def _noted(message: Message, notes: Mapping[str, str]) -> Message:
+    """Return a message with the note in the place of its output, where there is one for it."""
+    note = notes.get(message.uuid)
+    if note is None or not isinstance(message, ToolResultMessage):
+        return message
+    return message.model_copy(
+        update={"result": message.result.model_copy(update={"content": (TextBlock(text=note),)}), "display": None}
+    )
+
 
 NEVER_ANSWERED = (
     "The call was not answered: the session ended before its result was recorded. It may or may not have run. Look at "

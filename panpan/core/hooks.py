@@ -2,10 +2,13 @@
 
 A service is a `Hook` that overrides the points it needs. `app.py` lists the hooks in a visible order and the core calls
 them in that order. If a new service needs an `if` in `query.py`, it is this file that has to change.
+
+The rule: what cannot be noted is not done. So after a crash each call is known as not begun, done, or unknown, and
+nothing is silently done twice.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from pydantic import BaseModel
 
@@ -19,7 +22,7 @@ from panpan.types.file_change import FileChange
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage
 from panpan.types.permission import Allow, Decision, Deny, PermissionQuestion
-from panpan.types.tool import Output
+from panpan.types.tool import IntendedChange, Output
 
 Addition: TypeAlias = UserMessage | SystemReminder
 """What a hook may put into the conversation."""
@@ -182,3 +185,29 @@ class Hook:
 
     async def turn_ended(self, conversation: Conversation) -> None:
         """The turn is over, in whatever way."""
+
+
+class Ledger(Protocol):
+    """Keeps what calls are about to do; each point returns when that is durable.
+
+    Raises:
+        PanpanError: It cannot be kept; the call must not go on.
+    """
+
+    async def call_starts(self, call: ToolCall) -> None:
+        """Note that `call`, which may change something, begins."""
+        ...
+
+    async def files_change(self, tool_use_id: str, changes: Sequence[IntendedChange]) -> None:
+        """Note what the call is going to make of files; it changes nothing else."""
+        ...
+
+
+class NoLedger:
+    """Keeps nothing, for loops without a log."""
+
+    async def call_starts(self, call: ToolCall) -> None:
+        pass
+
+    async def files_change(self, tool_use_id: str, changes: Sequence[IntendedChange]) -> None:
+        pass

@@ -8,13 +8,12 @@ from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
-from panpan.core.call_digest import digest_of
 from panpan.core.hooks import Hook, ToolCall
+from panpan.core.tool_call import digest_of
 from panpan.errors import ToolError
-from panpan.types.allowing_flags import flags_for
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
-from panpan.types.permission import Allow, Ask, AskedOf, Asker, Decision, Deny, PermissionQuestion, Reason
+from panpan.types.permission import Allow, Ask, AskedOf, Asker, Decision, Deny, PermissionQuestion, Reason, flags_for
 
 
 @dataclass(frozen=True, slots=True)

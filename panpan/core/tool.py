@@ -2,20 +2,29 @@
 
 The executor validates the arguments, asks the hooks, bounds the time and turns errors into results, so a tool does none
 of that: it says what it touches, does its work, and raises `ToolError` with advice for the model when it cannot.
+
+An edit of a file that the model has not read, or that has changed since, would be made blindly; the file tools ask here
+first. It belongs to a session, is kept in memory, and starts empty.
+
+The most specific pattern decides, whatever the order, so that merging the settings of several files cannot change the
+outcome: an exact name before a wildcard, more fixed characters before fewer, and off before on. Case makes no
+difference.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
+from fnmatch import fnmatchcase
 from functools import cache, cached_property
+from hashlib import blake2b
 from importlib.resources import files
+from itertools import count
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from panpan.core.effects import UNKNOWN, Effects
-from panpan.core.schema import input_schema
-from panpan.core.seen_files import SeenFiles
 from panpan.system.environment import child_environment, user_environment
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
@@ -26,6 +35,97 @@ from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
 from panpan.types.llm import ToolDefinition
 from panpan.types.tool import IntendedChange, ToolYield
+
+_UNTOLD = frozenset({"title", "minLength", "maxLength", "pattern"})
+"""What a model is not told of a value: where it matters, the error says it."""
+
+
+def input_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of `model`: references resolved, titles and nulls of optional fields left out.
+
+    So are defaults that are nothing, no or zero: any model takes it to be so where nothing is said. A recursive model
+    keeps its references.
+    """
+    schema = model.model_json_schema()
+    definitions = schema.pop("$defs", {})
+    small: dict[str, Any] = _smaller(schema, definitions, ())
+    small.pop("description", None)  # the docstring of the model; the tool's own description says it
+    return small
+
+
+def _smaller(node: Any, definitions: dict[str, Any], open_names: tuple[str, ...]) -> Any:
+    if isinstance(node, list):
+        return [_smaller(item, definitions, open_names) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        name = node["$ref"].rsplit("/", 1)[-1]
+        if name not in open_names:
+            rest = {key: value for key, value in node.items() if key != "$ref"}
+            return _smaller({**definitions[name], **rest}, definitions, (*open_names, name))
+    if "anyOf" in node:
+        options = [option for option in node["anyOf"] if option != {"type": "null"}]
+        if len(options) == 1:
+            rest = {key: value for key, value in node.items() if key != "anyOf" and value is not None}
+            return _smaller({**options[0], **rest}, definitions, open_names)
+    return {
+        key: _properties(value, definitions, open_names)
+        if key == "properties"
+        else _smaller(value, definitions, open_names)
+        for key, value in node.items()
+        if key not in _UNTOLD and (key != "default" or value)
+    }
+
+
+def _properties(properties: dict[str, Any], definitions: dict[str, Any], open_names: tuple[str, ...]) -> dict[str, Any]:
+    """Shrink each property; a property may itself be called "title"."""
+    return {name: _smaller(schema, definitions, open_names) for name, schema in properties.items()}
+
+
+def digest_of(data: bytes) -> bytes:
+    """Return the digest by which two contents of a file are told apart."""
+    return blake2b(data, digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What the model saw of a file, and when."""
+
+    digest: bytes
+    number: int
+    """Tells one sight from another: the same content read again is another one."""
+
+
+class SeenFiles:
+    """What the model has seen of files, by canonical path."""
+
+    def __init__(self) -> None:
+        self._sights: dict[Path, Sight] = {}
+        self._numbers = count(1)
+
+    def saw(self, path: Path, data: bytes) -> None:
+        """Note that the model knows `data` to be the content of the file at the canonical `path`."""
+        sight = Sight(digest_of(data), next(self._numbers))
+        self._sights.pop(path, None)  # so that it becomes the newest
+        self._sights[path] = sight
+
+    def digest(self, path: Path) -> bytes | None:
+        """Return the digest of what the model last saw at `path`, or None where it has not read it."""
+        sight = self._sights.get(path)
+        return sight.digest if sight is not None else None
+
+    def newest(self, most: int) -> Sequence[tuple[Path, Sight]]:
+        """Return the files that the model has seen last, the newest first, `most` at most."""
+        return list(self._sights.items())[-most:][::-1]
+
+    def clear(self) -> None:
+        """Note that the model knows no file any more, since what it read is not in its conversation."""
+        self._sights.clear()
+
+    def forget(self, path: Path) -> None:
+        """Note that the file is gone."""
+        self._sights.pop(path, None)
+
 
 InputT = TypeVar("InputT", bound=BaseModel)
 
@@ -165,3 +265,34 @@ def _definition_of(kind: type[Tool[Any]]) -> ToolDefinition:
     package, _, module = kind.__module__.rpartition(".")
     description = files(package).joinpath(f"{module}.md").read_text(encoding="utf-8").strip()
     return ToolDefinition(kind.name, description, input_schema(kind.input_model))
+
+
+def enabled_tools(
+    tools: Iterable[Tool[Any]], patterns: Mapping[str, bool], *, disallowed: Collection[str] = ()
+) -> list[Tool[Any]]:
+    """Return the tools that are on, in their order; a tool that no pattern names is on.
+
+    Args:
+        tools: All that there are.
+        patterns: On or off by name; `*` stands for any characters and `?` for one, as in `mcp__github__*`.
+        disallowed: Permission rules that deny. Those without parentheses take the tool away, whatever the patterns say;
+            the others are the permission gate's business.
+    """
+    removed = [rule.strip() for rule in disallowed if "(" not in rule]
+    return [
+        tool for tool in tools if _is_on(tool.name, patterns) and not any(_matches(tool.name, name) for name in removed)
+    ]
+
+
+def _is_on(name: str, patterns: Mapping[str, bool]) -> bool:
+    matching = [(_specificity(pattern), not is_on) for pattern, is_on in patterns.items() if _matches(name, pattern)]
+    return not max(matching)[1] if matching else True
+
+
+def _specificity(pattern: str) -> tuple[bool, int]:
+    wildcards = pattern.count("*") + pattern.count("?")
+    return wildcards == 0, len(pattern) - wildcards
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return fnmatchcase(name.casefold(), pattern.casefold())

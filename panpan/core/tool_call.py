@@ -6,10 +6,12 @@ Whatever is wrong here becomes the text of an error result, so it says what to d
 import json
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
+from hashlib import sha256
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from panpan.core.hooks import ToolCall
 from panpan.core.tool import Tool
 from panpan.errors import PanpanError
 from panpan.types.content import ToolUseBlock
@@ -104,3 +106,9 @@ def shortened(text: str) -> str:
         return text
     half = MAX_ERROR_CHARS // 2
     return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out …\n{text[-half:]}"
+
+
+def digest_of(call: ToolCall) -> str:
+    """Return SHA-256 of what a call would run: the tool, its arguments as they were written, and as they were read."""
+    text = json.dumps([call.tool.name, call.input, call.args.model_dump()], sort_keys=True, default=repr)
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()

@@ -13,7 +13,7 @@ from hashlib import sha256
 
 import anyio.to_thread
 
-from panpan.core.seen_files import SeenFiles, digest_of
+from panpan.core.tool import SeenFiles, digest_of
 from panpan.editing.known_file import Target
 from panpan.errors import ToolError
 from panpan.system.files.atomic_write import FileChangedError, write_atomic

@@ -9,8 +9,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from panpan.core.seen_files import digest_of
-from panpan.core.tool import ToolContext
+from panpan.core.tool import ToolContext, digest_of
 from panpan.documents.read_image import image_format
 from panpan.documents.read_pdf import is_pdf
 from panpan.errors import ToolError

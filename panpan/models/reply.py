@@ -28,8 +28,7 @@ from panpan.types.events import (
     ThinkingDelta,
     ToolInputDelta,
 )
-from panpan.types.ids import unique_id
-from panpan.types.messages import AssistantMessage, StopReason, Usage
+from panpan.types.messages import AssistantMessage, StopReason, Usage, unique_id
 
 # Reads the arguments of a tool call, which the model wrote as JSON text and which may be anything.
 #

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from panpan.types.allowing_flags import YES, flags_for
-from panpan.types.permission import Asker, PermissionAnswer, PermissionMode, PermissionQuestion
+from panpan.types.permission import YES, Asker, PermissionAnswer, PermissionMode, PermissionQuestion, flags_for
 
 
 class NobodyToAsk:

@@ -16,19 +16,26 @@ from panpan.core.hooks import Hook, ToolCall
 from panpan.errors import ToolError
 from panpan.permissions import reasons
 from panpan.permissions.reach.located import LocatedUse
-from panpan.permissions.reach.searches import secret_file, withheld_file
-from panpan.permissions.reach.special_files import waiting_file
-from panpan.permissions.rules.domain_pattern import DomainPattern
+from panpan.permissions.reach.searches import secret_file, waiting_file, withheld_file
 from panpan.permissions.rules.idle_rules import IdleRule, idle_rules
 from panpan.permissions.rules.matching import allowing_rules, covering_rule, restriction
-from panpan.permissions.rules.path_pattern import PathPattern
+from panpan.permissions.rules.patterns import DomainPattern, PathPattern
 from panpan.permissions.rules.rules import Rule, RuleSource, parse_rule
 from panpan.permissions.rules.suggestions import narrowest_rule, prefix_rule
 from panpan.permissions.sandbox_bounds import sandbox_bounds
 from panpan.permissions.subject import Subject, subject_of
-from panpan.types.allowing_flags import flags_out_of_plan_mode, question_flag
 from panpan.types.dataclass import dataclass
-from panpan.types.permission import Allow, Ask, Behaviour, Decision, Deny, PermissionMode, Reason
+from panpan.types.permission import (
+    Allow,
+    Ask,
+    Behaviour,
+    Decision,
+    Deny,
+    PermissionMode,
+    Reason,
+    flags_out_of_plan_mode,
+    question_flag,
+)
 
 _Judgement = TypeVar("_Judgement")
 

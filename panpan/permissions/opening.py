@@ -9,11 +9,9 @@ from typing import Any
 from panpan.config.locations import Locations
 from panpan.config.settings import Settings
 from panpan.config.sources import Loaded
-from panpan.core.enabled_tools import enabled_tools
 from panpan.core.hooks import ToolCall
 from panpan.core.permission import joined
-from panpan.core.seen_files import SeenFiles
-from panpan.core.tool import Tool, ToolContext
+from panpan.core.tool import SeenFiles, Tool, ToolContext, enabled_tools
 from panpan.core.tool_call import prepared
 from panpan.errors import ConfigError, ToolError
 from panpan.permissions.gate import PermissionGate, RuleStore

@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from panpan.permissions.reach.located import LocatedUse
-from panpan.permissions.rules.command_pattern import CommandPattern
 from panpan.permissions.rules.matching import restricted_name, restricted_use
-from panpan.permissions.rules.path_pattern import PathPattern
+from panpan.permissions.rules.patterns import CommandPattern, PathPattern
 from panpan.permissions.rules.rules import Rule
 from panpan.permissions.subject import Subject
 from panpan.shell_analysis.facts import Effect, LineFacts
-from panpan.types.allowing_flags import flags_out_of_dont_ask
-from panpan.types.permission import PermissionMode, Reason
+from panpan.types.permission import PermissionMode, Reason, flags_out_of_dont_ask
 
 PLAN_MODE_NOTICE = (
     "plan mode is on: nothing may be changed until the user leaves it; look around with tools that only read, and "

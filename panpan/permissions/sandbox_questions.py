@@ -16,8 +16,16 @@ from panpan.permissions.rules.suggestions import prefix_rule
 from panpan.permissions.sandbox_flags import changes_git, fetches, hosts_of_line, network_flags, outside_patterns
 from panpan.permissions.subject import Subject, command_line, facts_of, subject_of
 from panpan.shell_analysis.facts import LineFacts
-from panpan.types.allowing_flags import SANDBOX_OFF, network_flag, outside_flag
-from panpan.types.permission import Allow, Ask, Decision, PermissionMode, Reason
+from panpan.types.permission import (
+    SANDBOX_OFF,
+    Allow,
+    Ask,
+    Decision,
+    PermissionMode,
+    Reason,
+    network_flag,
+    outside_flag,
+)
 
 
 class SandboxQuestions(Hook):

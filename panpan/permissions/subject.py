@@ -16,13 +16,10 @@ from anyio import to_thread
 from panpan.core.effects import Effects, PathUse
 from panpan.core.hooks import ToolCall
 from panpan.errors import ToolError
-from panpan.permissions.reach.hidden import hidden_access
-from panpan.permissions.reach.located import LocatedUse, Locator, PlainFiles
-from panpan.permissions.reach.named import all_words, folders_outside, named_uses
+from panpan.permissions.reach.located import LocatedUse, Locator, PlainFiles, recorded_uses
+from panpan.permissions.reach.named import all_words, folders_outside, hidden_access, named_uses
 from panpan.permissions.reach.reached import Reached, ReachedPaths, reached_paths, reaches_unnamed
-from panpan.permissions.reach.recorded import recorded_uses
-from panpan.permissions.reach.taken_away import taken_away
-from panpan.permissions.reach.takings import takings
+from panpan.permissions.reach.takings import taken_away, takings
 from panpan.shell_analysis.facts import Effect, LineFacts
 from panpan.types.dataclass import dataclass
 

@@ -28,8 +28,8 @@ from panpan.system.files.home import user_home
 from panpan.system.files.paths import PathResolver
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import spelled_out
-from panpan.types.allowing_flags import PACKAGE_INDEXES
 from panpan.types.dataclass import dataclass
+from panpan.types.permission import PACKAGE_INDEXES
 
 # Manifests of projects: where the nearest one lies, and what tables of it say. Whoever wrote them may have meant harm.
 #

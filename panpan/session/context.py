@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
+from panpan.config.known_secrets import provider_keys, without_provider_keys
 from panpan.config.limits import limits_of
-from panpan.config.provider_keys import provider_keys, without_provider_keys
 from panpan.config.settings import Settings
 from panpan.config.settings_writer import RuleFile
 from panpan.config.sources import Loaded
 from panpan.core.conversation import Conversation
-from panpan.core.seen_files import SeenFiles
-from panpan.core.tool import ToolContext
+from panpan.core.tool import SeenFiles, ToolContext
 from panpan.errors import ConfigError
 from panpan.permissions.askers import AskerOfMode, NobodyToAsk, YesToAll
 from panpan.permissions.opening import gate_of, sandbox_of, workspace_paths

@@ -5,8 +5,8 @@ from typing import Any
 
 import anyio.to_thread
 
-from panpan.core.call_digest import digest_of
 from panpan.core.hooks import ToolCall
+from panpan.core.tool_call import digest_of
 from panpan.session.log import SessionLog
 from panpan.session.record_kinds import CallStartedRecord, FileChangesRecord, RecordedChange
 from panpan.types.tool import IntendedChange

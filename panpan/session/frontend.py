@@ -13,10 +13,9 @@ from panpan.session.opening import WhichSession
 from panpan.session.setup import KindsOf, Setup, set_up
 from panpan.session.unfinished import Outcome
 from panpan.system.web.network import WebNetwork
-from panpan.types.asking import UserAsker
+from panpan.types.asking import PlanAsker, UserAsker
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import Asker
-from panpan.types.plan import PlanAsker
 
 if TYPE_CHECKING:
     from panpan.session.capability import Capability

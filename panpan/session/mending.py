@@ -15,7 +15,7 @@ from panpan.session.log import read_records
 from panpan.session.records import message_of
 from panpan.session.store import newest_first
 from panpan.session.whole_log import write_whole_log
-from panpan.types.ids import new_id
+from panpan.types.messages import new_id
 
 MOST_BRANCHES = 20
 """That are copied, the newest ones; two writers make one or two."""

@@ -18,7 +18,7 @@ from panpan.session.resuming import EarlierModel, prefix_note, resumed, resumed_
 from panpan.session.setup import Setup
 from panpan.session.store import newest_session, session_path
 from panpan.types.dataclass import dataclass
-from panpan.types.ids import new_id
+from panpan.types.messages import new_id
 from panpan.types.permission import PermissionMode
 
 if TYPE_CHECKING:

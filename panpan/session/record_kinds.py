@@ -18,9 +18,8 @@ from panpan.session.prefix import UNNAMED, SessionPrefix
 from panpan.session.records import message_of, record_of
 from panpan.session.session_costs import ModelCosts
 from panpan.types.compaction import Compaction, CompactionReport, CompactionTrigger
-from panpan.types.ids import new_id
 from panpan.types.llm import Effort, ToolDefinition
-from panpan.types.messages import AssistantMessage, SystemReminder, Usage
+from panpan.types.messages import AssistantMessage, SystemReminder, Usage, new_id
 from panpan.types.permission import PermissionMode
 
 

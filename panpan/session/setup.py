@@ -13,8 +13,7 @@ from panpan.config.models import ModelFacts
 from panpan.config.settings import Settings
 from panpan.config.sources import Loaded, load_settings
 from panpan.config.trust import trust_of
-from panpan.core.enabled_tools import enabled_tools
-from panpan.core.tool import Tool
+from panpan.core.tool import Tool, enabled_tools
 from panpan.errors import ConfigError
 from panpan.models.factory import AnswerWishes, ResolvedModel, answer_wishes, notes_on_answers, resolve_from
 from panpan.models.provider_kind import ModelProfile, ProviderKinds

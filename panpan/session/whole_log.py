@@ -11,7 +11,7 @@ from panpan.errors import SessionError, SessionLogError
 from panpan.session.log import SessionLog
 from panpan.session.store import session_path
 from panpan.system.files.file_lock import is_held
-from panpan.types.ids import new_id
+from panpan.types.messages import new_id
 
 _UNFINISHED = ".unfinished"
 

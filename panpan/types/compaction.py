@@ -8,8 +8,7 @@ from dataclasses import field
 from typing import Literal, TypeAlias, get_args
 
 from panpan.types.dataclass import dataclass
-from panpan.types.ids import new_id
-from panpan.types.messages import AssistantMessage, SystemReminder
+from panpan.types.messages import AssistantMessage, SystemReminder, new_id
 
 CompactionTrigger: TypeAlias = Literal["auto", "overflow", "manual", "undo"]
 """Why: the window was nearly full, the provider refused a request as too long, the user wanted it, or he wanted what

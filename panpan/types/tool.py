@@ -1,5 +1,6 @@
 """What a tool yields while it runs: any number of `Progress` and `SubagentEvent`, then one `Output`."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TypeAlias
 
@@ -52,3 +53,12 @@ class IntendedChange:
 
 ToolYield: TypeAlias = Progress | SubagentEvent | Output
 """What `Tool.run` yields."""
+
+
+def known_name(name: str, known: Collection[str]) -> str:
+    """Return the known name that differs from `name` in case alone; `name` itself where there is none, or several."""
+    if name in known:
+        return name
+    lower = name.casefold()
+    found = [one for one in known if one.casefold() == lower]
+    return found[0] if len(found) == 1 else name

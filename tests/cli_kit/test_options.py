@@ -7,7 +7,7 @@ import pytest
 
 from panpan.cli.main import cli
 from panpan.cli_kit.options import FLAGS, PICKS_SESSION, SETTING_BY_OPTION, check_options, overrides_of, run_options
-from panpan.types.allowing_flags import PACKAGE_INDEXES
+from panpan.types.permission import PACKAGE_INDEXES
 
 
 def read(*args: str) -> dict[str, Any]:

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from panpan.config.key_lines import item_lines
 from panpan.config.settings import Settings
 from panpan.config.settings_file import WrittenRule, parse_settings
 from panpan.config.settings_writer import RuleFile
-from panpan.config.toml_lines import item_lines
 from panpan.errors import ConfigError
 
 TEXT = """[permission]

@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 from panpan.config.locations import Locations, find_project_root, project_slug
 from panpan.config.project_files import ProjectFiles, read_project_files
 from panpan.config.sources import load_settings
-from panpan.config.trust import Changed, Trusted, TrustState, TrustStore, Untrusted, trust_of, wide_root
-from panpan.config.trust_difference import FileChange, changes_since, known_files
+from panpan.config.trust import (
+    Changed,
+    FileChange,
+    Trusted,
+    TrustState,
+    TrustStore,
+    Untrusted,
+    changes_since,
+    known_files,
+    trust_of,
+    wide_root,
+)
 from panpan.errors import ConfigError
 from tests.config.conftest import Place
 from tests.config.test_project_files import NAMES, OTHERS, write

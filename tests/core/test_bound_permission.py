@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from panpan.core.call_digest import digest_of
 from panpan.core.effects import UNKNOWN
 from panpan.core.hooks import Hook, ToolCall
-from panpan.core.seen_files import SeenFiles
-from panpan.core.tool import Tool, ToolContext
+from panpan.core.tool import SeenFiles, Tool, ToolContext
+from panpan.core.tool_call import digest_of
 from panpan.core.tool_executor import ToolExecutor
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver

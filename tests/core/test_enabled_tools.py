@@ -2,7 +2,7 @@ from itertools import permutations
 
 import pytest
 
-from panpan.core.enabled_tools import enabled_tools
+from panpan.core.tool import enabled_tools
 from tests.fakes.tools import FakeTool
 
 TOOLS = [FakeTool(name) for name in ("Read", "Edit", "Bash", "mcp__git__log", "mcp__git__push", "mcp__web__get")]

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from panpan.core.schema import input_schema
+from panpan.core.tool import input_schema
 
 
 class Part(BaseModel):

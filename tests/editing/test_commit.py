@@ -8,7 +8,7 @@ import threading
 import anyio
 import pytest
 
-from panpan.core.seen_files import SeenFiles, digest_of
+from panpan.core.tool import SeenFiles, digest_of
 from panpan.editing.commit import FileChange, commit
 from panpan.editing.known_file import find_target
 from panpan.errors import ToolError

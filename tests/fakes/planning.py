@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from panpan.errors import ToolError
+from panpan.types.asking import PlanAnswer, PlanProposal
 from panpan.types.permission import PermissionMode
-from panpan.types.plan import PlanAnswer, PlanProposal
 
 FILE = Path("/home/ada/.panpan/plans/calm-mending-heron.md")
 

@@ -8,8 +8,7 @@ from pydantic import BaseModel
 
 from panpan.core.effects import Agent, Command, Effects
 from panpan.core.hooks import ToolCall
-from panpan.core.seen_files import SeenFiles
-from panpan.core.tool import Tool, ToolContext
+from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.types.tool import Output, ToolYield

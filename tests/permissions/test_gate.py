@@ -467,7 +467,7 @@ def test_always_allows_the_same_command_and_no_other(empty_folder: Path, one: st
 
 
 def _words(command: str) -> object:
-    from panpan.permissions.rules.command_words import simple_commands
+    from panpan.permissions.rules.command_parts import simple_commands
 
     return simple_commands(command.strip()) or command.strip()  # blank lines around a command say nothing
 

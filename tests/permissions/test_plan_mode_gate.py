@@ -16,19 +16,18 @@ from panpan.capabilities.plan_mode.enter_plan_mode import EnterPlanModeTool
 from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
 from panpan.capabilities.plan_mode.plan_mode import PlanMode
 from panpan.core.hooks import Hook
-from panpan.core.seen_files import SeenFiles
-from panpan.core.tool import ToolContext
+from panpan.core.tool import SeenFiles, ToolContext
 from panpan.core.tool_executor import ToolExecutor
 from panpan.permissions.askers import AskerOfMode, YesToAll
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
+from panpan.types.asking import PlanRejected
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import PermissionDecided
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import Asker, PermissionAnswer, PermissionMode, PermissionQuestion
-from panpan.types.plan import PlanRejected
 from tests.fakes.askers import yes
 from tests.fakes.every_tool import every_tool
 from tests.fakes.planning import ScriptedJudge

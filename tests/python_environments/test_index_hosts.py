@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from panpan.config.settings import PackageSettings
 from panpan.python_environments.uv_sources import USUAL_HOSTS, Domains, domains_of
 from panpan.system.sandbox.domain_grants import DomainGrants
-from panpan.types.allowing_flags import PACKAGE_INDEXES
+from panpan.types.permission import PACKAGE_INDEXES
 
 
 @pytest.fixture(autouse=True)

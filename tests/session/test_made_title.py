@@ -10,8 +10,7 @@ import pytest
 import panpan
 from panpan.app import kinds_of
 from panpan.core.conversation import Conversation
-from panpan.core.seen_files import SeenFiles
-from panpan.core.tool import ToolContext
+from panpan.core.tool import SeenFiles, ToolContext
 from panpan.permissions.askers import NobodyToAsk
 from panpan.permissions.gate import PermissionGate
 from panpan.session.agent import Agent, Identity, Rights, Transcript

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.types.ids import unique_id
+from panpan.types.messages import unique_id
 
 
 @given(st.sampled_from(["", "call", "call_0"]), st.integers(0, 200))

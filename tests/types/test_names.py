@@ -1,6 +1,6 @@
 import pytest
 
-from panpan.types.names import known_name
+from panpan.types.tool import known_name
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.left_running import survivors
 from panpan.capabilities.background.task_output import TaskOutputTool
 from panpan.capabilities.background.task_stop import TaskStopTool
-from panpan.config.provider_keys import provider_keys
+from panpan.config.known_secrets import provider_keys
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent

@@ -26,12 +26,21 @@ from panpan.session.record_kinds import CompactionRecord
 from panpan.session.records import message_of, record_of
 from panpan.session.setup import Setup
 from panpan.system.text.redact import Redactor
-from panpan.types.asking import UserAnswer, UserAsker, UserQuestion
+from panpan.types.asking import (
+    PlanAnswer,
+    PlanApproved,
+    PlanAsker,
+    PlanEdited,
+    PlanProposal,
+    PlanRejected,
+    UserAnswer,
+    UserAsker,
+    UserQuestion,
+)
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage, Message, UserMessage
 from panpan.types.permission import Asker, PermissionAnswer, PermissionQuestion, is_permission_mode
-from panpan.types.plan import PlanAnswer, PlanApproved, PlanAsker, PlanEdited, PlanProposal, PlanRejected
 
 Note: TypeAlias = Callable[[Mapping[str, Any]], None]
 """Writes an answer down."""

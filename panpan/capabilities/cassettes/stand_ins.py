@@ -20,13 +20,12 @@ from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ContextOverflowError, ToolError
 from panpan.session.interceptor import Askers
-from panpan.types.asking import UserAnswer, UserQuestion
+from panpan.types.asking import PlanAnswer, PlanApproved, PlanProposal, PlanRejected, UserAnswer, UserQuestion
 from panpan.types.events import Compacted, StreamEvent, Waiting
 from panpan.types.file_change import FileChange
 from panpan.types.llm import ModelClient, ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
 from panpan.types.permission import Decision, PermissionAnswer, PermissionQuestion
-from panpan.types.plan import PlanAnswer, PlanApproved, PlanProposal, PlanRejected
 from panpan.types.reminder_causes import MEMORY, PROJECT_CONTEXT
 from panpan.types.tool import Output, ToolYield
 

@@ -17,7 +17,7 @@ from panpan.capabilities.compaction.stand_ins import (
 )
 from panpan.capabilities.compaction.summary import Summary
 from panpan.capabilities.compaction.users_words import quoted, said_by_user
-from panpan.core.compacted import compacted
+from panpan.core.conversation import compacted
 from panpan.types.compaction import Compaction, CompactionReport
 from panpan.types.messages import AssistantMessage, Message, SystemReminder
 

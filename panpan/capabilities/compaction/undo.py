@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from panpan.capabilities.compaction.limits import Limits
 from panpan.capabilities.compaction.situation import Situation
-from panpan.core.compacted import compacted
-from panpan.core.conversation import Conversation
+from panpan.core.conversation import Conversation, compacted
 from panpan.types.compaction import Compaction, CompactionReport
 
 

@@ -16,7 +16,7 @@ from panpan.capabilities.files.read import MAX_BYTES
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round, ToolCall
 from panpan.core.our_tags import untagged
-from panpan.core.seen_files import SeenFiles, digest_of
+from panpan.core.tool import SeenFiles, digest_of
 from panpan.errors import ToolError
 from panpan.session.reminders.source import ReminderSource
 from panpan.system.files.canonical import is_below

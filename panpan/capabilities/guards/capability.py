@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from panpan.capabilities.guards.repeated_calls import RepeatedCalls
 from panpan.capabilities.guards.reply_limits import InterruptNotice, ReplyLimits, RoundLimit
 from panpan.capabilities.guards.result_size import KeysInResults, ResultSize
-from panpan.config.provider_keys import provider_keys
+from panpan.config.known_secrets import provider_keys
 from panpan.core.hooks import Hook
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability

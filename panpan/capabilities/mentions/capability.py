@@ -3,7 +3,7 @@
 from panpan.capabilities.mentions.mentions import with_mentions
 from panpan.capabilities.subagents.agent_mentions import names_behind_at
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
-from panpan.config.provider_keys import provider_keys
+from panpan.config.known_secrets import provider_keys
 from panpan.session.capability import Capability
 from panpan.types.messages import UserMessage
 

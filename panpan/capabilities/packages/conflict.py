@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from panpan.types.allowing_flags import PACKAGE_INDEXES, network_flag
 from panpan.types.dataclass import dataclass
+from panpan.types.permission import PACKAGE_INDEXES, network_flag
 
 # Why a solver found no answer, as "A needs X<2, B needs X>=2", read from what package managers print.
 #

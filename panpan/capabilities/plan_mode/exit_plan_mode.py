@@ -9,9 +9,9 @@ from panpan.capabilities.plan_mode.planning import Planning
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
+from panpan.types.asking import PlanApproved, PlanAsker, PlanEdited, PlanProposal, PlanRejected
 from panpan.types.display import PlanDisplay
 from panpan.types.permission import PermissionMode
-from panpan.types.plan import PlanApproved, PlanAsker, PlanEdited, PlanProposal, PlanRejected
 from panpan.types.tool import Output, ToolYield
 
 MIN_PLAN_CHARS = 50

@@ -9,7 +9,7 @@ import secrets
 import stat
 from pathlib import Path
 
-from panpan.core.seen_files import SeenFiles, digest_of
+from panpan.core.tool import SeenFiles, digest_of
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.canonical import canonical_path

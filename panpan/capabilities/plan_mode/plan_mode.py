@@ -15,7 +15,7 @@ from panpan.capabilities.plan_mode.plan_file import known_plan_file, new_plan_fi
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round
 from panpan.core.our_tags import untagged
-from panpan.core.seen_files import SeenFiles
+from panpan.core.tool import SeenFiles
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
 from panpan.session.record_kinds import PlanFileRecord

@@ -19,8 +19,7 @@ from panpan.system.processes.held_processes import marked_as_users
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
-from panpan.types.ids import new_id
-from panpan.types.messages import UserMessage
+from panpan.types.messages import UserMessage, new_id
 from panpan.types.tool import Output, Progress
 
 USER_COMMAND_TIMEOUT_S = MAX_TIMEOUT_MS / 1000

@@ -6,7 +6,7 @@ The rule: only names that there are count, so that `@explore` means a file where
 from collections.abc import Collection, Sequence
 
 from panpan.types.mentions import find_mentions
-from panpan.types.names import known_name
+from panpan.types.tool import known_name
 
 PREFIX = "agent-"
 """May stand before the name, so that it can mean nothing else."""

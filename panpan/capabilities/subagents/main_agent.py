@@ -10,8 +10,7 @@ from typing import Any
 from panpan.capabilities.subagents.child_tools import gets
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions, load_definitions
 from panpan.config.project_limits import STRICTNESS
-from panpan.core.enabled_tools import enabled_tools
-from panpan.core.tool import Tool
+from panpan.core.tool import Tool, enabled_tools
 from panpan.errors import ConfigError, PanpanError
 from panpan.session.setup import Setup
 from panpan.system.files.home import user_home

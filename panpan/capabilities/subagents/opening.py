@@ -14,9 +14,8 @@ from panpan.capabilities.subagents.place import Place
 from panpan.capabilities.subagents.rights import LabelledAsker
 from panpan.capabilities.subagents.subagents import SubagentTask
 from panpan.core.conversation import Conversation
-from panpan.core.seen_files import SeenFiles
 from panpan.core.system_prompt import system_prompt
-from panpan.core.tool import Tool, ToolContext
+from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.errors import ConfigError
 from panpan.models.provider_kind import FULL
 from panpan.session.agent import Agent, Identity, Rights, Transcript
@@ -30,7 +29,7 @@ from panpan.session.resuming import resumed
 from panpan.session.unfinished import UnfinishedCalls
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
-from panpan.types.names import known_name
+from panpan.types.tool import known_name
 
 IN_GENERAL = (
     "You are a subagent: your task came from another agent, not from a user, and your last message is all that it gets "

@@ -12,7 +12,7 @@ from panpan.capabilities.web.search.choice import NoEngine, searcher_of
 from panpan.capabilities.web.web_fetch import WebFetchTool
 from panpan.capabilities.web.web_pages import WebPages
 from panpan.capabilities.web.web_search import WebSearchTool
-from panpan.config.provider_keys import without_provider_keys
+from panpan.config.known_secrets import without_provider_keys
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from panpan.config.keys import shown
 from panpan.config.project_files import setting_of
-from panpan.config.trust import Changed, ProjectTrust, Untrusted, wide_root
-from panpan.config.trust_difference import FileChange, changes_since
+from panpan.config.trust import Changed, FileChange, ProjectTrust, Untrusted, changes_since, wide_root
 from panpan.system.text.terminal_text import spelled_out
 
 _NO_FILES = "It has no files that would need it; language servers are started in trusted projects only."

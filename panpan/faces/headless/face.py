@@ -6,7 +6,6 @@ from typing import Literal, TypeAlias
 
 from panpan.errors import BudgetError, PanpanError, TurnLimitError
 from panpan.session.budget.spending import Spending
-from panpan.types.allowing_flags import YES, flags_for, single_flags
 from panpan.types.background import TaskInfo
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
@@ -14,7 +13,7 @@ from panpan.types.display import PlanDisplay
 from panpan.types.events import CommandRan, Event, PermissionDecided, SubagentEvent, TurnEnded
 from panpan.types.file_change import FileChange
 from panpan.types.messages import AssistantMessage, ToolResultMessage
-from panpan.types.permission import AskedOf
+from panpan.types.permission import YES, AskedOf, flags_for, single_flags
 
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells do."""

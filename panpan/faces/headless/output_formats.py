@@ -26,8 +26,7 @@ from panpan.types.events import (
     SubagentEvent,
     Waiting,
 )
-from panpan.types.ids import new_id
-from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage, new_id
 from panpan.types.reminder_causes import PROJECT_CONTEXT
 
 

@@ -28,8 +28,7 @@ from panpan.types.events import (
     ToolInputDelta,
     Waiting,
 )
-from panpan.types.ids import new_id
-from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
+from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage, new_id
 from panpan.version import __version__
 
 _TASK_STATUS: Mapping[TaskState, str] = {

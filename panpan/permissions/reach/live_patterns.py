@@ -12,8 +12,7 @@ from itertools import product, repeat
 from pathlib import Path
 
 from panpan.errors import ToolError
-from panpan.permissions.reach.folder_walk import entries_of, walk_folders
-from panpan.permissions.reach.tracked import not_as_it_is
+from panpan.permissions.reach.folder_walk import entries_of, not_as_it_is, walk_folders
 from panpan.shell_analysis.facts import SIGNED_NAME
 from panpan.types.dataclass import dataclass
 

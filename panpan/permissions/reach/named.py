@@ -1,25 +1,78 @@
-"""What a command line names for commands of which it is not known what they do with it.
+"""What a command line names for commands of which it is not known what they do with it, and what its words hide.
 
 The rule: every word that may be a path counts, as it stands, as a part of it may, and as a shell would read it; more
 may be named than is touched, never less.
+
+The rule: these are protected places (system/files/protected.py). What writes them by name is asked about in every mode;
+so is what writes them by a program that is made for it.
+
+The rule: a rule for paths may hold for it. Words that are data, such as messages and numbers, are no paths. Behind
+`shopt -s cdable_vars` and the like any word may be one.
 """
 
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from panpan.core.effects import PathUse
 from panpan.errors import ToolError
-from panpan.permissions.reach.autostart import autostart_places
 from panpan.permissions.reach.live_patterns import matches
 from panpan.permissions.reach.located import LocatedUse, Locator
-from panpan.permissions.reach.takings import SHELLS
+from panpan.permissions.reach.takings import SHELLS, name_of, operands, unwrapped_words
 from panpan.shell_analysis.facts import Effect, LineFacts, SimpleCommand, Word
 from panpan.system.files.protected import protections
+from panpan.types.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """How a program is told to have something run later."""
+
+    place: str
+    own_place: str = ""
+    """What it writes for one user, where a flag says so."""
+    forms: frozenset[str] = frozenset()
+    """Its subcommands that do so; empty where it does whatever it is given."""
+    looks: re.Pattern[str] = re.compile(r"(?!)")
+    """Flags with which it only looks."""
+
+
+_FOR_USER = frozenset({"--user"})
+_WRITERS: Mapping[str, _Writer] = {
+    "at": _Writer("/var/spool/cron/atjobs", looks=re.compile(r"-[lcV]|-q[a-zA-Z]?l")),
+    "batch": _Writer("/var/spool/cron/atjobs"),
+    "chkconfig": _Writer("/etc/systemd/system", forms=frozenset({"on", "--add"})),
+    "crontab": _Writer("/var/spool/cron", looks=re.compile(r"-l|-V")),
+    "launchctl": _Writer("~/Library/LaunchAgents", forms=frozenset({"bootstrap", "enable", "load", "submit"})),
+    "systemctl": _Writer(
+        "/etc/systemd/system",
+        "~/.config/systemd/user",
+        frozenset({"add-requires", "add-wants", "edit", "enable", "link", "preset", "preset-all", "reenable", "revert",
+                   "set-default"}),
+    ),
+    "update-rc.d": _Writer("/etc/systemd/system"),
+}  # fmt: skip
+
+
+def autostart_places(command: SimpleCommand) -> Sequence[str]:
+    """Return the places that a command writes without naming them, and from which commands are run later."""
+    words = unwrapped_words(command.words)
+    writer = _WRITERS.get(name_of(words))
+    if writer is None:
+        return ()
+    texts = [word.text or word.source for word in words[1:]]
+    if any(writer.looks.fullmatch(text) for text in texts):
+        return ()
+    if writer.forms and writer.forms.isdisjoint(texts) and all(word.text is not None for word in operands(words)):
+        return ()
+    is_own = bool(writer.own_place) and not _FOR_USER.isdisjoint(texts)
+    return (writer.own_place if is_own else writer.place,)
+
 
 _LEADS_TO = frozenset({"cd", "link", "ln"})
 """Programs behind which another name, or a bare one, stands for what they are given."""
@@ -170,3 +223,75 @@ def _folder_of_flag(flag: str, behind: str) -> str:
         return (value if has_value else behind) if is_one else ""
     found = _SHORT_FOLDER_FLAG.fullmatch(flag)
     return found[1] or behind if found else ""
+
+
+_Access: TypeAlias = Literal["read", "write"]
+_TAKES_NO_PATHS = frozenset({
+    ":", "break", "continue", "exit", "expr", "false", "kill", "let", "return", "seq", "shift", "sleep", "true", "wait",
+})  # fmt: skip
+_HAND_ON = frozenset({"cpio", "fd", "fdfind", "find", "parallel", "pax", "xargs"})
+"""Programs that take names which no word tells, or give them to others: `find . -exec rm {} +`, `xargs cat`."""
+_TAKES_LIST = re.compile(r"(?s:--files0?-from.*)|-@")
+_TARS = frozenset({"bsdtar", "gtar", "tar"})
+_TAR_TAKES_LIST = re.compile(r"(?s:-?[A-Za-z]{0,9}T.*)|--files-.*")
+"""Flags with which the names of files stand in a file: `tar -cT names`, `sort --files0-from=names`, `zip -@`."""
+_TESTS = frozenset({"[", "[[", "test"})
+_FILE_TEST = re.compile(r"-(?:[a-hkprstuwxGLNOS]|nt|ot|ef)")
+_NUMBER = re.compile(r"\"?\$(?:\(\([^`]*\)\)|[?#$!])\"?")
+"""A word that is nothing but the result of arithmetic, or a number of the shell's own."""
+
+
+def hidden_access(facts: LineFacts) -> frozenset[_Access]:
+    """Return how a line may touch paths of which its words do not tell for certain which they are."""
+    if facts.may_change_reading:
+        return frozenset({"read", "write"})
+    return frozenset(access for effect in facts.effects for access in _hidden_by(effect))
+
+
+def _hidden_by(effect: Effect) -> Iterator[_Access]:
+    hands_on = effect.reads is None and _takes_unseen_names(effect.command)
+    if not hands_on and next(_unknown_words(effect), None) is None:
+        return
+    runs_code = effect.runs_code is not False
+    if runs_code or effect.reads != ():
+        yield "read"
+    if runs_code or effect.writes != ():
+        yield "write"
+
+
+def _takes_unseen_names(command: SimpleCommand) -> bool:
+    from panpan.shell_analysis.runners import behind_wrappers, program_name  # as below
+
+    words, _ = behind_wrappers(command.words)
+    if not words:
+        return False
+    name = program_name(words[0])
+    texts = [word.text or "" for word in words[1:]]
+    if name in _TARS:  # whose first word may be letters of flags without a dash
+        flags = [*texts[:1], *(text for text in texts if text.startswith("-"))]
+        return any(map(_TAR_TAKES_LIST.fullmatch, flags))
+    return name in _HAND_ON or any(map(_TAKES_LIST.fullmatch, texts))
+
+
+def _unknown_words(effect: Effect) -> Iterator[Word]:
+    from panpan.shell_analysis.judge import is_message  # no session needs it before its first command
+
+    command = effect.command
+    yield from filter(_is_unknown, (*(redirect.target for redirect in command.redirects), *command.assigned))
+    name = command.words[0].text if command.words else ""
+    if name in _TAKES_NO_PATHS or (name in _TESTS and not any(_tests_a_file(word) for word in command.words)):
+        return
+    before = Word("", "")
+    for word in command.words:
+        if _is_unknown(word) and not is_message(name or "", before.text or "", word.source):
+            yield word
+        before = word
+
+
+def _is_unknown(word: Word) -> bool:
+    is_open = word.text is None and not word.is_glob and not word.at_home
+    return (is_open or word.is_guess) and not _NUMBER.fullmatch(word.source)
+
+
+def _tests_a_file(word: Word) -> bool:
+    return _FILE_TEST.fullmatch(word.text or "") is not None

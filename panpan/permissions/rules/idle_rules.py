@@ -8,9 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from panpan.permissions.rules.command_pattern import CommandPattern
-from panpan.permissions.rules.domain_pattern import DomainPattern
-from panpan.permissions.rules.path_pattern import PathPattern
+from panpan.permissions.rules.patterns import CommandPattern, DomainPattern, PathPattern
 from panpan.permissions.rules.rules import EDIT_TOOLS, READ_TOOLS, NamePattern, Rule
 from panpan.system.files.home import user_home
 from panpan.types.dataclass import dataclass

@@ -10,10 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from panpan.permissions.reach.located import LocatedUse, PlainFiles
-from panpan.permissions.rules.command_pattern import CommandPattern
-from panpan.permissions.rules.command_words import has_live_tilde, has_live_words, simple_commands
-from panpan.permissions.rules.domain_pattern import DomainPattern
-from panpan.permissions.rules.path_pattern import PathPattern
+from panpan.permissions.rules.command_parts import has_live_tilde, has_live_words, simple_commands
+from panpan.permissions.rules.patterns import CommandPattern, DomainPattern, PathPattern
 from panpan.permissions.rules.rules import NamePattern, Rule
 from panpan.permissions.subject import Subject
 from panpan.shell_analysis.facts import SimpleCommand, Word

@@ -13,12 +13,10 @@ from typing import TypeAlias
 from panpan.config.settings_file import WrittenRule
 from panpan.config.sources import Loaded
 from panpan.errors import ConfigError
-from panpan.permissions.rules.command_pattern import CommandPattern
-from panpan.permissions.rules.domain_pattern import DomainPattern
-from panpan.permissions.rules.path_pattern import PathPattern
+from panpan.permissions.rules.patterns import CommandPattern, DomainPattern, PathPattern
 from panpan.types.dataclass import dataclass
-from panpan.types.names import known_name
 from panpan.types.permission import Behaviour
+from panpan.types.tool import known_name
 
 READ_TOOLS = frozenset({"Read", "LS", "Glob", "Grep"})
 """Tools whose rules may name files that are read. A rule for Read speaks of every call that only reads files."""

@@ -2,19 +2,67 @@
 
 The narrowest one allows the same call again, and nothing beside it; for the runners of a short list there is one that
 allows any arguments, besides.
+
+The rule: a command is here only where its arguments choose among what the project says, or are data. Whatever runs the
+code or the program that its operands name is not, however often it is used: interpreters and shells (python, node,
+bash), wrappers (sudo, env, xargs, timeout, npx, uv run), other machines (ssh, docker), `find -exec`, `go test -exec`,
+and `git` without its subcommand, since `git -c` can name programs. Where an interpreter or a wrapper is told to run one
+of these runners, the words that say so are part of the prefix, so that nothing else comes in their place. A flag of a
+build tool may name a program all the same, as `make --eval` does; so such a rule is only ever the user's own choice,
+beside the exact line.
 """
+
+from collections.abc import Mapping, Sequence
 
 from panpan.errors import ConfigError
 from panpan.permissions.reach.located import LocatedUse
-from panpan.permissions.rules.command_words import simple_commands
-from panpan.permissions.rules.domain_pattern import plain_host
+from panpan.permissions.rules.command_parts import simple_commands
 from panpan.permissions.rules.matching import allowing_rules, covering_rule
-from panpan.permissions.rules.prefixes import prefix_of
+from panpan.permissions.rules.patterns import plain_host
 from panpan.permissions.rules.rules import parse_rule
 from panpan.permissions.subject import Subject
 from panpan.system.files.globs import gitignore_escaped
 from panpan.system.text.terminal_text import spelled_out
-from panpan.types.exact_pattern import exact_pattern
+from panpan.types.permission import exact_pattern
+
+_BUILD = "it builds and checks what the project's manifest says"
+_SCRIPT = "it runs a script that the project's manifest names; the rest goes to that"
+_LINT = "it reads code, and changes what can be mended in it"
+
+_TESTS = "it runs the project's tests; which of them, the arguments say"
+
+PREFIXES: Mapping[str, str] = {
+    "pytest": _TESTS,
+    "python -m pytest": _TESTS,
+    "python3 -m pytest": _TESTS,
+    "python -m unittest": _TESTS,
+    "python3 -m unittest": _TESTS,
+    "uv run pytest": _TESTS,
+    "npm run": _SCRIPT,
+    "npm test": _SCRIPT,
+    "pnpm run": _SCRIPT,
+    "pnpm test": _SCRIPT,
+    "yarn run": _SCRIPT,
+    "yarn test": _SCRIPT,
+    "make": "it makes the targets of the project's makefile that the arguments name",
+    "cargo build": _BUILD,
+    "cargo check": _BUILD,
+    "cargo clippy": _BUILD,
+    "cargo test": _BUILD,
+    "ruff check": _LINT,
+    "ruff format": _LINT,
+    "git add": "its arguments are paths of the workspace",
+    "git commit": "its arguments are mostly the message",
+}
+"""The first words of a command, and why any may follow."""
+_MOST_WORDS = max(prefix.count(" ") + 1 for prefix in PREFIXES)
+
+
+def prefix_of(words: Sequence[str]) -> str | None:
+    """Return the first words of a simple command that may be followed by any others, where others follow."""
+    beginnings = (" ".join(words[:count]) for count in range(1, min(len(words), _MOST_WORDS + 1)))
+    return next((beginning for beginning in beginnings if beginning in PREFIXES), None)
+
 
 _LONGEST_RULE = 300
 """Characters; a longer one is a program rather than a rule, and nobody would read it before saying "always"."""

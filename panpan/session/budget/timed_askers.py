@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from panpan.session.budget.turn_clock import TurnClock
 from panpan.session.interceptor import Askers
-from panpan.types.asking import UserAnswer, UserAsker, UserQuestion
+from panpan.types.asking import PlanAnswer, PlanAsker, PlanProposal, UserAnswer, UserAsker, UserQuestion
 from panpan.types.permission import Asker, PermissionAnswer, PermissionQuestion
-from panpan.types.plan import PlanAnswer, PlanAsker, PlanProposal
 
 
 def timed_askers(askers: Askers, clock: TurnClock) -> Askers:

@@ -14,7 +14,6 @@ from panpan.types.compaction import Compaction, CompactionReport, CompactionTrig
 from panpan.types.content import AssistantContent, TextBlock, ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.display import ChecklistDisplay, ChecklistItem, ItemStatus
-from panpan.types.ids import new_id
 from panpan.types.messages import (
     AssistantMessage,
     Message,
@@ -23,6 +22,7 @@ from panpan.types.messages import (
     ToolResultMessage,
     Usage,
     UserMessage,
+    new_id,
 )
 
 CAUSE = "imported"

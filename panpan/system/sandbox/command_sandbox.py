@@ -22,8 +22,8 @@ from panpan.system.files.canonical import canonical_path
 from panpan.system.files.folder_tree import remove_tree
 from panpan.system.files.private import make_private_folder
 from panpan.system.sandbox.place_claims import PlaceClaims, vacant
-from panpan.types.allowing_flags import network_flag
 from panpan.types.dataclass import dataclass
+from panpan.types.permission import network_flag
 
 if TYPE_CHECKING:
     from panpan.system.sandbox.choice import SandboxChoice

@@ -12,8 +12,8 @@ from typing import Self
 from panpan.errors import ToolError
 from panpan.system.web.proxy_connection import NotReachableError, Route
 from panpan.system.web.url_guard import Authority, Resolve, plain_authority, public_addresses
-from panpan.types.allowing_flags import network_flag
 from panpan.types.dataclass import dataclass
+from panpan.types.permission import network_flag
 
 WEB_PORTS = (80, 443)
 """What a grant without a port is for."""

@@ -10,7 +10,7 @@ from panpan.capabilities.plan_mode.plan_mode import PlanMode
 from panpan.capabilities.todos.todos import PINNED as TODOS
 from panpan.capabilities.todos.todos import Todos
 from panpan.core.hooks import Hook
-from panpan.core.seen_files import SeenFiles
+from panpan.core.tool import SeenFiles
 from panpan.permissions.gate import PermissionGate
 from panpan.types.display import ChecklistItem
 from panpan.types.messages import SystemReminder

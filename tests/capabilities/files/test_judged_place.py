@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.core.ledger import NoLedger
+from panpan.core.hooks import NoLedger
 from panpan.core.tool_executor import ToolExecutor
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource

@@ -12,7 +12,7 @@ from PIL import Image
 from pydantic import ValidationError
 
 from panpan.capabilities.files.read import ReadInput, ReadTool
-from panpan.core.seen_files import digest_of
+from panpan.core.tool import digest_of
 from panpan.documents.framed import framed, unframed
 from panpan.documents.prepared_documents import page_pictures, pdf_text, prepared_images
 from panpan.errors import ToolError

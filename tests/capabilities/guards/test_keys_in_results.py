@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.guards.result_size import KeysInResults
-from panpan.config.provider_keys import provider_keys
+from panpan.config.known_secrets import provider_keys
 from panpan.config.settings import Settings
 from panpan.system.text.known_keys import KnownKeys
 from panpan.types.content import Base64Source, ImageBlock, TextBlock

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.capabilities.plan_mode.plan_file import known_plan_file, new_plan_file, read_plan, write_plan
-from panpan.core.seen_files import SeenFiles
+from panpan.core.tool import SeenFiles
 from panpan.errors import ToolError
 
 

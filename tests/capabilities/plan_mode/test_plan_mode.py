@@ -11,7 +11,7 @@ from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
 from panpan.capabilities.plan_mode.plan_mode import TURNS_BETWEEN_NOTICES, PlanMode
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round
-from panpan.core.seen_files import SeenFiles
+from panpan.core.tool import SeenFiles
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
 from panpan.session.record_kinds import PlanFileRecord

@@ -7,8 +7,7 @@ from panpan.capabilities.files.read import ReadTool
 from panpan.capabilities.project_context.nested_memory import NestedMemory
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round, ToolCall
-from panpan.core.seen_files import SeenFiles
-from panpan.core.tool import ToolContext
+from panpan.core.tool import SeenFiles, ToolContext
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.types.messages import SystemReminder, UserMessage

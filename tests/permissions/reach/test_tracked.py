@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.permissions.reach.tracked import TrackedFiles, why_unclear
+from panpan.permissions.reach.folder_walk import TrackedFiles, why_unclear
 from panpan.types.permission import Allow, Ask
 from tests.fakes.every_tool import FolderGate
 from tests.needed_programs import need

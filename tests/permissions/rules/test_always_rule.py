@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from panpan.core.effects import Command, Effects
-from panpan.permissions.rules.command_pattern import CommandPattern
-from panpan.permissions.rules.command_words import simple_commands
+from panpan.permissions.rules.command_parts import simple_commands
 from panpan.permissions.rules.matching import allowing_rules
+from panpan.permissions.rules.patterns import CommandPattern
 from panpan.permissions.rules.rules import parse_rule
 from panpan.permissions.rules.suggestions import narrowest_rule
 from panpan.permissions.subject import Subject

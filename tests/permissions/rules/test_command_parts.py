@@ -1,7 +1,6 @@
 import pytest
 
-from panpan.permissions.rules.command_parts import command_parts
-from panpan.permissions.rules.command_words import simple_commands
+from panpan.permissions.rules.command_parts import command_parts, simple_commands
 
 
 @pytest.mark.parametrize(

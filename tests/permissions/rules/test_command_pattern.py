@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.permissions.rules.command_pattern import CommandPattern
-from panpan.permissions.rules.command_words import simple_commands
-from panpan.types.exact_pattern import exact_pattern
+from panpan.permissions.rules.command_parts import simple_commands
+from panpan.permissions.rules.patterns import CommandPattern
+from panpan.types.permission import exact_pattern
 
 
 def allows(pattern: str, command: str) -> bool:

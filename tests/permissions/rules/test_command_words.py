@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.permissions.rules.command_words import LIVE, LIVE_TILDE, has_live_words, simple_commands
+from panpan.permissions.rules.command_parts import LIVE, LIVE_TILDE, has_live_words, simple_commands
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.permissions.rules.path_pattern import PathPattern
+from panpan.permissions.rules.patterns import PathPattern
 from panpan.system.files.globs import gitignore_escaped
 
 ROOT = Path("/work/project")
@@ -105,7 +105,7 @@ def test_a_pattern_that_names_no_path_is_refused(pattern: str) -> None:
 def test_a_pattern_made_to_run_away_comes_to_an_end(tmp_path: Path) -> None:
     # A child, so that a match that never ends fails the test and does not stop it.
     script = (
-        "from pathlib import Path; from panpan.permissions.rules.path_pattern import PathPattern;"
+        "from pathlib import Path; from panpan.permissions.rules.patterns import PathPattern;"
         "print(PathPattern('/' + '*a' * 30 + 'b').restricts([Path('/r/' + 'a' * 120)], Path('/r')))"
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=True)

@@ -3,9 +3,8 @@
 import pytest
 
 from panpan.permissions.rules.matching import allowing_rules
-from panpan.permissions.rules.prefixes import PREFIXES
 from panpan.permissions.rules.rules import parse_rule
-from panpan.permissions.rules.suggestions import prefix_rule
+from panpan.permissions.rules.suggestions import PREFIXES, prefix_rule
 from tests.permissions.rules.test_always_rule import subject
 
 

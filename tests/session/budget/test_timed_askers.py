@@ -8,9 +8,8 @@ import pytest
 from panpan.session.budget.timed_askers import timed_askers
 from panpan.session.budget.turn_clock import TurnClock
 from panpan.session.interceptor import Askers
-from panpan.types.asking import UserAnswer, UserQuestion
+from panpan.types.asking import PlanAnswer, PlanProposal, PlanRejected, UserAnswer, UserQuestion
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
-from panpan.types.plan import PlanAnswer, PlanProposal, PlanRejected
 
 
 class User:

@@ -20,7 +20,7 @@ from panpan.capabilities.subagents.definitions.shipped import shipped_definition
 from panpan.config.trust import ProjectTrust
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
-from panpan.types.names import known_name
+from panpan.types.tool import known_name
 
 MAX_WARNINGS = 10
 MAX_ROUNDS_OF_PROJECT = 100

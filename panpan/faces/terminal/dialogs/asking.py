@@ -16,10 +16,9 @@ from panpan.faces.terminal.dialogs.questions import Declined, QuestionsDialog
 from panpan.faces.terminal.rendering.diff import diff_lines
 from panpan.faces.terminal.screen.hand_over import EditorFailed
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.types.asking import UserAnswer, UserQuestion
+from panpan.types.asking import PlanAnswer, PlanEdited, PlanProposal, PlanRejected, UserAnswer, UserQuestion
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
-from panpan.types.plan import PlanAnswer, PlanEdited, PlanProposal, PlanRejected
 
 _INDENT = 2
 """Cells that the dialog takes from a row."""

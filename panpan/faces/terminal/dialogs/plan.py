@@ -9,9 +9,9 @@ from panpan.faces.terminal.dialogs.line_editor import LineEditor
 from panpan.faces.terminal.rendering.cells import broken, cut, fitted, wrapped
 from panpan.faces.terminal.rendering.text_rows import markdown_rows
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.types.asking import PlanApproved, PlanProposal, PlanRejected
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionMode
-from panpan.types.plan import PlanApproved, PlanProposal, PlanRejected
 
 _FEWEST_ROWS = 4
 """Of the plan; where there are fewer, the choices stand side by side."""

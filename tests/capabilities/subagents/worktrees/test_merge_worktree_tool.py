@@ -5,8 +5,7 @@ from contextlib import aclosing
 import pytest
 
 from panpan.capabilities.subagents.worktrees.merge_worktree import MergeWorktreeInput, MergeWorktreeTool
-from panpan.core.seen_files import SeenFiles
-from panpan.core.tool import ToolContext
+from panpan.core.tool import SeenFiles, ToolContext
 from panpan.core.tool_executor import ToolExecutor
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate

@@ -1,8 +1,11 @@
-"""Finds the line of each key in a TOML document, which neither tomllib nor tomlkit tells.
+"""Finds the line of each key in a document of TOML or JSON, which the parsers of neither tell.
 
 The text must have been accepted by a TOML parser before: this reader only finds its way, it checks nothing.
+
+The text must have been accepted by a JSON parser before: this reader only finds its way, it checks nothing.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -126,3 +129,35 @@ def _unescape(text: str) -> str:
         return {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", "e": "\x1b"}.get(escape, escape)
 
     return re.sub(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|.)", character, text)
+
+
+_JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]', re.DOTALL)
+
+
+def json_key_lines(text: str) -> Mapping[KeyPath, int]:
+    """Return the line, counted from 1, of each key of nested objects; of lists only their own key has one."""
+    lines: dict[KeyPath, int] = {}
+    path: list[str] = []
+    inside: list[str] = []  # the brackets that are open
+    name, line, end = "", 1, 0
+    for token in _JSON_TOKEN.finditer(text):
+        line += text.count("\n", end, token.start())
+        end = token.start()
+        match token[0]:
+            case "{" | "[" as opened:
+                inside.append(opened)
+            case "}" | "]":
+                inside.pop()
+                del path[len(inside) :]
+            case ":":
+                del path[len(inside) - 1 :]
+                path.append(name)
+                if "[" not in inside:
+                    lines.setdefault(tuple(path), line)
+            case "," if inside[-1] == "{":
+                del path[len(inside) - 1 :]
+            case string if string.startswith('"'):
+                name = str(json.loads(string))
+            case _:
+                pass
+    return lines

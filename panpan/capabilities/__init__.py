@@ -13,9 +13,19 @@ if TYPE_CHECKING:
     from panpan.models.provider_kind import KnownModel, NamedProvider, ProviderKind
     from panpan.session.agent import Agent
     from panpan.session.capability import Capability, beside
-    from panpan.session.command import Command, Terminal
+    from panpan.session.command import Command, Option, Terminal, say
     from panpan.session.context import SessionContext
     from panpan.session.reminders.source import ReminderSource
+    from panpan.types.display import (
+        ChecklistDisplay,
+        ChecklistItem,
+        DiffDisplay,
+        FileDiff,
+        Span,
+        TableDisplay,
+        TextDisplay,
+        table,
+    )
     from panpan.types.messages import SystemReminder, UserMessage
     from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionQuestion, Reason
 
@@ -25,24 +35,34 @@ __all__ = [
     "Allow",
     "Ask",
     "Capability",
+    "ChecklistDisplay",
+    "ChecklistItem",
     "Command",
     "Conversation",
     "Decision",
     "Deny",
+    "DiffDisplay",
+    "FileDiff",
     "Hook",
     "KnownModel",
     "NamedProvider",
+    "Option",
     "PermissionQuestion",
     "ProviderKind",
     "Reason",
     "ReminderSource",
     "Round",
     "SessionContext",
+    "Span",
     "SystemReminder",
+    "TableDisplay",
     "Terminal",
+    "TextDisplay",
     "ToolCall",
     "UserMessage",
     "beside",
+    "say",
+    "table",
 ]
 
 __getattr__ = loader(
@@ -53,23 +73,33 @@ __getattr__ = loader(
         "Allow": "panpan.types.permission",
         "Ask": "panpan.types.permission",
         "Capability": "panpan.session.capability",
+        "ChecklistDisplay": "panpan.types.display",
+        "ChecklistItem": "panpan.types.display",
         "Command": "panpan.session.command",
         "Conversation": "panpan.core.conversation",
         "Decision": "panpan.types.permission",
         "Deny": "panpan.types.permission",
+        "DiffDisplay": "panpan.types.display",
+        "FileDiff": "panpan.types.display",
         "Hook": "panpan.core.hooks",
         "KnownModel": "panpan.models.provider_kind",
         "NamedProvider": "panpan.models.provider_kind",
-        "ProviderKind": "panpan.models.provider_kind",
+        "Option": "panpan.session.command",
         "PermissionQuestion": "panpan.types.permission",
+        "ProviderKind": "panpan.models.provider_kind",
         "Reason": "panpan.types.permission",
         "ReminderSource": "panpan.session.reminders.source",
         "Round": "panpan.core.hooks",
         "SessionContext": "panpan.session.context",
+        "Span": "panpan.types.display",
         "SystemReminder": "panpan.types.messages",
+        "TableDisplay": "panpan.types.display",
         "Terminal": "panpan.session.command",
+        "TextDisplay": "panpan.types.display",
         "ToolCall": "panpan.core.hooks",
         "UserMessage": "panpan.types.messages",
         "beside": "panpan.session.capability",
+        "say": "panpan.session.command",
+        "table": "panpan.types.display",
     },
 )

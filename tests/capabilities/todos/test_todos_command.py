@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from panpan.capabilities.todos.todos import Todos
 from panpan.errors import ConfigError
 from panpan.types.display import ChecklistItem
 from tests.faces.terminal.commands.command_fixtures import FakeTerminal, terminal_in, type_in
@@ -10,7 +11,7 @@ from tests.faces.terminal.commands.command_fixtures import FakeTerminal, termina
 @pytest.fixture
 def terminal(tmp_path: Path) -> FakeTerminal:
     made = terminal_in(tmp_path / "p")
-    made.session.todos = (
+    made.session[Todos].todos = (
         ChecklistItem(id="1", content="Read", active_form="Reading", status="completed"),
         ChecklistItem(
             id="2", content="Run\x1b[2J the tests", active_form="Running \x1b[2Jthe tests", status="in_progress"
@@ -31,7 +32,7 @@ async def test_the_whole_list_is_shown_within_the_width(terminal: FakeTerminal) 
 async def test_the_user_may_clear_it(terminal: FakeTerminal) -> None:
     await type_in(terminal, "/todos clear")
 
-    assert terminal.session.todos == ()
+    assert terminal.session[Todos].todos == ()
     assert "the model is told" in terminal.text
 
 
@@ -43,4 +44,4 @@ async def test_what_is_no_word_of_it_changes_nothing(terminal: FakeTerminal) -> 
     with pytest.raises(ConfigError, match="/todos clear empties it; delete is neither"):
         await type_in(terminal, "/todos delete")
 
-    assert len(terminal.session.todos) == 3
+    assert len(terminal.session[Todos].todos) == 3

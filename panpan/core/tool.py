@@ -192,6 +192,9 @@ class Tool(ABC, Generic[InputT]):
     is_for_subagents: ClassVar[bool] = True
     """False if it asks the session's user, or reads or changes what is the session's own; then no subagent gets it."""
 
+    starts_agents: ClassVar[bool] = False
+    """True if a call of it starts an agent, which asks a model of its own."""
+
     only_renames: ClassVar[bool] = False
     """True if all that it changes in files are names, so that each line stays where it was."""
 

@@ -5,6 +5,7 @@ is kept, the longest first: a full stop may end a sentence or a name.
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from panpan.types.dataclass import dataclass
@@ -111,3 +112,12 @@ def _without_fenced_code(text: str) -> str:
         if found and found["mark"].startswith(fence) and not found["info"].strip():
             fence = ""
     return "\n".join(lines)
+
+
+class NamesBehindAt(ABC):
+    """Names that mean no file behind an @, such as those of subagents."""
+
+    @property
+    @abstractmethod
+    def names_behind_at(self) -> frozenset[str]:
+        """The names, as they are written behind the @."""

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.compaction.capability import CompactionCapability
+from panpan.capabilities.files.read import ReadTool
 from panpan.capabilities.mentions.capability import Mentions
+from panpan.capabilities.search.ls import LsTool
 from panpan.config.settings import Settings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
@@ -86,7 +88,7 @@ def session_in(
     )
     agent.use(model)
     capabilities = Capabilities()
-    capabilities.offer(*parts.pop("offers", ()))
+    capabilities.offer(*parts.pop("offers", ()), ReadTool(), LsTool())
     if parts.pop("has_background", True):
         capabilities.offer(BackgroundTasks())
     facts = SimpleNamespace(

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.mentions.mentions import attached_names
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
 from panpan.session.session import Session
 from panpan.session.slash_commands import CommandResult
+from panpan.types.attachments import attached_names
 from panpan.types.content import TextBlock
 from panpan.types.events import CommandRan, Event, TurnEnded
 from panpan.types.messages import UserMessage

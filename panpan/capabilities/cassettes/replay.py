@@ -38,7 +38,6 @@ from panpan.capabilities.cassettes.stand_ins import (
     with_rules_of_now,
 )
 from panpan.capabilities.compaction.stand_ins import LAST_REPLY, NOTICE, RECORD, SUMMARY, WORDS
-from panpan.capabilities.subagents.task import TaskTool
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.errors import CassetteError
@@ -159,7 +158,7 @@ class Replay(SessionInterceptor):
     def tools(self, tools: Mapping[str, Tool[Any]]) -> Mapping[str, Tool[Any]]:
         is_live = self.mode == "live-tools"  # but no subagent, whose model is not in the cassette
         return {
-            name: tool if is_live and not isinstance(tool, TaskTool) else taped(tool, self._results, self._wait)
+            name: tool if is_live and not tool.starts_agents else taped(tool, self._results, self._wait)
             for name, tool in tools.items()
         }
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 
 from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
 from panpan.capabilities.questions.ask_user import AskUserQuestionTool
-from panpan.capabilities.shell.user_commands import command_told_in
 from panpan.core.our_tags import untagged
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+from panpan.types.told_commands import command_told_in
 
 _NOTE = re.compile(r"\s*#(?![#!]|include\b)\s*\S")
 """How what goes into their memory begins for other agents; a comment in pasted code is none."""

@@ -3,13 +3,14 @@
 import stat
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
+from panpan.core.viewers import FileViewer
 from panpan.documents.prepared_documents import (
     MAX_PICTURES,
     page_pictures,
@@ -50,12 +51,17 @@ class ReadInput(BaseModel):
     pictures: bool = Field(default=False, description="Of a PDF: show the pages as they look; 4 at most")
 
 
-class ReadTool(Tool[ReadInput]):
+class ReadTool(Tool[ReadInput], FileViewer):
     """Show a file: text, picture, PDF or notebook."""
 
     name = "Read"
     input_model = ReadInput
     only_reads: ClassVar[bool] = True
+
+    def file_call(self, path: str, lines: tuple[int, int] | None) -> tuple[Tool[Any], BaseModel]:
+        if lines is None:
+            return self, ReadInput(file_path=path)
+        return self, ReadInput(file_path=path, offset=lines[0], limit=lines[1] - lines[0] + 1)
 
     def title(self, args: ReadInput) -> str:
         if args.pages:

@@ -1,10 +1,10 @@
 """Mentions: files that the user names with an `@` go along with what they say."""
 
-from panpan.capabilities.mentions.mentions import with_mentions
-from panpan.capabilities.subagents.agent_mentions import names_behind_at
-from panpan.capabilities.subagents.definitions.load import AgentDefinitions
+from panpan.capabilities.mentions.mentions import Viewers, with_mentions
 from panpan.config.known_secrets import provider_keys
+from panpan.core.viewers import FileViewer, FolderViewer
 from panpan.session.capability import Capability
+from panpan.types.mentions import NamesBehindAt
 from panpan.types.messages import UserMessage
 
 
@@ -15,10 +15,16 @@ class Mentions(Capability):
 
     async def prepared(self, message: UserMessage) -> UserMessage:
         session = self.session
-        definitions = session.find(AgentDefinitions)
-        agents = names_behind_at([] if definitions is None else [one.name for one in definitions.all])
+        others = session.find(NamesBehindAt)
         keys = provider_keys(session.setup.env, session.settings)
-        message, notes = await with_mentions(message, session.tool_context, agents=agents, keys=keys, gate=session.gate)
+        message, notes = await with_mentions(
+            message,
+            session.tool_context,
+            Viewers(session.find(FileViewer), session.find(FolderViewer)),
+            agents=() if others is None else others.names_behind_at,
+            keys=keys,
+            gate=session.gate,
+        )
         for note in notes:
             session.warn(note)
         return message

@@ -15,10 +15,9 @@ from typing import Any
 from anyio import to_thread
 from pydantic import BaseModel
 
-from panpan.capabilities.files.read import ReadInput, ReadTool
-from panpan.capabilities.search.ls import LsInput, LsTool
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool import Tool, ToolContext
+from panpan.core.viewers import FileViewer, FolderViewer
 from panpan.errors import ToolError
 from panpan.system.files.paths import Location, PathResolver
 from panpan.system.text.known_keys import KnownKeys
@@ -38,12 +37,33 @@ MAX_MEDIA_CHARS = 15_000_000
 """The same for pictures, in base64; the Messages API takes 32 MB for a whole request."""
 
 _OUR_TAGS = re.compile(r"<(?=\s{0,9}/?\s{0,9}attached_(?:file|folder)\b)", re.IGNORECASE)
-_HEAD = re.compile(r'<attached_(?:file|folder) path="([^"\n]*)">\n')
+
+
+@dataclass(frozen=True, slots=True)
+class Viewers:
+    """What shows files and folders; None: the session has nothing that does."""
+
+    files: FileViewer | None
+    folders: FolderViewer | None
+
+    def call_for(self, reading: Reading, *, is_folder: bool) -> tuple[Tool[Any], BaseModel]:
+        """Return the call that shows what is mentioned.
+
+        Raises:
+            ToolError: Nothing shows it.
+        """
+        if is_folder and self.folders is not None:
+            return self.folders.folder_call(reading.path)
+        if not is_folder and self.files is not None:
+            first, last = reading.first, reading.last
+            return self.files.file_call(reading.path, None if first is None or last is None else (first, last))
+        raise ToolError(f"no tool shows {'folders' if is_folder else 'files'} here")
 
 
 async def with_mentions(
     prompt: str | UserMessage,
     ctx: ToolContext,
+    viewers: Viewers,
     *,
     agents: Collection[str] = (),
     keys: KnownKeys | None = None,
@@ -54,31 +74,19 @@ async def with_mentions(
     Args:
         prompt: What the user says; mentions stand in what he typed of it, and never in the data behind that.
         ctx: As for a tool; a file that is attached counts as read.
+        viewers: Tools that show what is mentioned.
         agents: Names behind an @ that mean agents and no files.
         keys: What is taken out of the files, as it is out of tool results.
         gate: Asked about each file as about a call of Read or LS. Only what it denies stays out: the user has named
             the file himself, so he is not asked.
     """
     message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
-    attachments = _Attachments(ctx, keys or KnownKeys(), gate)
+    attachments = _Attachments(ctx, viewers, keys or KnownKeys(), gate)
     for mention in find_mentions(message.typed):
         if mention.name not in agents:
             await attachments.add(mention)
     content = (*message.content, *attachments.blocks)
     return message.model_copy(update={"content": content}), attachments.all_notes()
-
-
-def attached_names(message: UserMessage) -> list[str]:
-    """Return the files and folders that go along with a message; for faces, which show its first block and these."""
-    texts = (block.text for block in message.content[1:] if isinstance(block, TextBlock))
-    return [found[1].replace("&quot;", '"') for text in texts if (found := _HEAD.match(text))]
-
-
-def data_lines(message: UserMessage) -> list[str]:
-    """Return how much text came with the words of a message and is no file, such as what was piped in."""
-    texts = [block.text for block in message.content if isinstance(block, TextBlock)][1:]
-    counts = [len(text.splitlines()) for text in texts if not _HEAD.match(text)]
-    return ["1 line of data" if count == 1 else f"{count:,} lines of data" for count in counts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,7 @@ class _Attachments:
     """What goes along with one prompt."""
 
     ctx: ToolContext
+    viewers: Viewers
     keys: KnownKeys
     gate: Hook | None
     blocks: list[UserContent] = field(default_factory=list)
@@ -144,14 +153,7 @@ class _Attachments:
             ToolError: It may not be shown, or cannot be.
         """
         _require_open(place, ctx.paths)
-        path, first, last = place.reading.path, place.reading.first, place.reading.last
-        if place.is_folder:
-            return await self._run(LsTool(), LsInput(path=path), ctx)
-        if first is None or last is None:
-            return await self._run(ReadTool(), ReadInput(file_path=path), ctx)
-        return await self._run(ReadTool(), ReadInput(file_path=path, offset=first, limit=last - first + 1), ctx)
-
-    async def _run(self, tool: Tool[Any], args: BaseModel, ctx: ToolContext) -> Output:
+        tool, args = self.viewers.call_for(place.reading, is_folder=place.is_folder)
         if self.gate is not None:
             call = await ToolCall.of("mention", tool, args, args.model_dump(mode="json"), ctx)
             decision = await self.gate.before_tool(call)

@@ -21,4 +21,4 @@ class Search(Capability):
         return LsTool(), GlobTool(), GrepTool()
 
     def offers(self) -> Iterable[object]:
-        return (GrepWords(self.session.gate.withholds),)
+        return GrepWords(self.session.gate.withholds), LsTool()

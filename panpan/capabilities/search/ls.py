@@ -10,13 +10,14 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from pathlib import Path
 from re import Pattern
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
+from panpan.core.viewers import FolderViewer
 from panpan.errors import ToolError
 from panpan.system.files.beneath import listed_folder
 from panpan.system.files.globs import compile_glob
@@ -40,12 +41,15 @@ class LsInput(BaseModel):
     ignore: tuple[str, ...] = Field(default=(), description="Globs of names to leave out")
 
 
-class LsTool(Tool[LsInput]):
+class LsTool(Tool[LsInput], FolderViewer):
     """List a folder."""
 
     name = "LS"
     input_model = LsInput
     only_reads: ClassVar[bool] = True
+
+    def folder_call(self, path: str) -> tuple[Tool[Any], BaseModel]:
+        return self, LsInput(path=path)
 
     def title(self, args: LsInput) -> str:
         return printable(args.path)

@@ -4,7 +4,6 @@ The rule: it is Bash in everything (shell, working directory, limits, how it end
 nobody is asked, since the user typed it, and it gets all of his variables except keys.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -20,16 +19,12 @@ from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import UserMessage, new_id
+from panpan.types.told_commands import tagged
 from panpan.types.tool import Output, Progress
 
 USER_COMMAND_TIMEOUT_S = MAX_TIMEOUT_MS / 1000
 """Seconds after which a command is ended."""
 INTERRUPTED = "[interrupted by the user; what it printed until then is above]"
-
-_TOLD = re.compile(
-    r"<user_command>\n<command>\n(.*?)\n</command>\n<output>\n(.*)\n</output>\n</user_command>\n", re.DOTALL
-)
-_OUR_TAGS = re.compile(r"<(?=\s{0,9}/?\s{0,9}user_command\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,30 +85,7 @@ async def run_user_command(
     if output is None:
         output = Output("\n".join(filter(None, (printed.finish().rstrip("\n"), INTERRUPTED))), is_error=True)
     return UserCommandResult(
-        message=UserMessage.of(_tagged(command, output.text)),
+        message=UserMessage.of(tagged(command, output.text)),
         lines=clean_for_terminal(output.text).split("\n"),
         is_error=output.is_error,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ToldCommand:
-    """What a message tells the model of a command of the user's."""
-
-    command: str
-    output: str
-
-
-def command_told_in(message: UserMessage) -> ToldCommand | None:
-    """Return what a message of `run_user_command` tells; None for any other. For faces."""
-    found = _TOLD.match(message.text)
-    return None if found is None else ToldCommand(found[1], found[2])
-
-
-def _tagged(command: str, text: str) -> str:
-    """Return what the model reads, which the output cannot close."""
-    command, text = (_OUR_TAGS.sub("&lt;", part) for part in (command, text))
-    return (
-        f"<user_command>\n<command>\n{command}\n</command>\n<output>\n{text}\n</output>\n</user_command>\n"
-        "The user ran this command himself; he asks for nothing with it alone."
     )

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from panpan.capabilities.mentions.mentions import attached_names
 from panpan.capabilities.subagents.agent_mentions import mentioned_agents
 from panpan.capabilities.subagents.task import TaskTool
 from panpan.core.hooks import Round
 from panpan.session.reminders.source import ReminderSource
+from panpan.types.attachments import attached_names
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage
 
 MENTIONED = "agent:mentioned:"

@@ -6,11 +6,11 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
 from panpan.capabilities.subagents.place import Place
 from panpan.capabilities.subagents.subagents import SubagentTask
 from panpan.capabilities.subagents.worktrees.session_worktrees import SessionWorktrees
+from panpan.core.background import Background
 from panpan.core.tool import Tool
 from panpan.errors import ConfigError, PanpanError
 from panpan.session.context import SessionContext
@@ -46,9 +46,9 @@ class SubagentHost:
         self._tasks: TaskGroup | None = None
 
     @property
-    def background(self) -> BackgroundTasks:
+    def background(self) -> Background:
         """Runs those that nobody waits for."""
-        return self.session.capabilities[BackgroundTasks]
+        return self.session.capabilities[Background]
 
     @property
     def _models(self) -> SessionModels:

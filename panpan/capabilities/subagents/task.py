@@ -50,6 +50,7 @@ class TaskTool(Tool[TaskInput]):
 
     name = "Task"
     input_model = TaskInput
+    starts_agents: ClassVar[bool] = True
     timeout_s: ClassVar[float | None] = None
     is_shared: ClassVar[bool] = False
     """Each subagent is a piece of work of its own."""

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from panpan.capabilities.subagents.agent_mentions import names_behind_at
 from panpan.capabilities.subagents.definitions.files import ReadFile, read_place
 from panpan.capabilities.subagents.definitions.given import given_definitions
 from panpan.capabilities.subagents.definitions.places import Place, places_of_project, places_of_user
@@ -20,6 +21,7 @@ from panpan.capabilities.subagents.definitions.shipped import shipped_definition
 from panpan.config.trust import ProjectTrust
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
+from panpan.types.mentions import NamesBehindAt
 from panpan.types.tool import known_name
 
 MAX_WARNINGS = 10
@@ -52,7 +54,7 @@ class _Loaded:
             self.found[name] = found
 
 
-class AgentDefinitions:
+class AgentDefinitions(NamesBehindAt):
     """The kinds of subagents that there are. Files are read when somebody first asks, and never again.
 
     Args:
@@ -76,6 +78,11 @@ class AgentDefinitions:
     def names(self) -> Sequence[str]:
         """Their names, sorted."""
         return sorted(self._loaded.found)
+
+    @property
+    def names_behind_at(self) -> frozenset[str]:
+        """All that may stand behind an @ and means one of these subagents."""
+        return names_behind_at(self.names)
 
     def get(self, name: str) -> AgentDefinition | None:
         """Return the one of this name; case makes no difference where only one is called so."""

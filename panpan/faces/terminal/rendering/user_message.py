@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from panpan.capabilities.mentions.mentions import attached_names, data_lines
-from panpan.capabilities.shell.user_commands import ToldCommand, command_told_in
 from panpan.faces.terminal.rendering.cells import cut, wrapped
 from panpan.faces.terminal.rendering.text_rows import output_of_users_command
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
+from panpan.types.attachments import attached_names, data_lines
 from panpan.types.content import DocumentBlock, ImageBlock, TextBlock
 from panpan.types.messages import UserMessage
+from panpan.types.told_commands import ToldCommand, command_told_in
 
 _KB = 1_000
 

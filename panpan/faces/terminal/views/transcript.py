@@ -5,18 +5,18 @@ It is made of the messages when it is asked for, and of what is in none of them 
 
 from collections.abc import Iterator, Sequence
 
-from panpan.capabilities.mentions.mentions import attached_names, data_lines
-from panpan.capabilities.shell.user_commands import command_told_in
 from panpan.capabilities.subagents.past import PastSubagents, PastTurns
 from panpan.capabilities.subagents.task import TaskTool
 from panpan.core.conversation import Conversation
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.tool_lines import diff_text, title_of
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+from panpan.types.attachments import attached_names, data_lines
 from panpan.types.content import TextBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.display import DiffDisplay
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 from panpan.types.role import Role
+from panpan.types.told_commands import command_told_in
 
 MAX_MESSAGES = 5_000
 """Those before are in the log."""

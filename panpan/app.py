@@ -40,8 +40,7 @@ from panpan.core.tool import Tool
 from panpan.errors import ConfigError
 from panpan.models.factory import AnswerWishes
 from panpan.models.provider_kind import ProviderKinds
-from panpan.session.budget.timed_askers import timed_askers
-from panpan.session.budget.turn_clock import TurnClock
+from panpan.session.budget.turn_clock import TurnClock, timed_askers
 from panpan.session.capability import Capability, provider_kinds
 from panpan.session.command import Command
 from panpan.session.context import SessionContext

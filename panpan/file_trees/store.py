@@ -42,7 +42,7 @@ from panpan.file_trees.snapshot import (
 )
 from panpan.file_trees.writing import require_own_place
 from panpan.system.files.atomic_write import remove_leavings
-from panpan.system.sandbox.protected_places import is_placeholder
+from panpan.system.sandbox.profile import is_placeholder
 
 
 class KeptFolders:

@@ -19,7 +19,7 @@ from panpan.permissions.reach.takings import INSTALLED
 from panpan.system.files.beneath import opened_folder
 from panpan.system.files.private import make_private_folder
 from panpan.system.sandbox.place_claims import is_empty_folder
-from panpan.system.sandbox.protected_places import ProtectedPlaces, protected_places
+from panpan.system.sandbox.profile import ProtectedPlaces, protected_places
 from panpan.system.text.terminal_text import printable
 from panpan.types.asking import Choice, UserAsker, UserQuestion
 from panpan.types.content import TextBlock

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from panpan.core.tool import ToolContext
 from panpan.shell_analysis.facts import LineFacts, SimpleCommand
-from panpan.system.processes.limit_note import limit_note
+from panpan.system.processes.limits import limit_note
 from panpan.system.processes.process import ProcessEnded
 from panpan.system.sandbox.command_sandbox import Start
 from panpan.system.sandbox.refusals import refusal_in

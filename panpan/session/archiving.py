@@ -9,7 +9,7 @@ from pathlib import Path
 from panpan.errors import SessionError
 from panpan.session.holder_text import in_brackets
 from panpan.session.store import ARCHIVE
-from panpan.system.files.lock_holder import lock_holder
+from panpan.system.files.file_lock import lock_holder
 from panpan.system.files.private import make_private_folder, open_private_file
 
 

@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 
-from panpan.system.files.lock_holder import LockHolder
+from panpan.system.files.file_lock import LockHolder
 from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import clean_line
 

@@ -59,8 +59,7 @@ def named_session(
 
 
 def _that_says(locations: Locations, wanted: str, but: str, say: Callable[[str], None]) -> NamedSession | None:
-    from panpan.session.search.excerpt import excerpt_of
-    from panpan.session.search.search import search_sessions
+    from panpan.session.search.search import excerpt_of, search_sessions
 
     logs = [log for log in newest_first(locations.sessions_folder.glob("*.jsonl")) if log.stem != but]
     try:

@@ -4,7 +4,7 @@ import json
 import os
 
 from panpan.session.log import SessionLog
-from panpan.system.files.lock_holder import lock_holder
+from panpan.system.files.file_lock import lock_holder
 from tests.e2e.conftest import Panpan
 from tests.model_server import say, serving
 from tests.session.importing.claude_records import ClaudeTranscript, call, text

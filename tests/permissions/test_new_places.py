@@ -9,7 +9,7 @@ from panpan.capabilities.shell.bash import BashInput, BashTool
 from panpan.core.hooks import ToolCall
 from panpan.permissions.new_places import NewPlaces
 from panpan.system.sandbox.command_sandbox import CommandSandbox
-from panpan.system.sandbox.protected_places import MAX_ENTRIES
+from panpan.system.sandbox.profile import MAX_ENTRIES
 from panpan.types.asking import UserAnswer, UserAsker, UserQuestion
 from panpan.types.tool import Output
 from tests.fakes.context import context_in

@@ -1,7 +1,7 @@
 """Whoever holds a session is named without what his command line should not have told."""
 
 from panpan.session.holder_text import MAX_COMMAND_CHARS, in_brackets
-from panpan.system.files.lock_holder import LockHolder
+from panpan.system.files.file_lock import LockHolder
 
 
 def test_nobody_is_named_where_nobody_is_known() -> None:

@@ -23,7 +23,7 @@ from panpan.session.prefix import SessionPrefix
 from panpan.session.record_kinds import PrefixRecord
 from panpan.session.records import message_of, record_of
 from panpan.session.store import newest_session
-from panpan.system.files.lock_holder import lock_holder
+from panpan.system.files.file_lock import lock_holder
 from panpan.types.content import ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock
 from panpan.types.display import DiffDisplay, FileDiff
 from panpan.types.llm import ToolDefinition

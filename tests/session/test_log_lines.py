@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.errors import SessionError
-from panpan.session.export.of_log import transcript_of
+from panpan.session.export.transcript import transcript_of
 from panpan.session.log import read_records
 from panpan.session.log_lines import MAX_DEPTH, lines_of, open_to_read, parsed
 from panpan.session.records import encoded

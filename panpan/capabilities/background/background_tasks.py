@@ -34,9 +34,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ToolError
 from panpan.system.files.output_store import OutputStore
-from panpan.system.processes.process_exit import reap_later
-from panpan.system.processes.process_look import look
-from panpan.system.processes.process_table import RunningProcess
+from panpan.system.processes.process_table import RunningProcess, look, reap_later
 from panpan.system.processes.process_tree import ProcessTree
 from panpan.system.text.known_keys import KnownKeys
 from panpan.types.background import TaskInfo, TaskKind

@@ -15,8 +15,7 @@ from panpan.system.files.output_store import LeftOutput
 from panpan.system.files.private import make_private_folder, open_private_file
 from panpan.system.processes.detached import exit_code_in, start_detached
 from panpan.system.processes.process import ProcessEnded, run_child
-from panpan.system.processes.process_exit import reaped, wait_for_exit
-from panpan.system.processes.process_table import RunningProcess, running_process
+from panpan.system.processes.process_table import RunningProcess, reaped, running_process, wait_for_exit
 from panpan.system.processes.process_tree import ProcessTree
 from panpan.system.text.terminal_text import printable
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from panpan.capabilities.background.registry import Registry, TaskRecord
 from panpan.capabilities.background.task import Task
-from panpan.system.files.lock_holder import lock_holder
+from panpan.system.files.file_lock import lock_holder
 from panpan.system.processes.detached import exit_code_in
 from panpan.system.processes.process_table import RunningProcess, running_processes, send_signal
 from panpan.system.processes.process_tree import ProcessTree

@@ -32,7 +32,7 @@ from panpan.capabilities.project_context.memory_size import fitted
 from panpan.capabilities.project_context.readme import MAX_BYTES, Readme, find_readme
 from panpan.core.our_tags import untagged
 from panpan.system.files.canonical import canonical_path
-from panpan.system.sandbox.protected_places import is_placeholder
+from panpan.system.sandbox.profile import is_placeholder
 from panpan.system.text.terminal_text import printable
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import SystemReminder

@@ -15,7 +15,7 @@ import anyio.to_thread
 
 from panpan.errors import ToolError
 from panpan.system.git.git import run_git
-from panpan.system.sandbox.protected_places import is_placeholder
+from panpan.system.sandbox.profile import is_placeholder
 from panpan.system.text.terminal_text import printable
 from panpan.types.dataclass import dataclass
 

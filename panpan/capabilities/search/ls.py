@@ -21,7 +21,7 @@ from panpan.core.viewers import FolderViewer
 from panpan.errors import ToolError
 from panpan.system.files.beneath import listed_folder
 from panpan.system.files.globs import compile_glob
-from panpan.system.sandbox.protected_places import is_placeholder
+from panpan.system.sandbox.profile import is_placeholder
 from panpan.system.text.terminal_text import printable
 from panpan.text_search.shown import with_notes
 from panpan.types.display import SummaryDisplay

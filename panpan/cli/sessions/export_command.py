@@ -9,7 +9,7 @@ import click
 
 from panpan.cli.sessions.common import CWD, locations_of, log_of
 from panpan.config.known_secrets import secrets_of_run
-from panpan.session.export.of_log import transcript_of
+from panpan.session.export.transcript import transcript_of
 from panpan.session.export.write import SUFFIX_BY_FORMAT, export_session, exported_text
 from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import printable

@@ -11,9 +11,14 @@ from panpan.cli.sessions.common import CWD, JSON, locations_of, log_of
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.known_secrets import secrets_of_run
 from panpan.faces.plain.line_face import LineFace
-from panpan.session.export.of_log import transcript_of
-from panpan.session.export.told import compaction_told, facts_of, title_of
-from panpan.session.export.transcript import Transcript, without_secrets
+from panpan.session.export.transcript import (
+    Transcript,
+    compaction_told,
+    facts_of,
+    title_of,
+    transcript_of,
+    without_secrets,
+)
 from panpan.session.export.write import SUFFIX_BY_FORMAT, exported_text
 from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import clean_for_terminal

@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from panpan.session.export.told import compaction_told
-from panpan.session.export.transcript import Transcript
+from panpan.session.export.transcript import Transcript, compaction_told
 from panpan.session.records import record_of, viewer_fields
 from panpan.types.compaction import Compaction
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage

@@ -11,8 +11,9 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
-from panpan.session.export.told import (
+from panpan.session.export.transcript import (
     INTRODUCTION,
+    Transcript,
     attachment,
     call_title,
     compaction_told,
@@ -21,7 +22,6 @@ from panpan.session.export.told import (
     results_by_call,
     title_of,
 )
-from panpan.session.export.transcript import Transcript
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.compaction import Compaction
 from panpan.types.content import (

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 from markdown_it import MarkdownIt
 
-from panpan.session.export.told import (
+from panpan.session.export.transcript import (
     INTRODUCTION,
+    Transcript,
     attachment,
     call_title,
     compaction_told,
@@ -22,7 +23,6 @@ from panpan.session.export.told import (
     results_by_call,
     title_of,
 )
-from panpan.session.export.transcript import Transcript
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.compaction import Compaction
 from panpan.types.content import (

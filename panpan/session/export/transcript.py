@@ -1,20 +1,38 @@
-"""What is exported of a session: its messages without secrets, and without what only a provider can read.
+"""What is exported of a session: its messages without secrets, and what readable formats say of them.
 
 The rule: every format is made of a `Transcript` that went through `without_secrets`.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from panpan.core.conversation import ENDED, ENDED_BEFORE, INTERRUPTED, INTERRUPTED_BEFORE, NEVER_ANSWERED, NEVER_BEGUN
+from panpan.errors import SessionError
+from panpan.session.agent_log import agent_logs, agents_folder, begun_by
+from panpan.session.compaction_report import compaction_lines
+from panpan.session.fold import folded
+from panpan.session.log import read_records
+from panpan.session.session_costs import SessionCosts, session_costs
 from panpan.system.text.redact import Redactor
+from panpan.system.text.terminal_text import clean_line
 from panpan.types.compaction import Compaction, CompactionReport
-from panpan.types.content import Base64Source, RedactedThinkingBlock, ThinkingBlock
+from panpan.types.content import (
+    Base64Source,
+    DocumentBlock,
+    ImageBlock,
+    RedactedThinkingBlock,
+    ThinkingBlock,
+    ToolUseBlock,
+)
 from panpan.types.dataclass import dataclass
-from panpan.types.messages import Message, ToolResultMessage
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 
 _FIXED = frozenset({"type", "uuid", "stop_reason", "trigger", "up_to", "kept_from", "pinned"})
 """Fields whose values are panpan's own words, and ids."""
@@ -97,3 +115,140 @@ def _redacted(value: Any, redactor: Redactor) -> Any:
             return type(value)(_redacted(item, redactor) for item in value)
         case _:
             return value
+
+
+MAX_TITLE_CHARS = 120
+INTRODUCTION = "Exported by panpan. Keys and what looks like one were replaced by [redacted]."
+
+
+_REFUSED = re.compile(r"\w+ was not run\b")
+_MARKS: Sequence[tuple[str, Callable[[str], bool]]] = (
+    ("not run", lambda text: bool(_REFUSED.match(text))),
+    ("not run", lambda text: text in (NEVER_BEGUN, INTERRUPTED_BEFORE, ENDED_BEFORE)),
+    ("interrupted", lambda text: text.startswith((INTERRUPTED, ENDED))),
+    ("not answered", lambda text: text.startswith(NEVER_ANSWERED)),
+)
+"""What the text of a result says that is no failure of the call: it was refused, or the turn ended before it."""
+
+
+def compaction_told(compaction: Compaction) -> tuple[str, str]:
+    """Return what a compaction did, on one line, and what became of the messages."""
+    first, *others = compaction_lines(compaction)
+    return one_line(first), "\n".join(others[:-1])  # the last says how it is taken back, which an export is not
+
+
+def results_by_call(messages: Sequence[Message]) -> Mapping[str, ToolResultMessage]:
+    """Return the results by the id of the call that they answer, so that each can stand with its call."""
+    return {message.tool_use_id: message for message in messages if isinstance(message, ToolResultMessage)}
+
+
+def title_of(transcript: Transcript) -> str:
+    """Return what the session is called, on one line: its title, else the beginning of what the user said first."""
+    first = next((message.text for message in transcript.messages if isinstance(message, UserMessage)), "")
+    return one_line(transcript.title) or one_line(first) or "A session of panpan"
+
+
+def facts_of(transcript: Transcript) -> Sequence[tuple[str, str]]:
+    """Return what stands at the top of a file, each with its name."""
+    costs = session_costs(transcript.messages)
+    models = ", ".join(
+        dict.fromkeys(message.model for message in transcript.messages if isinstance(message, AssistantMessage))
+    )
+    return (
+        ("Session", one_line(transcript.session_id)),
+        ("Folder", one_line(transcript.cwd)),
+        ("Model", one_line(models or transcript.model)),
+        ("Exported", transcript.exported_at.strftime("%Y-%m-%d %H:%M")),
+        ("Tokens", _tokens(costs)),
+    )
+
+
+def call_title(use: ToolUseBlock) -> str:
+    """Return a call on one line: its tool, and its first text, which says most."""
+    text = next((value for value in use.input.values() if isinstance(value, str)), "")
+    return one_line(f"{use.name} {text}")
+
+
+def attachment(block: ImageBlock | DocumentBlock) -> str:
+    """Return what is said in place of a picture or document."""
+    size = len(block.source.data) * 3 // 4
+    kind = "picture" if isinstance(block, ImageBlock) else "document"
+    return one_line(f"[{kind}, {block.source.media_type}, {size:,} bytes]")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call ended."""
+
+    mark: str
+    """A word or two behind the call."""
+    is_error: bool = False
+
+
+def outcome_of(result: ToolResultMessage | None) -> Outcome:
+    """Return how a call ended; None: it was not answered when the session was exported."""
+    if result is None:
+        return Outcome("not answered")
+    if not result.is_error:
+        return Outcome("done")
+    return Outcome(next((mark for mark, is_such in _MARKS if is_such(result.text)), "failed"), is_error=True)
+
+
+def one_line(text: str) -> str:
+    """Return the beginning of a text on one line, harmless for a terminal."""
+    line = clean_line(text)
+    return line if len(line) <= MAX_TITLE_CHARS else f"{line[: MAX_TITLE_CHARS - 1]}…"
+
+
+def _tokens(costs: SessionCosts) -> str:
+    usage = costs.usage
+    sent = usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens
+    price = "price not known" if costs.cost_usd is None else f"${costs.cost_usd:.4f}"
+    return (
+        f"{sent:,} sent ({usage.cache_read_input_tokens:,} from the cache), {usage.output_tokens:,} received; {price}"
+    )
+
+
+def transcript_of(log: Path, *, panpan_version: str) -> Transcript:
+    """Return a session as it is now, with its subagents.
+
+    Raises:
+        SessionError: The log cannot be read.
+    """
+    transcript = _transcript(list(read_records(log)), log.stem, panpan_version)
+    return replace(transcript, subagents=subagent_transcripts(log, panpan_version=panpan_version))
+
+
+def subagent_transcripts(log: Path, *, panpan_version: str) -> Sequence[Transcript]:
+    """Return the conversations of a session's subagents, oldest first, without those that cannot be read.
+
+    Args:
+        log: Log of the session, which need not exist any more.
+        panpan_version: Of the panpan that exports them.
+    """
+    found: list[Transcript] = []
+    for path in agent_logs(agents_folder(log.parent, log.stem)):
+        with suppress(SessionError):
+            records = list(read_records(path))
+            turns = [turn for record in records if (turn := begun_by(record)) is not None]
+            if turns:
+                transcript = _transcript(records, log.stem, panpan_version)
+                calls = [turn.tool_use_id for turn in turns if not turn.parent]
+                found.append(replace(transcript, agent_id=turns[0].id, title=turns[0].label, begun_by=calls))
+    return found
+
+
+def _transcript(records: Sequence[Mapping[str, Any]], session_id: str, panpan_version: str) -> Transcript:
+    session = folded(records)
+    models = [message.model for message in session.messages if isinstance(message, AssistantMessage)]
+    return Transcript(
+        session_id=session_id,
+        title=session.title or "",
+        model=models[-1] if models else "",
+        cwd=session.begun_in or "",
+        panpan_version=panpan_version,
+        exported_at=datetime.now().astimezone(),
+        messages=tuple(session.messages),
+        compactions=tuple(session.compactions),
+        git_branch=session.git_branch,
+    )

@@ -1,13 +1,16 @@
 """Searching sessions: with the index that is kept, made anew where it is damaged, or without one that is kept."""
 
 import os
+import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
 from panpan.errors import ConfigError, SessionError
 from panpan.session.search.index import DamagedIndexError, Found, SearchIndex, query_of
+from panpan.session.search.said import said_in
 from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
 from panpan.system.files.private import make_private_folder, open_private_file
 
@@ -109,3 +112,18 @@ def _remove(index: Path) -> None:
     with suppress(OSError, ConfigError, LockHeldError, LockUnsupportedError), hold_lock(_lock_of(index), wait_s=0):
         for path in (index, index.with_name(f"{index.name}-journal")):
             path.unlink(missing_ok=True)
+
+
+BEFORE_CHARS = 40
+"""What is shown of a message before the first word that was searched."""
+MOST_CHARS = 160
+
+
+def excerpt_of(record: Mapping[str, Any], wanted: str) -> str:
+    """Return what a record says around the first of the wanted words, or its beginning; not cleaned for a terminal."""
+    text = " ".join(said_in(record).split())
+    words = [word for word in re.findall(r"\w+", wanted) if len(word) > 1] or re.findall(r"\w+", wanted)
+    places = [match.start() for word in words if (match := re.search(rf"(?i)(?<!\w){re.escape(word)}", text))]
+    begin = max(min(places, default=0) - BEFORE_CHARS, 0)
+    cut = text[begin : begin + MOST_CHARS]
+    return f"{'…' * (begin > 0)}{cut}{'…' * (begin + MOST_CHARS < len(text))}"

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import anyio
 
-from panpan.system.processes.process_look import look
 from panpan.system.processes.process_table import (
     MARKS_VARIABLE,
     RunningProcess,
+    look,
     running_processes,
     send_signal,
     still_running,

@@ -1,16 +1,28 @@
 """A look at the running processes: who started whom, in which group, with which marks and pipes.
 
 The rule: a look is old at once. Before a process is signalled it is checked to be the one that was seen.
+
+The rule: a number alone is no process, since the system gives numbers again; what counts is the number together with
+the time of its start.
+
+A look reads some files of every process of the machine. When eight tools are ended at once, each of them wants to look
+several times; one look after the other in turn serves them all.
 """
 
 import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
+
+import anyio
+from anyio import to_thread
+from anyio.lowlevel import RunVar
 
 from panpan.types.dataclass import dataclass
 
@@ -175,3 +187,110 @@ def _ps(*arguments: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return found.stdout.decode(errors="replace")
+
+
+_POLL_S = 0.2
+"""How often it is looked at where the system cannot say by itself when it ends."""
+
+
+async def wait_for_exit(process: RunningProcess) -> None:
+    """Return when a process has ended, whoever started it."""
+    while still_running([process]):
+        try:
+            fd = os.pidfd_open(process.pid)
+        except (AttributeError, OSError):  # not Linux, gone just now, or no descriptor left
+            await anyio.sleep(_POLL_S)
+            continue
+        try:
+            if still_running([process]):  # the descriptor holds on to one process; only now it is known to be this one
+                await anyio.wait_readable(fd)
+        finally:
+            anyio.notify_closing(fd)
+            os.close(fd)
+
+
+def reaped(pid: int) -> int | None:
+    """Return the exit code of a child of ours that has ended, as a shell tells it, and let the system forget it.
+
+    None where it runs on, was collected before, or is no child of ours.
+    """
+    try:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    if not ended:
+        return None
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def reap_later(pid: int) -> None:
+    """Let the system forget a child of ours when it ends, although nobody waits for it any more.
+
+    A thread waits for it, and ends with panpan if that is first.
+    """
+
+    def wait() -> None:
+        with suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+    threading.Thread(target=wait, name="panpan-reaper", daemon=True).start()
+
+
+_Seen = TypeVar("_Seen")
+
+
+class Looks:
+    """Looks one after the other; whoever comes while one is under way gets the next.
+
+    Args:
+        scan: Looks, in a thread.
+    """
+
+    def __init__(self, scan: Callable[[], Mapping[int, RunningProcess]] = running_processes) -> None:
+        self._scan = scan
+        self._one_at_a_time = anyio.Lock()
+        self._limiter = anyio.CapacityLimiter(1)
+        self._begun = 0
+        self._done = 0
+        """The number of the newest look that was finished."""
+        self._seen: Mapping[int, RunningProcess] = {}
+
+    async def next(self) -> Mapping[int, RunningProcess]:
+        """Return what a look saw that began no earlier than now."""
+        wanted = self._begun + 1
+        async with self._one_at_a_time:
+            if self._done < wanted:
+                self._begun = number = self._begun + 1
+                self._seen = await in_a_thread(self._scan, self._limiter)
+                self._done = number
+            return self._seen
+
+
+_looks: RunVar[Looks] = RunVar("looks")
+"""Those of the running event loop; what is kept in it ends with the loop."""
+
+
+async def look() -> Mapping[int, RunningProcess]:
+    """Return all processes by number, as they are now or a moment later; others get the same mapping."""
+    try:
+        looks = _looks.get()
+    except LookupError:
+        looks = Looks()
+        _looks.set(looks)
+    return await looks.next()
+
+
+async def in_a_thread(scan: Callable[[], _Seen], limiter: anyio.CapacityLimiter) -> _Seen:
+    """Return what `scan` sees; it looks on the spot where the machine has no thread left, as beside a fork bomb.
+
+    Args:
+        scan: Looks at processes, and may take some milliseconds.
+        limiter: One that nothing else waits for: the common one may be full of threads that hang on a dead disk.
+    """
+    try:
+        return await to_thread.run_sync(scan, limiter=limiter)
+    except RuntimeError as exc:
+        if "start new thread" not in str(exc):
+            raise
+        return scan()

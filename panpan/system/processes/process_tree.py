@@ -15,10 +15,11 @@ from functools import partial
 import anyio
 from anyio import CancelScope
 
-from panpan.system.processes.process_look import in_a_thread, look
 from panpan.system.processes.process_table import (
     MARKS_VARIABLE,
     RunningProcess,
+    in_a_thread,
+    look,
     running_processes,
     send_signal,
     still_running,

@@ -2,6 +2,9 @@
 
 The rule: the box sees the whole file system, read-only, and over it, from the outside in, what may be written and what
 in there may not. It has its own process numbers, shared memory and, unless the network is granted, its own loopback.
+
+The rule: such a folder must stay. Removing it from outside would take away what is laid over it inside (rmdir(2) since
+Linux 3.18), and with that the protection.
 """
 
 import os
@@ -19,12 +22,31 @@ from panpan.errors import ToolError
 from panpan.system.files.canonical import is_below
 from panpan.system.sandbox import proxy_launcher
 from panpan.system.sandbox.inherited import inherited
-from panpan.system.sandbox.mounts import laid_over
 from panpan.system.sandbox.place_claims import is_empty_folder
 from panpan.system.sandbox.profile import Profile
 from panpan.system.sandbox.proxy_endpoint import PROXY_PORT, ProxyEndpoint
 from panpan.system.sandbox.sandbox import Boxed
 from panpan.system.sandbox.seccomp import NETWORK, call_filter
+
+_PROC = Path("/proc")
+_ESCAPED = {ord(char): f"\\{ord(char):03o}" for char in " \t\n\\"}
+"""How the kernel writes these in `mountinfo` (proc(5))."""
+
+
+def laid_over(paths: AbstractSet[Path]) -> set[Path]:
+    """Return those of `paths` that are mount points for some process with a mount namespace of its own."""
+    by_name = {os.fsencode(str(path).translate(_ESCAPED)): path for path in paths}
+    own = (_PROC / "self" / "ns" / "mnt").readlink()
+    found: set[Path] = set()
+    for process in _PROC.iterdir():
+        with suppress(OSError):  # it has ended, or is another user's
+            if not process.name.isdigit() or (process / "ns" / "mnt").readlink() == own:
+                continue
+            # Each process is asked, for one that has changed its root sees only the mounts below that.
+            points = {line.split()[4] for line in (process / "mountinfo").read_bytes().splitlines()}
+            found |= {path for name, path in by_name.items() if name in points}
+    return found
+
 
 _NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--new-session")
 _SYSTEM = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")

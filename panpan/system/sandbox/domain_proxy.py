@@ -22,8 +22,7 @@ from panpan.system.sandbox.domain_grants import DomainGrants
 from panpan.system.sandbox.inherited import inherited
 from panpan.system.sandbox.proxy_endpoint import PROXY_PORT, ProxyEndpoint
 from panpan.system.web.accepting import MAX_REFUSED_CONNECTIONS, Served, answer_connections
-from panpan.system.web.name_resolver import resolve
-from panpan.system.web.network import Dial, connect
+from panpan.system.web.network import Dial, connect, resolve
 from panpan.system.web.proxy_connection import ProxyConnection, Route, Waits
 from panpan.system.web.url_guard import Authority, Resolve
 

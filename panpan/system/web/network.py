@@ -2,8 +2,11 @@
 
 The rule: this dials what it is given. Who asks has had the address from the URL guard, or the host where the user's own
 proxy looks up the address.
+
+The rule: what comes back has been checked by nobody. It goes to the URL guard before anything is dialled.
 """
 
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from ipaddress import ip_address
@@ -13,7 +16,6 @@ import anyio
 from anyio.abc import ByteStream
 
 from panpan.errors import ToolError
-from panpan.system.web.name_resolver import resolve
 from panpan.system.web.url_guard import (
     NO_PRIVATE_HOSTS,
     PlainUrl,
@@ -29,6 +31,28 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from panpan.system.web.upstream_proxy import UpstreamProxy
+
+
+TIMEOUT_S = 15.0
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    """Return all addresses of `host`, a name of ASCII letters, best first.
+
+    Raises:
+        ToolError: It has none, or none was told in time.
+    """
+    try:
+        with anyio.fail_after(TIMEOUT_S):
+            found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except TimeoutError:
+        raise ToolError(f"no name server told the address of {host} within {TIMEOUT_S:g} s") from None
+    except (OSError, UnicodeError):  # UnicodeError: too long for a name server
+        raise ToolError(
+            f"{host} has no address that can be found; look whether the name is right, and the network there"
+        ) from None
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
 
 Dial: TypeAlias = Callable[[str, int], Awaitable[ByteStream]]
 """Connects to an IP address and a port; raises OSError."""

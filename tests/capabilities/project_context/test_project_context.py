@@ -9,7 +9,7 @@ from panpan.capabilities.project_context.memory_loader import MAX_WARNINGS
 from panpan.capabilities.project_context.memory_size import MAX_MEMORY_BYTES
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
-from panpan.system.sandbox.protected_places import ALWAYS
+from panpan.system.sandbox.profile import ALWAYS
 from tests.capabilities.project_context.project_folder import ProjectFolder
 
 

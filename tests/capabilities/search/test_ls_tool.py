@@ -6,7 +6,7 @@ import pytest
 from panpan.capabilities.search.ls import MAX_ENTRIES, LsInput, LsTool, size_text
 from panpan.core.effects import Effects
 from panpan.errors import ToolError
-from panpan.system.sandbox.protected_places import ALWAYS
+from panpan.system.sandbox.profile import ALWAYS
 from panpan.types.display import SummaryDisplay
 from tests.capabilities.search.conftest import Workspace
 

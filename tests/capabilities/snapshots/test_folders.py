@@ -12,7 +12,7 @@ from panpan.errors import SnapshotError
 from panpan.file_trees.kept_files import KeepLimits, look_at
 from panpan.system.files.atomic_write import temporary_name
 from panpan.system.files.folder_tree import make_folders, remove_tree
-from panpan.system.sandbox.protected_places import ALWAYS
+from panpan.system.sandbox.profile import ALWAYS
 from tests.capabilities.snapshots.kept_workspace import KeptWorkspace, kinds
 from tests.needed_programs import need
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.session.budget.timed_askers import timed_askers
-from panpan.session.budget.turn_clock import TurnClock
+from panpan.session.budget.turn_clock import TurnClock, timed_askers
 from panpan.session.interceptor import Askers
 from panpan.types.asking import PlanAnswer, PlanProposal, PlanRejected, UserAnswer, UserQuestion
 from panpan.types.permission import PermissionAnswer, PermissionQuestion

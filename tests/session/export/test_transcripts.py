@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from panpan.core.conversation import INTERRUPTED, INTERRUPTED_BEFORE, NEVER_ANSWERED
-from panpan.session.export.told import outcome_of
-from panpan.session.export.transcript import Transcript, without_secrets
+from panpan.session.export.transcript import Transcript, outcome_of, without_secrets
 from panpan.system.text.redact import Redactor
 from panpan.types.content import (
     Base64Source,

@@ -6,7 +6,7 @@ import pytest
 
 from panpan.errors import ConfigError, OutputError
 from panpan.session.agent_log import agents_folder
-from panpan.session.export.of_log import transcript_of
+from panpan.session.export.transcript import transcript_of
 from panpan.session.export.write import export_session
 from panpan.session.log import SessionLog
 from panpan.session.records import record_of

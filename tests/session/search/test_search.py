@@ -16,8 +16,7 @@ from panpan.errors import ConfigError
 from panpan.session.log import SessionLog
 from panpan.session.record_kinds import title_record
 from panpan.session.records import record_of
-from panpan.session.search.excerpt import MOST_CHARS, excerpt_of
-from panpan.session.search.search import search_sessions
+from panpan.session.search.search import MOST_CHARS, excerpt_of, search_sessions
 from panpan.system.files.file_lock import hold_lock
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage

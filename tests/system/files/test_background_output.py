@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.system.files.background_output import keep_reading
+from panpan.system.files.output_store import keep_reading
 from panpan.system.text.known_keys import KnownKeys
 
 KEY = "sk-secret-0123456789"

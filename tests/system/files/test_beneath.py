@@ -11,8 +11,15 @@ from typing import TypeAlias
 
 import pytest
 
-from panpan.system.files.beneath import ON_THE_WAY, open_below, opened_folder, set_mode, status_of, walk_beneath
-from panpan.system.files.openat2 import openat2
+from panpan.system.files.beneath import (
+    ON_THE_WAY,
+    open_below,
+    openat2,
+    opened_folder,
+    set_mode,
+    status_of,
+    walk_beneath,
+)
 
 Way: TypeAlias = Callable[[int, Sequence[str]], int]
 

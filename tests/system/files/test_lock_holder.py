@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.system.files.lock_holder import lock_holder
+from panpan.system.files.file_lock import lock_holder
 
 _HOLD = """
 import fcntl, os, sys

@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from panpan.errors import ToolError
-from panpan.system.git.git_config import read_settings
-from panpan.system.git.git_places import places_elsewhere
+from panpan.system.git.git_places import places_elsewhere, read_settings
 
 HEADERS = st.sampled_from([
     "[include]", "[INCLUDE]", "[include ]", '[include ""]', '[include "x"]', "[include.x]", '[includeIf "gitdir:/"]',

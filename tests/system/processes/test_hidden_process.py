@@ -24,7 +24,7 @@ fcntl.flock(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)
 subprocess.run(["/bin/sh", "-c", "cat /proc/$PPID/environ | tr '\\\\0' '\\\\n' | grep KEY"])
 look = '''
 import os, sys
-from panpan.system.files.lock_holder import lock_holder
+from panpan.system.files.file_lock import lock_holder
 holder = lock_holder(os.open(sys.argv[1], os.O_RDONLY))
 print(holder is not None and holder.pid == os.getppid())
 '''

@@ -15,8 +15,7 @@ import pytest
 
 from panpan.config.limits import limits_of
 from panpan.config.settings import Settings
-from panpan.system.processes.limit_note import limit_note
-from panpan.system.processes.limits import GB, Limits, limited, limits_trial
+from panpan.system.processes.limits import GB, Limits, limit_note, limited, limits_trial
 from panpan.system.processes.process import ProcessEnded, run_process
 from tests.needed_programs import need
 from tests.system.backends import on_both_backends, run_on

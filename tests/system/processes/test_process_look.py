@@ -3,8 +3,7 @@ from threading import Event
 
 import anyio
 
-from panpan.system.processes.process_look import Looks
-from panpan.system.processes.process_table import RunningProcess
+from panpan.system.processes.process_table import Looks, RunningProcess
 from tests.system.backends import on_both_backends, run_on, until
 
 

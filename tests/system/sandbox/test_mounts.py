@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.system.sandbox.mounts import laid_over
+from panpan.system.sandbox.bubblewrap import laid_over
 from tests.needed_programs import need
 
 # Lays something over a folder, starts a child, and goes with its root below another folder; the child has the higher

@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.system.sandbox.profile import Profile, read_only, workspace_write
-from panpan.system.sandbox.protected_places import ALWAYS, MAX_ENTRIES, protected_places
+from panpan.system.sandbox.profile import ALWAYS, MAX_ENTRIES, Profile, protected_places, read_only, workspace_write
 
 
 def made(root: Path, *names: str) -> Path:

@@ -3,7 +3,7 @@ from ipaddress import ip_address
 import pytest
 
 from panpan.errors import ToolError
-from panpan.system.web.name_resolver import resolve
+from panpan.system.web.network import resolve
 from tests.system.backends import on_both_backends, run_on
 
 

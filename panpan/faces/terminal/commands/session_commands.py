@@ -90,8 +90,7 @@ BRANCH_COMMANDS: Sequence[Command] = (
 
 async def _export(terminal: Terminal, wanted: str) -> None:
     from panpan.config.known_secrets import known_secrets
-    from panpan.session.export.of_log import subagent_transcripts
-    from panpan.session.export.transcript import Transcript
+    from panpan.session.export.transcript import Transcript, subagent_transcripts
     from panpan.session.export.write import export_session
     from panpan.system.text.redact import Redactor
 
@@ -204,8 +203,7 @@ class _Choice:
         return {self._place_of(hit.session): _option(hit.session, hit.excerpt) for hit in hits}
 
     def _hits(self, text: str, over: Event) -> Sequence[_Hit]:
-        from panpan.session.search.excerpt import excerpt_of
-        from panpan.session.search.search import search_sessions
+        from panpan.session.search.search import excerpt_of, search_sessions
 
         try:
             found = search_sessions(

@@ -22,7 +22,7 @@ from panpan.app import open_session
 
 async def main():
     root = pathlib.Path(sys.argv[1])
-    env = {"HOME": str(root), "PANPAN_HOME": str(root / "home")}
+    env = {"HOME": str(root), "PANPAN_HOME": str(root / "home"), "PATH": "/usr/bin:/bin"}
     model = {"model": f"cassette:{root / 'tape.toml'}"}
     async with open_session(root / "project", env=env, overrides=model) as session:
         async for event in session.submit("read a.txt"):

@@ -152,7 +152,9 @@ def _settled(config: SessionConfig, frontend: Frontend) -> tuple[SessionConfig, 
         return config, setup
     from panpan.capabilities.subagents.main_agent import main_agent
 
-    main = main_agent(agent, setup, config.options.get("agents"), tools=lambda: _tools_of(setup), warn=frontend.warn)
+    main = main_agent(
+        agent, setup, config.options.get("agents"), tools=lambda: _tools_of(setup, config), warn=frontend.warn
+    )
     why_model = f"the agent {agent} names it" if "model" in main.overrides else config.options.get("why_model")
     config = config.with_options(
         why_model=why_model,
@@ -172,7 +174,10 @@ def _context(
     *first, last = BUILTIN
     for kind in first:
         context.capabilities.add(kind(context))
-    for kind in (*config.options.get("capabilities", ()), *_named(setup.loaded, setup.locations, frontend.warn)):
+    given = (*config.options.get("capabilities", ()), *_named(setup.loaded, setup.locations, frontend.warn))
+    for kind in dict.fromkeys(given):
+        if kind.name in {own.name for own in BUILTIN}:
+            raise ConfigError(f"{kind.name} is the name of a capability of panpan's own; choose another name")
         if (one := _isolated(kind, context)) is not None:
             context.capabilities.add(one)
     context.capabilities.add(last(context))
@@ -198,7 +203,7 @@ def _named(loaded: Loaded, locations: Locations, warn: Callable[[str], None]) ->
     """Return the capabilities from outside that the settings name."""
     if not loaded.settings.capabilities:  # looking for packages takes some milliseconds
         return ()
-    there = outside_capabilities(locations, is_trusted=loaded.trust.is_trusted)
+    there = outside_capabilities(locations, loaded.trust)
     return named_capabilities(loaded.settings, there, [kind.name for kind in BUILTIN], warn)
 
 
@@ -209,10 +214,10 @@ def _isolated(kind: type[Capability], context: SessionContext) -> Capability | N
         ConfigError: A setting of it is wrong, or it guards something and cannot be made.
     """
     try:
-        return IsolatedCapability(kind(context), context.warn)
+        return IsolatedCapability(kind(context), context.warn, is_required=is_required(kind.name, context.settings))
     except ConfigError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         why = failure(kind.name, error)
         if kind.is_guard or is_required(kind.name, context.settings):
             raise ConfigError(f"{why}; it is a guard, so that no session opens without it") from error
@@ -274,8 +279,8 @@ def known_tools() -> Sequence[str]:
         return [tool.name for tool in tools_of_folder(folder, loaded, locations)]
 
 
-def _tools_of(setup: Setup) -> Sequence[Tool[Any]]:
-    config = SessionConfig(setup.cwd, {})
+def _tools_of(setup: Setup, config: SessionConfig | None = None) -> Sequence[Tool[Any]]:
+    config = config or SessionConfig(setup.cwd, {})
     context = _context(setup, OpenedLog("", UnkeptLog(setup.cwd)), config, Frontend(), TurnClock())
     return context.capabilities.tools(context.main)
 

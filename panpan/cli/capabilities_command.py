@@ -35,7 +35,7 @@ def list_capabilities(ctx: click.Context, cwd: Path | None, as_json: bool) -> No
     options = ctx.meta.get(RUN_OPTIONS)
     loaded = load_settings(locations.project_root, os.environ, overrides_of(options) if options else {}, locations)
     rows = [(kind.name, True, "panpan") for kind in BUILTIN]
-    there = outside_capabilities(locations, is_trusted=loaded.trust.is_trusted)
+    there = outside_capabilities(locations, loaded.trust)
     rows += [(one.name, is_named(one.name, loaded.settings), one.place) for one in there.values()]
     missing = [name for name in loaded.settings.capabilities if is_named(name, loaded.settings) and name not in there]
     rows += [(name, True, "not found") for name in missing]

@@ -4,7 +4,7 @@ The rule: what is left out is not done. A tool that cannot say all of it says so
 is asked about the call, and plan mode denies it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
@@ -78,6 +78,17 @@ class Effects:
     is_complete: bool = True
     """False if it may do more than all of this."""
 
+    def __post_init__(self) -> None:
+        """Refuse a text in place of a list, whose letters would be judged instead of it.
+
+        Raises:
+            TypeError: A field is no list of what it has to hold.
+        """
+        for field, kind in _KINDS.items():
+            items = getattr(self, field)
+            if type(items) not in (tuple, list) or not all(isinstance(item, kind) for item in items):
+                raise TypeError(f"Effects.{field} has to be a list or tuple of {kind.__name__}, not {items!r:.80}")
+
     @property
     def changes_files(self) -> bool:
         """True if it writes or deletes."""
@@ -127,6 +138,13 @@ class Effects:
         yield from dict.fromkeys(PathUse(path, "read") for path in reads)
         yield from dict.fromkeys(PathUse(path, "write") for path in changed)
 
+
+_KINDS: Mapping[str, type] = {
+    **dict.fromkeys(("reads", "searches", "writes", "deletes", "urls", "names"), str),
+    "commands": Command,
+    "agents": Agent,
+}
+"""What each list of effects holds."""
 
 UNKNOWN = Effects(is_complete=False)
 """Effects of a call about which nothing is known."""

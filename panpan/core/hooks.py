@@ -149,6 +149,10 @@ class Hook:
         """
         return None
 
+    def denies_all(self) -> Deny | None:
+        """Return why no call may run at all, as after the failure of a guard; asked right before each call runs."""
+        return None
+
     async def before_effect(self, call: ToolCall) -> None:
         """See a call that was allowed and may change something, right before it is noted and runs."""
 

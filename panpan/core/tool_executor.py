@@ -145,6 +145,23 @@ class ToolExecutor(AsyncContextManagerMixin):
         for event in done:
             event.set()
 
+    async def _refusal_at_last(self, call: ToolCall) -> Output | None:
+        """Tell the hooks and the ledger that an allowed call runs now; return why it does not, after all."""
+        name, has_effect = call.tool.name, not call.effects.is_read_only
+        for hook in self._hooks if has_effect else ():
+            try:
+                await hook.before_effect(call)
+            except Exception:  # who only looks on must not keep an allowed call from running
+                log.exception("the hook %s failed before %s", type(hook).__name__, name)
+        if denial := next(filter(None, (hook.denies_all() for hook in self._hooks)), None):
+            return Output(shortened(f"{name} was not run: {denial.reason.text}"), is_error=True)
+        try:
+            if has_effect:
+                await self._ledger.call_starts(call)
+        except PanpanError as error:  # what cannot be noted must not be done
+            return Output(shortened(f"{name} was not run: {error}"), is_error=True)
+        return None
+
     async def _output_of(self, call: PreparedCall, send: MemoryObjectSendStream[ToolEvent], runs_alone: bool) -> Output:
         """Ask whether the call may run, run it, and let the hooks see what came of it."""
         if call.tool is None or call.args is None:
@@ -173,16 +190,8 @@ class ToolExecutor(AsyncContextManagerMixin):
         if digest_of(tool_call) != permission.digest:  # what runs is what was decided about, to the byte
             return Output(f"{call.use.name} was not run: its arguments changed after the decision", is_error=True)
 
-        if not tool_call.effects.is_read_only:
-            for hook in self._hooks:
-                try:
-                    await hook.before_effect(tool_call)
-                except Exception:  # who only looks on must not keep an allowed call from running
-                    log.exception("the hook %s failed before %s", type(hook).__name__, call.use.name)
-            try:
-                await self._ledger.call_starts(tool_call)
-            except PanpanError as error:  # what cannot be noted must not be done
-                return Output(shortened(f"{call.use.name} was not run: {error}"), is_error=True)
+        if (refusal := await self._refusal_at_last(tool_call)) is not None:
+            return refusal
         self.begun.add(call.use.id)
         context = replace(
             context,

@@ -4,12 +4,12 @@ The rule: nothing of them is imported before the user's own settings name it. An
 told with its file and line.
 """
 
-import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from panpan.config.settings import Settings
@@ -19,6 +19,7 @@ from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from panpan.config.locations import Locations
+    from panpan.config.trust import ProjectTrust
     from panpan.session.capability import Capability
 
 GROUP = "panpan.capabilities"
@@ -39,17 +40,22 @@ class OutsideCapability:
     load: "Callable[[], type[Capability]]"
 
 
-def outside_capabilities(locations: "Locations", *, is_trusted: bool) -> Mapping[str, OutsideCapability]:
+def outside_capabilities(locations: "Locations", trust: "ProjectTrust") -> Mapping[str, OutsideCapability]:
     """Return the capabilities that packages and folders have, by name. A nearer one hides a farther one of its name.
 
     Args:
         locations: Where panpan's own files and the project are.
-        is_trusted: True if the user trusts the project; else its folder is left alone.
+        trust: What the project brings along, and what of it is believed; its files are taken from there, and not from
+            the disk again.
     """
     found = {one.name: one for one in map(_of_entry_point, entry_points(group=GROUP))}
-    folders = [locations.home / FOLDER, *([locations.project_root / ".panpan" / FOLDER] if is_trusted else ())]
-    for folder in folders:
-        found |= {one.name: one for one in _of_folder(folder)}
+    own = locations.home / FOLDER
+    for file in sorted(own.glob("*.py")) if own.is_dir() else ():
+        found |= _of_file(file, file.read_bytes)
+    folder = PurePosixPath(".panpan", FOLDER)
+    for name, content in sorted(trust.believed.items()):
+        if PurePosixPath(name).parent == folder and name.endswith(".py"):
+            found |= _of_file(locations.project_root / name, partial(bytes, content))
     return found
 
 
@@ -88,7 +94,7 @@ def named_capabilities(
                     f"there is no capability {name}; `panpan capabilities list` names those that there are"
                 )
             loaded.append(there[name].load())
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             why = str(error) if isinstance(error, ConfigError) else failure(name, error)
             if is_required(name, settings):
                 raise ConfigError(f"{why}; [capabilities.{name}] says that it is required") from error
@@ -120,23 +126,16 @@ def _of_entry_point(point: EntryPoint) -> OutsideCapability:
     return OutsideCapability(point.name, package, load)
 
 
-def _of_folder(folder: Path) -> Iterator[OutsideCapability]:
-    if not folder.is_dir():
-        return
-    for file in sorted(folder.glob("*.py")):
-        if not file.name.startswith("_"):
-            yield _of_file(file)
+def _of_file(file: Path, read: Callable[[], bytes]) -> Mapping[str, OutsideCapability]:
+    """Return the capability of a file by its name; files whose name begins with `_` have none."""
 
-
-def _of_file(file: Path) -> OutsideCapability:
     def load() -> "type[Capability]":
         from panpan.session.capability import Capability
 
-        spec = spec_from_file_location(f"panpan_capability_{file.stem}", file)
-        assert spec is not None, "a file with the end .py has a loader"
-        assert spec.loader is not None
-        module = sys.modules[spec.name] = module_from_spec(spec)  # where its classes are found by their places
-        spec.loader.exec_module(module)
+        module = ModuleType(f"panpan_capability_{file.stem}")
+        module.__file__ = str(file)
+        # no import: that would write and read bytecode beside the file, which nobody was shown
+        exec(compile(read(), str(file), "exec"), module.__dict__)
         kinds = [
             kind
             for kind in vars(module).values()
@@ -146,7 +145,7 @@ def _of_file(file: Path) -> OutsideCapability:
             raise ConfigError(f"{file} has {len(kinds)} capabilities; a file has one class that extends Capability")
         return _checked(kinds[0], file.stem)
 
-    return OutsideCapability(file.stem, str(file), load)
+    return {} if file.name.startswith("_") else {file.stem: OutsideCapability(file.stem, str(file), load)}
 
 
 def _checked(kind: object, name: str) -> "type[Capability]":

@@ -112,6 +112,7 @@ class TurnRun:
                     await hook.turn_ended(conversation)
                 except Exception as error:  # the other hooks hear of the end all the same
                     failure.append(error)
+        with move_on_after(CLEANUP_S, shield=True):  # of its own, so that no hook can take its time
             try:
                 await to_thread.run_sync(self._agent.transcript.log.sync)
             except SessionLogError as error:

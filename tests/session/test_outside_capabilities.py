@@ -335,3 +335,106 @@ async def test_a_tool_of_a_name_that_is_taken_is_left_out_and_told(place: Place)
 
     assert "one two three" in results(messages)[0]
     assert place.warnings == ["there are two tools with the name Read; the one that came first counts"]
+
+
+PUT = """
+from panpan.capabilities import Capability
+from panpan.tools import Effects, tool
+
+async def put(path: str, ctx) -> str:
+    '''Make a file.'''
+    (ctx.paths.root / path).touch()
+    return "made"
+
+class Put(Capability):
+    name = "put"
+    def tools(self, agent):
+        return (tool(put, effects=lambda args, ctx: Effects(writes=args.path)),)
+"""
+
+
+async def test_a_text_in_place_of_a_list_of_effects_runs_nothing(place: Place) -> None:
+    place.file("put", PUT)
+    place.settings('capabilities.put = true\n[permission]\nmode = "acceptEdits"\ndeny = ["Edit(./made.txt)"]\n')
+
+    messages = await place.run('[[reply]]\ntool_use = [{ name = "put", input = { path = "made.txt" } }]\n', DONE)
+
+    assert results(messages)[0] != "made"
+    assert not (place.root / "made.txt").exists()
+
+
+async def test_a_project_capability_leaves_no_bytecode_beside_it(place: Place) -> None:
+    path = place.file("untold", UNTOLD, folder=place.root / ".panpan" / "capabilities")
+    place.settings("capabilities.untold = true\n")
+
+    await place.run(trusts_project=True)
+
+    assert place.warnings == []
+    assert [one.name for one in path.parent.iterdir()] == ["untold.py"]
+
+
+class LateGuard(Hook):
+    async def before_effect(self, call: ToolCall) -> None:
+        raise RuntimeError("too late")
+
+
+async def test_a_guard_that_fails_right_before_a_call_denies_it(place: Place) -> None:
+    class Late(Capability):
+        name = "late"
+        is_guard = True
+
+        def hooks(self, agent: Agent) -> Iterable[Hook]:
+            return (LateGuard(),)
+
+    touch = '[[reply]]\ntool_use = [{ name = "Bash", input = { command = "touch made.txt" } }]\n'
+    await place.run(touch, DONE, capabilities=[Late], ask=yes())
+
+    assert not (place.root / "made.txt").exists()
+
+
+class WrongTypes(Hook):
+    """Answers with what is no answer, wherever it is asked."""
+
+    def __init__(self, point: str) -> None:
+        async def wrong(*_: object) -> object:
+            return ["text"] if point in ("turn_started", "before_request") else 3
+
+        setattr(self, point, wrong)
+
+
+POINTS = ("turn_started", "before_request", "transformed", "before_tool", "after_tool", "after_round", "turn_ended")
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_an_answer_of_the_wrong_type_costs_no_turn(place: Place, point: str) -> None:
+    class Wrong(Capability):
+        name = "wrong"
+
+        def hooks(self, agent: Agent) -> Iterable[Hook]:
+            return (WrongTypes(point),)
+
+    messages = await place.run(READ, DONE, capabilities=[Wrong])
+
+    assert "one two three" in results(messages)[0]
+    assert messages[-1].text == "done"  # type: ignore[union-attr]
+    assert len(place.warnings) == 1
+
+
+@pytest.mark.parametrize("member", ["tools", "hooks", "reminders", "offers", "unavailable"])
+async def test_a_wrong_declaration_costs_the_capability_alone(place: Place, member: str) -> None:
+    kind = type("Wrong", (Capability,), {"name": "wrong", member: lambda *_: None})
+
+    messages = await place.run(READ, DONE, capabilities=[kind])
+
+    assert "one two three" in results(messages)[0]
+    assert "the capability wrong failed" in place.warnings[0]
+
+
+async def test_a_capability_that_leaves_the_program_costs_itself(place: Place) -> None:
+    place.file("bad", "raise SystemExit(0)\n")
+    place.settings("capabilities.bad = true\n")
+
+    messages = await place.run()
+
+    assert messages[-1].text == "done"  # type: ignore[union-attr]
+    assert "SystemExit" in place.warnings[0]

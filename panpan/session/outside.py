@@ -4,6 +4,7 @@ The rule: nothing of them is imported before the user's own settings name it. An
 told with its file and line.
 """
 
+import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -135,6 +136,7 @@ def _of_file(file: Path, read: Callable[[], bytes]) -> Mapping[str, OutsideCapab
         module = ModuleType(f"panpan_capability_{file.stem}")
         module.__file__ = str(file)
         # no import: that would write and read bytecode beside the file, which nobody was shown
+        sys.modules[module.__name__] = module  # so that `providers` can name a class of the file
         exec(compile(read(), str(file), "exec"), module.__dict__)
         kinds = [
             kind

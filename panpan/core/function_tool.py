@@ -34,8 +34,10 @@ def tool(
         only_reads: True if no call of it changes anything or goes into the network.
 
     Raises:
-        ValueError: The function has no docstring, or a parameter has no annotation.
+        ValueError: The function is not async or has no docstring, or a parameter has no type or no name of its own.
     """
+    if not inspect.iscoroutinefunction(function):
+        raise ValueError(f"{function.__name__} has to be an async function")
     text = inspect.getdoc(function)
     if not text:
         raise ValueError(f"{function.__name__} needs a docstring, which tells the model what it does")
@@ -44,6 +46,8 @@ def tool(
     for parameter in parameters.values():
         if parameter.name == "ctx":
             continue
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise ValueError(f"{function.__name__}: the parameter {parameter} has no name that a model could give")
         if parameter.annotation is parameter.empty:
             raise ValueError(f"{function.__name__}: the parameter {parameter.name} needs a type")
         fields[parameter.name] = (

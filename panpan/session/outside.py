@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 GROUP = "panpan.capabilities"
 """Group of the entry points with which packages tell of their capabilities."""
 
+_SOURCE = "__panpan_source__"
+"""Attribute of the module of a file: its path and content as they ran."""
+
 FOLDER = "capabilities"
 """Folder of files with capabilities, in the panpan home and in `.panpan` of a project."""
 
@@ -133,11 +136,7 @@ def _of_file(file: Path, read: Callable[[], bytes]) -> Mapping[str, OutsideCapab
     def load() -> "type[Capability]":
         from panpan.session.capability import Capability
 
-        module = ModuleType(f"panpan_capability_{file.stem}")
-        module.__file__ = str(file)
-        # no import: that would write and read bytecode beside the file, which nobody was shown
-        sys.modules[module.__name__] = module  # so that `providers` can name a class of the file
-        exec(compile(read(), str(file), "exec"), module.__dict__)
+        module = _module_of(file, read())
         kinds = [
             kind
             for kind in vars(module).values()
@@ -148,6 +147,27 @@ def _of_file(file: Path, read: Callable[[], bytes]) -> Mapping[str, OutsideCapab
         return _checked(kinds[0], file.stem)
 
     return {} if file.name.startswith("_") else {file.stem: OutsideCapability(file.stem, str(file), load)}
+
+
+def _module_of(file: Path, content: bytes) -> ModuleType:
+    """Return a file as a module, which runs once as long as its content stays the same.
+
+    It is compiled and not imported: an import would write and read bytecode beside the file, which nobody was shown.
+    """
+    name, source = f"panpan_capability_{file.stem}", (str(file), content)
+    known = sys.modules.get(name)
+    if known is not None and known.__dict__.get(_SOURCE) == source:
+        return known
+    module = ModuleType(name)
+    module.__file__ = str(file)
+    sys.modules[name] = module  # so that `providers` can name a class of the file
+    try:
+        exec(compile(content, str(file), "exec"), module.__dict__)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    module.__dict__[_SOURCE] = source
+    return module
 
 
 def _checked(kind: object, name: str) -> "type[Capability]":

@@ -438,3 +438,26 @@ async def test_a_capability_that_leaves_the_program_costs_itself(place: Place) -
 
     assert messages[-1].text == "done"  # type: ignore[union-attr]
     assert "SystemExit" in place.warnings[0]
+
+
+COUNTED = """
+from pathlib import Path
+from panpan.capabilities import Capability
+
+with (Path(__file__).parents[1] / "runs").open("a") as file:
+    file.write("run\\n")
+
+class Counted(Capability):
+    name = "counted"
+"""
+
+
+async def test_a_file_runs_once_until_it_changes(place: Place) -> None:
+    place.file("counted", COUNTED)
+    place.settings("capabilities.counted = true\n")
+    await place.run()
+    await place.run()
+    place.file("counted", COUNTED + "# changed\n")
+    await place.run()
+
+    assert (place.home / "runs").read_text().splitlines() == ["run"] * 2

@@ -45,7 +45,6 @@ from panpan.session.capability import Capability, provider_kinds
 from panpan.session.command import Command
 from panpan.session.context import SessionContext
 from panpan.session.frontend import Frontend, SessionConfig, SessionOptions
-from panpan.session.interceptor import SessionInterceptor
 from panpan.session.isolated import IsolatedCapability
 from panpan.session.log import UnkeptLog
 from panpan.session.made_title import title_maker
@@ -121,7 +120,7 @@ async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGene
     """
     logging.getLogger("panpan").addHandler(logging.NullHandler())  # or Python prints what nobody listens to
     config, setup = _settled(config, frontend)
-    tap, clock, which = config.options.get("tap") or SessionInterceptor(), TurnClock(), config.which
+    tap, clock, which = config.interceptor, TurnClock(), config.which
     frontend = replace(frontend, askers=tap.askers(timed_askers(frontend.askers, clock)))
     async with AsyncExitStack() as stack:
         setup = tap.setup(setup)
@@ -129,8 +128,11 @@ async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGene
         if logged.forked_from:
             stack.callback(_discard_fork, logged)
         stack.callback(logged.log.close)
-        opened = _session(_context(setup, logged, config, frontend, clock), tap)
-        stack.push_async_callback(opened.agent.model.aclose)
+        context, steering = _context(setup, logged, config, frontend, clock), Steering()
+        models = _models(context, steering)
+        context.main.use(models.first())
+        stack.push_async_callback(context.main.model.aclose)
+        opened = _session(context, models, steering)
         stack.pop_all()  # from here on the session closes them
     try:
         async with opened:
@@ -169,7 +171,7 @@ def _context(
 ) -> SessionContext:
     """Return the context of a session, with its capabilities: panpan's own, those from outside, and the last one."""
     context = SessionContext(setup, logged, config, frontend, clock)
-    if (own := (config.options.get("tap") or SessionInterceptor()).capability(context)) is not None:
+    if (own := config.interceptor.capability(context)) is not None:
         context.capabilities.add(own)
     *first, last = BUILTIN
     for kind in first:
@@ -225,18 +227,22 @@ def _isolated(kind: type[Capability], context: SessionContext) -> Capability | N
         return None
 
 
-def _session(context: SessionContext, tap: SessionInterceptor) -> Session:
-    """Return the session that a context and its capabilities make."""
-    frontend, opened, agent = context.frontend, context.opened, context.main
-    prompts = context.config.prompts
+def _models(context: SessionContext, steering: Steering) -> SessionModels:
+    """Return the models of the main agent, with the tools and hooks of its capabilities."""
+    agent, config = context.main, context.config
     setup = replace(context.setup, every_tool=context.capabilities.tools(agent))
-    steering = Steering()
-    # it is last, so that what another hook refuses still waits
+    # steering is last, so that what another hook refuses still waits
     hooks = (*context.capabilities.hooks(agent), steering)
-    models = SessionModels(setup, hooks, prompts, unavailable=context.unavailable, tap=tap)
+    unavailable = context.unavailable
+    models = SessionModels(setup, hooks, config.prompts, unavailable=unavailable, tap=config.interceptor)
     context.capabilities.offer(models)
-    model = models.first()
-    agent.use(model)
+    return models
+
+
+def _session(context: SessionContext, models: SessionModels, steering: Steering) -> Session:
+    """Return the session that a context, its capabilities and its models make."""
+    frontend, opened, agent = context.frontend, context.opened, context.main
+    setup, model, prompts = models.setup, agent.model, context.config.prompts
     context.recorder.take_prefix(
         opening_prefix(model, opened.before, are_prompts_chosen=prompts.are_chosen, warn=context.warn)
     )

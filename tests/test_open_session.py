@@ -13,10 +13,12 @@ import pytest
 
 from panpan.app import open_session
 from panpan.errors import BudgetError, ConfigError, UnfinishedCallError
+from panpan.session.interceptor import SessionInterceptor
 from panpan.session.session import Session
 from panpan.system.processes.process_watch import process_watches
 from panpan.types.asking import UserAnswer, UserQuestion
 from panpan.types.events import Event, PermissionDecided
+from panpan.types.llm import Provider
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 
 CALL = 'tool_use = [{ name = "Bash", input = { command = "touch made" } }]'
@@ -341,3 +343,51 @@ def _inline(value: Any) -> str:
             return "[" + ", ".join(map(_inline, value)) + "]"
         case _:
             return json.dumps(value)
+
+
+class ClosingProvider:
+    """Implements `Provider` by another one, and notes that it was closed."""
+
+    def __init__(self, inner: Provider, closed: list[str]) -> None:
+        self.name, self.stream, self.count_tokens, self.prepare = (
+            inner.name,
+            inner.stream,
+            inner.count_tokens,
+            inner.prepare,
+        )
+        self._inner, self._closed = inner, closed
+
+    async def aclose(self) -> None:
+        self._closed.append(self.name)
+        await self._inner.aclose()
+
+
+class Watching(SessionInterceptor):
+    def __init__(self) -> None:
+        self.closed: list[str] = []
+
+    def provider(self, provider: Provider) -> Provider:
+        return ClosingProvider(provider, self.closed)
+
+
+async def test_the_model_is_closed_where_the_opening_fails_behind_it(place: Place) -> None:
+    place.settings('permission.deny = ["NoSuchTool"]\n')
+    watching = Watching()
+
+    def warn(text: str) -> None:
+        if "NoSuchTool" in text:
+            raise RuntimeError(text)
+
+    opening = open_session(
+        place.root / "workspace",
+        overrides={"model": place.tape("one", 'text = "hi"')},
+        env=place.env,
+        tap=watching,
+        warn=warn,
+    )
+    with pytest.raises(RuntimeError, match="NoSuchTool"):
+        async with opening:
+            pass
+
+    assert watching.closed == ["cassette"]
+    assert place.logs() == []

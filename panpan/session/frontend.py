@@ -133,6 +133,11 @@ class SessionConfig:
         return os.environ if env is None else env
 
     @property
+    def interceptor(self) -> SessionInterceptor:
+        """Sees what crosses the session's borders; one that changes nothing where none is given."""
+        return self.options.get("tap") or SessionInterceptor()
+
+    @property
     def is_tapped(self) -> bool:
         """True if what crosses the session's borders is seen by another, which must not miss any of it."""
         return self.options.get("tap") is not None

@@ -67,6 +67,11 @@ class SessionModels:
         """Held while a model of subagents is made, which are opened in threads."""
 
     @property
+    def setup(self) -> Setup:
+        """The settings of the session, with the model that is asked and all tools."""
+        return self._setup
+
+    @property
     def every_tool(self) -> Sequence[Tool[Any]]:
         """All tools that there are."""
         return self._setup.every_tool

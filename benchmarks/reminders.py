@@ -14,7 +14,7 @@ import anyio
 from benchmarks.figure import Figure
 from panpan.capabilities.compaction.context_nearly_full import ContextNearlyFull
 from panpan.capabilities.compaction.long_session import LongSession
-from panpan.capabilities.files.file_changed import MOST_FILES, FileChanged
+from panpan.capabilities.files.capability import MOST_FILES, FileChanged
 from panpan.capabilities.todos.todo_changed import TodoChanged
 from panpan.capabilities.todos.todo_forgotten import TodoForgotten
 from panpan.capabilities.todos.todo_write import TodoWriteTool

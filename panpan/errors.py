@@ -23,6 +23,8 @@
 Messages say what and which and what to do, for the user's eyes: lower case, no full stop, no traceback.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -147,3 +149,15 @@ class UnfinishedCallError(AnswerNeededError):
 
 class ToolError(PanpanError):
     """A tool could not do what it was asked; the text tells the model what to do next."""
+
+
+@contextmanager
+def unwrap_single_exception() -> Generator[None, None, None]:
+    """Raise the exception inside a group that holds only one, as a task group makes of its body's error."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        raise error from error.__cause__

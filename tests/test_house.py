@@ -13,10 +13,10 @@ HELD = {
     "capabilities whose folder can be deleted": 9,
     "imports between features": 7,
     "imports upward": 1,
-    "lines of code a file": 89.1,
-    "files": 773,
+    "lines of code a file": 94.9,
+    "files": 725,
     "lines": 105_200,
-    "files in one folder, 90th percentile": 18,
+    "files in one folder, 90th percentile": 17,
     "most parameters": 17,
     "attributes set on another object": 34,
 }

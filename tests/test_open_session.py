@@ -15,7 +15,7 @@ from panpan.app import open_session
 from panpan.errors import BudgetError, ConfigError, UnfinishedCallError
 from panpan.session.interceptor import SessionInterceptor
 from panpan.session.session import Session
-from panpan.system.processes.process_watch import process_watches
+from panpan.system.processes.limits import process_watches
 from panpan.types.asking import UserAnswer, UserQuestion
 from panpan.types.events import Event, PermissionDecided
 from panpan.types.llm import Provider

@@ -12,7 +12,7 @@ import panpan
 PACKAGE = Path(panpan.__file__).parent
 
 STARTERS = {
-    "system/processes/child.py": "the process runner",
+    "system/processes/process.py": "the process runner",
     "system/processes/detached.py": "commands in the background, which hang on nothing of panpan's",
     "system/processes/watchdog.py": "the shell that ends what is left when panpan is killed",
     "system/processes/process_table.py": "ps, where there is no /proc; the process runner asks it what to end",
@@ -25,12 +25,11 @@ STARTERS = {
 """Modules that may start programs, and why."""
 
 NAMES_GIT = {
-    "system/git/git.py": "the git runner",
+    "system/git/git.py": "the git runner; knows the folder with the user's settings",
     "cli/doctor/doctor_command.py": "looks whether it is installed, and asks for its version in /",
     "permissions/rules/command_parts.py": "knows it by its name in commands that somebody else wrote",
     "permissions/reach/folder_walk.py": "knows the folder with its list of what is left out",
     "permissions/rules/matching.py": "knows it by its name in commands that somebody else wrote",
-    "system/git/git_environment.py": "knows the folder with the user's settings",
     "permissions/sandbox_bounds.py": "knows it by its name in commands that somebody else wrote",
     "permissions/reach/takings.py": "knows it by its name in commands that somebody else wrote",
     "system/files/protected.py": "knows the folder with its settings",

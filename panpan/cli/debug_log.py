@@ -18,7 +18,7 @@ from typing import Any
 from panpan.config.known_secrets import secrets_of_run
 from panpan.config.locations import Locations
 from panpan.errors import ConfigError
-from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.system.text.redact import Redactor
 
 _MAX_TEXT_CHARS = 20_000

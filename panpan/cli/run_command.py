@@ -29,7 +29,7 @@ def run(options: Options) -> int:
     """
     check_options(options)
     if options["end_with_parent"]:
-        from panpan.system.processes.parent_watch import end_with_parent
+        from panpan.system.processes.own_process import end_with_parent
 
         end_with_parent(PARENT)
     out = StdoutWriter(sys.stdout)

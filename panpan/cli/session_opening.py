@@ -14,7 +14,7 @@ from panpan.config.locations import Locations, panpan_home
 from panpan.models.model_choice import NoModelError
 from panpan.session.interceptor import SessionInterceptor
 from panpan.session.session import Session
-from panpan.system.processes.hidden_process import hide_process
+from panpan.system.processes.own_process import hide_process
 from panpan.types.asking import PlanAsker, UserAsker
 from panpan.types.permission import Asker
 

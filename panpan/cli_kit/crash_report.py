@@ -14,7 +14,7 @@ from pathlib import Path
 
 from panpan.config.keys import shown
 from panpan.config.locations import CRASH_FOLDER
-from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.system.text.redact import Redactor
 from panpan.version import __version__
 

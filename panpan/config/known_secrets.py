@@ -11,7 +11,7 @@ from panpan.config.locations import Locations
 from panpan.config.settings import ProviderSettings, Settings
 from panpan.config.vendors import VENDORS
 from panpan.errors import ConfigError
-from panpan.system.text.known_keys import KnownKeys
+from panpan.system.text.redact import KnownKeys
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|_AUTH$|_PASS$", re.IGNORECASE)
 

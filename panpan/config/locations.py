@@ -11,8 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from panpan.errors import ConfigError
-from panpan.system.files.canonical import canonical_path, lost_link
-from panpan.system.files.home import user_home
+from panpan.system.files.canonical import canonical_path, lost_link, user_home
 from panpan.types.dataclass import dataclass
 
 _READABLE_CHARS = 60

@@ -101,7 +101,7 @@ def _proxy(secret: SecretStr) -> SecretStr:
 
 def _domain(value: str) -> str:
     from panpan.errors import ToolError
-    from panpan.system.sandbox.domain_grants import DomainGrant
+    from panpan.system.sandbox.domain_proxy import DomainGrant
 
     try:
         DomainGrant.parse(value)

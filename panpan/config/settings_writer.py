@@ -15,7 +15,7 @@ from panpan.config.settings_file import SourceKind, parse_settings, read_bytes
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.atomic_write import FileChangedError, write_atomic
 from panpan.system.files.file_lock import LockUnsupportedError, hold_lock
-from panpan.system.files.private import make_private_folder
+from panpan.system.files.folder_tree import make_private_folder
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument

@@ -24,9 +24,8 @@ from panpan.config.settings import rule_text
 from panpan.config.settings_file import Source
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.atomic_write import write_atomic
-from panpan.system.files.canonical import is_below
-from panpan.system.files.home import user_home
-from panpan.system.files.private import make_private_folder
+from panpan.system.files.canonical import is_below, user_home
+from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass

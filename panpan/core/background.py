@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 import anyio
 
 from panpan.system.files.output_store import LeftOutput
-from panpan.system.processes.child import Child
+from panpan.system.processes.process import Child
 from panpan.types.background import TaskInfo, TaskKind
 from panpan.types.dataclass import dataclass
 

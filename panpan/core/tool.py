@@ -29,7 +29,7 @@ from panpan.system.environment import child_environment, user_environment
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.system.processes.limits import Limits
-from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.process_table import ProcessTree
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay

@@ -29,8 +29,7 @@ from panpan.core.hooks import Hook, Ledger, NoLedger, ToolCall
 from panpan.core.permission import permission_for
 from panpan.core.tool import Tool, ToolContext
 from panpan.core.tool_call import PreparedCall, batches, digest_of, equal_calls, prepared, shortened
-from panpan.errors import PanpanError, ToolError
-from panpan.system.single_exception import unwrap_single_exception
+from panpan.errors import PanpanError, ToolError, unwrap_single_exception
 from panpan.types.content import AssistantContent, ToolResultBlock, ToolUseBlock
 from panpan.types.events import PermissionDecided, SubagentEvent, ToolEvent, ToolFinished, ToolProgress, ToolStarted
 from panpan.types.messages import AssistantMessage, ToolResultMessage

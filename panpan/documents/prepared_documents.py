@@ -7,7 +7,7 @@ from panpan.documents.framed import framed, unframed
 from panpan.documents.read_image import Picture
 from panpan.documents.read_pdf import PdfText
 from panpan.errors import ToolError
-from panpan.system.processes.apart import WITHIN_S, taken_apart
+from panpan.system.processes.sandboxed_worker import WITHIN_S, run_parser
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.content import ImageBlock, ResultContent, TextBlock
 
@@ -37,7 +37,7 @@ async def prepared_images(
         return []
     module, data = "panpan.documents.image_preparer", framed(files)
     try:
-        ended = await taken_apart(module, [shown], data, sandbox, max_bytes=_MAX_BYTES, within_s=within_s)
+        ended = await run_parser(module, [shown], data, sandbox, max_bytes=_MAX_BYTES, within_s=within_s)
     except ToolError as error:
         return [error] * len(files)
     why = f"it took more than {within_s:g} s" if ended.timed_out else "it is damaged, or takes too much memory"
@@ -76,7 +76,7 @@ async def pdf_text(
         ToolError: It is damaged or encrypted, has no such pages, or takes too much time or memory.
     """
     module, told = "panpan.documents.pdf_extractor", (json.dumps(pages), shown)
-    ended = await taken_apart(module, told, data, sandbox, max_bytes=_MAX_TEXT_BYTES, within_s=within_s)
+    ended = await run_parser(module, told, data, sandbox, max_bytes=_MAX_TEXT_BYTES, within_s=within_s)
     if ended.timed_out or ended.exit_code != 0 or ended.is_truncated:
         why = f"it took more than {within_s:g} s" if ended.timed_out else "it is damaged, or takes too much memory"
         raise ToolError(f"the text of {shown} cannot be read: {why}; try fewer pages, or look at them as pictures")
@@ -104,7 +104,7 @@ async def page_pictures(data: bytes, pages: Sequence[int], shown: str, sandbox: 
         ToolError: None of them can be drawn.
     """
     module = "panpan.documents.pdf_renderer"
-    drawn = await taken_apart(module, [str(page) for page in pages], data, sandbox, max_bytes=_MAX_PICTURE_BYTES)
+    drawn = await run_parser(module, [str(page) for page in pages], data, sandbox, max_bytes=_MAX_PICTURE_BYTES)
     pictures = unframed(drawn.stdout)[: len(pages)]
     content: list[ResultContent] = []
     for number, picture in zip(pages, await prepared_images(pictures, f"a page of {shown}", sandbox), strict=False):

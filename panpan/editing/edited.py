@@ -1,19 +1,262 @@
 """The answer of a tool that has changed files: a short confirmation for the model, the diffs for people."""
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from itertools import zip_longest
 from typing import ClassVar
 
 import anyio.to_thread
 
 from panpan.core.tool import InputT, Tool, ToolContext
-from panpan.editing.change_report import ChangeReport
 from panpan.editing.commit import FileChange, commit, intended
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass
-from panpan.types.display import DiffDisplay
+from panpan.types.display import DiffDisplay, FileDiff
 from panpan.types.tool import Output, ToolYield
+
+# What changed between two texts, line by line, in time that stays bounded for any size.
+#
+# An exact comparison is quadratic or worse. So equal lines at both ends are set aside; a short rest goes to `difflib`,
+# a long one is cut at lines that occur once on each side, and the gaps between those are compared bit-parallel where
+# they are short enough. A gap that is not counts as replaced.
+
+_MAX_FOR_DIFFLIB = 200
+"""Longest rest, in lines of both sides together, that is compared the slow way, which reads best."""
+_MAX_COMPARED = 2_000
+"""Longest gap, in lines of both sides together, that is compared exactly; a millisecond or two."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedLines:
+    """Lines `old_start` to `old_end` became lines `new_start` to `new_end`; all count from 0, ends are exclusive."""
+
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
+
+
+def split_lines(text: str) -> list[str]:
+    r"""Return the lines of `text`, each with its "\n"; only the last may be without."""
+    lines = text.split("\n")
+    last = lines.pop()
+    return [line + "\n" for line in lines] + ([last] if last else [])
+
+
+def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[ChangedLines]:
+    """Return what changed from `old` to `new`, in order, neighbours joined."""
+    head = 0
+    shortest = min(len(old), len(new))
+    while head < shortest and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < shortest - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    rest = ChangedLines(head, len(old) - tail, head, len(new) - tail)
+    compare = _by_difflib if _size(rest) <= _MAX_FOR_DIFFLIB else _between_anchors
+    joined: list[ChangedLines] = []
+    for change in compare(old, new, rest):
+        if joined and joined[-1].old_end == change.old_start and joined[-1].new_end == change.new_start:
+            before = joined.pop()
+            change = ChangedLines(before.old_start, change.old_end, before.new_start, change.new_end)
+        joined.append(change)
+    return joined
+
+
+def _size(gap: ChangedLines) -> int:
+    return gap.old_end - gap.old_start + gap.new_end - gap.new_start
+
+
+def _by_difflib(old: Sequence[str], new: Sequence[str], rest: ChangedLines) -> Iterator[ChangedLines]:
+    from difflib import SequenceMatcher
+
+    ours, theirs = old[rest.old_start : rest.old_end], new[rest.new_start : rest.new_end]
+    for tag, old_start, old_end, new_start, new_end in SequenceMatcher(None, ours, theirs, False).get_opcodes():
+        if tag != "equal":
+            at, to = rest.old_start, rest.new_start
+            yield ChangedLines(at + old_start, at + old_end, to + new_start, to + new_end)
+
+
+def _between_anchors(old: Sequence[str], new: Sequence[str], rest: ChangedLines) -> Iterator[ChangedLines]:
+    """Compare the gaps between lines that are unique on both sides and in the same order (patience diff)."""
+    old_at, new_at = rest.old_start, rest.new_start
+    for old_anchor, new_anchor in [*_anchors(old, new, rest), (rest.old_end, rest.new_end)]:
+        yield from _gap(old, new, ChangedLines(old_at, old_anchor, new_at, new_anchor))
+        old_at, new_at = old_anchor + 1, new_anchor + 1
+
+
+def _anchors(old: Sequence[str], new: Sequence[str], rest: ChangedLines) -> list[tuple[int, int]]:
+    """Return pairs of equal lines, unique on both sides, that ascend on both."""
+    old_range, new_range = range(rest.old_start, rest.old_end), range(rest.new_start, rest.new_end)
+    old_counts = Counter(old[rest.old_start : rest.old_end])
+    new_counts = Counter(new[rest.new_start : rest.new_end])
+    new_by_line = {new[at]: at for at in new_range if new_counts[new[at]] == 1}
+    pairs = [(at, new_by_line[old[at]]) for at in old_range if old_counts[old[at]] == 1 and old[at] in new_by_line]
+    # The longest ascending run of the second numbers, by patience sorting: n log n.
+    ends: list[int] = []
+    end_pairs: list[int] = []
+    before: list[int] = []
+    for number, (_, new_at) in enumerate(pairs):
+        pile = bisect_left(ends, new_at)
+        before.append(end_pairs[pile - 1] if pile else -1)
+        ends[pile : pile + 1] = [new_at]
+        end_pairs[pile : pile + 1] = [number]
+    run: list[tuple[int, int]] = []
+    number = end_pairs[-1] if end_pairs else -1
+    while number >= 0:
+        run.append(pairs[number])
+        number = before[number]
+    return run[::-1]
+
+
+def _gap(old: Sequence[str], new: Sequence[str], gap: ChangedLines) -> Iterator[ChangedLines]:
+    """Compare one gap: exactly where it is short, else line with line."""
+    size = _size(gap)
+    if gap.old_end == gap.old_start or gap.new_end == gap.new_start:
+        if size:
+            yield gap
+        return
+    if size > _MAX_COMPARED:
+        yield from _long_gap(old, new, gap)
+        return
+    from rapidfuzz.distance import LCSseq  # bit-parallel, where difflib can take minutes
+
+    numbers: dict[str, int] = {}
+    ours = [numbers.setdefault(line, len(numbers)) for line in old[gap.old_start : gap.old_end]]
+    theirs = [numbers.setdefault(line, len(numbers)) for line in new[gap.new_start : gap.new_end]]
+    for step in LCSseq.opcodes(ours, theirs):
+        if step.tag != "equal":
+            at, to = gap.old_start, gap.new_start
+            yield ChangedLines(at + step.src_start, at + step.src_end, to + step.dest_start, to + step.dest_end)
+
+
+def _long_gap(old: Sequence[str], new: Sequence[str], gap: ChangedLines) -> Iterator[ChangedLines]:
+    """Compare line with line where both sides have as many, as after replacing a word; else it is one replacement."""
+    count = gap.old_end - gap.old_start
+    if count != gap.new_end - gap.new_start:
+        yield gap
+        return
+    for offset in range(count):
+        old_at, new_at = gap.old_start + offset, gap.new_start + offset
+        if old[old_at] != new[new_at]:
+            yield ChangedLines(old_at, old_at + 1, new_at, new_at + 1)
+
+
+_CONTEXT_LINES = 3
+_MAX_DIFF_LINES = 1_000
+_MAX_DIFF_LINE_CHARS = 500
+_MAX_ECHOED_LINES = 20
+_MAX_ECHOED_LINE_CHARS = 200
+
+
+class ChangeReport:
+    """One file before and after.
+
+    Args:
+        shown: Path as it is told.
+        before: What the file said; None where it did not exist.
+        after: What it says now; None where it is gone.
+    """
+
+    def __init__(self, shown: str, before: str | None, after: str | None) -> None:
+        self._shown = shown
+        self._is_new, self._is_deleted = before is None, after is None
+        self._old, self._new = _lines(before or ""), _lines(after or "")
+        self._changes = changed_lines(self._old, self._new)
+        self.added = sum(change.new_end - change.new_start for change in self._changes)
+        self.removed = sum(change.old_end - change.old_start for change in self._changes)
+
+    def diff(self) -> FileDiff:
+        """Return the change for people; hunks only, and a last line that says so where it is cut."""
+        lines: list[str] = []
+        total = 0
+        is_cut = False
+        for line in self._unified():
+            total += 1
+            is_cut = is_cut or total > _MAX_DIFF_LINES or len(line) > _MAX_DIFF_LINE_CHARS
+            if len(lines) < _MAX_DIFF_LINES:
+                lines.append(_cut(line, _MAX_DIFF_LINE_CHARS))
+        if total > len(lines):
+            lines.append(f"… {total - len(lines):,} more lines")
+        return FileDiff(
+            path=self._shown,
+            diff="\n".join(lines),
+            added=self.added,
+            removed=self.removed,
+            is_new=self._is_new,
+            is_deleted=self._is_deleted,
+            is_cut=is_cut,
+        )
+
+    def echo(self) -> str:
+        """Return the changed lines as they are now, numbered, with one line around them; empty where there are none."""
+        told: list[str] = []
+        shown_to = 0
+        for change in self._changes:
+            start, end = max(change.new_start - 1, shown_to), min(change.new_end + 1, len(self._new))
+            if told and start > shown_to:
+                told.append("     …")
+            for at in range(start, end):
+                if len(told) >= _MAX_ECHOED_LINES:
+                    return "\n".join([*told, "     … and more"])
+                told.append(f"{at + 1:>6}\t{_cut(_bare(self._new[at]), _MAX_ECHOED_LINE_CHARS)}")
+            shown_to = max(shown_to, end)
+        return "\n".join(told)
+
+    def _unified(self) -> Iterator[str]:
+        for group in _groups(self._changes):
+            first, last = group[0], group[-1]
+            lead = min(_CONTEXT_LINES, first.old_start)
+            trail = min(_CONTEXT_LINES, len(self._old) - last.old_end)
+            old_start, old_count = first.old_start - lead, last.old_end + trail - first.old_start + lead
+            new_start, new_count = first.new_start - lead, last.new_end + trail - first.new_start + lead
+            yield f"@@ -{_range(old_start, old_count)} +{_range(new_start, new_count)} @@"
+            at = old_start
+            for change in group:
+                yield from _marked(" ", self._old[at : change.old_start])
+                yield from _marked("-", self._old[change.old_start : change.old_end])
+                yield from _marked("+", self._new[change.new_start : change.new_end])
+                at = change.old_end
+            yield from _marked(" ", self._old[at : at + trail])
+
+
+def _lines(text: str) -> list[str]:
+    return split_lines(text.replace("\r", "\n") if "\r" in text and "\n" not in text else text)
+
+
+def _groups(changes: Sequence[ChangedLines]) -> Iterator[list[ChangedLines]]:
+    """Join changes whose context would touch."""
+    group: list[ChangedLines] = []
+    for change in changes:
+        if group and change.old_start - group[-1].old_end > 2 * _CONTEXT_LINES:
+            yield group
+            group = []
+        group.append(change)
+    if group:
+        yield group
+
+
+def _range(start: int, count: int) -> str:
+    """Return the lines as a hunk's header names them; an empty range names the line before it."""
+    first = start + 1 if count else start
+    return str(first) if count == 1 else f"{first},{count}"
+
+
+def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        yield mark + _bare(line)
+        if not line.endswith("\n"):
+            yield "\\ No newline at end of file"
+
+
+def _bare(line: str) -> str:
+    return line.removesuffix("\n").removesuffix("\r")
+
+
+def _cut(line: str, max_chars: int) -> str:
+    return line if len(line) <= max_chars else f"{line[:max_chars]}… ({len(line) - max_chars:,} more characters)"
 
 
 @dataclass(frozen=True, slots=True)

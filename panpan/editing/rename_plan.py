@@ -9,9 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from panpan.core.tool import ToolContext
-from panpan.editing.commit import FileChange
+from panpan.editing.commit import MAX_BYTES, FileChange, Target, find_target, read_known, similar_files
 from panpan.editing.edited import Plan, Told
-from panpan.editing.known_file import MAX_BYTES, Target, find_target, read_known, similar_files
 from panpan.errors import ToolError
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.file_text import FileText, decode_file

@@ -14,9 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from panpan.errors import ToolError
-from panpan.system.files.private import make_private_folder
-from panpan.system.git.git import git_program
-from panpan.system.git.git_environment import git_environment
+from panpan.system.files.folder_tree import make_private_folder
+from panpan.system.git.git import git_environment, git_program
 from panpan.system.processes.process import capture
 from panpan.system.text.terminal_text import clean_line
 

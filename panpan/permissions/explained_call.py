@@ -9,7 +9,7 @@ from panpan.permissions.opening import FolderGate, Judged
 from panpan.permissions.reach.located import LocatedUse
 from panpan.permissions.reasons import is_unknown
 from panpan.shell_analysis.facts import Effect
-from panpan.system.files.safe_path import without_workspace
+from panpan.system.files.paths import without_workspace
 from panpan.types.permission import Ask, PermissionMode
 
 _MOST_PATHS = 50

@@ -16,8 +16,8 @@ from anyio import get_cancelled_exc_class, to_thread
 
 from panpan.core.hooks import Hook, ToolCall
 from panpan.permissions.reach.takings import INSTALLED
-from panpan.system.files.beneath import opened_folder
-from panpan.system.files.private import make_private_folder
+from panpan.system.files.folder_tree import make_private_folder
+from panpan.system.files.read_file import opened_folder
 from panpan.system.sandbox.place_claims import is_empty_folder
 from panpan.system.sandbox.profile import ProtectedPlaces, protected_places
 from panpan.system.text.terminal_text import printable

@@ -10,8 +10,7 @@ from panpan.shell_analysis.facts import LineFacts, SimpleCommand
 from panpan.system.processes.limits import limit_note
 from panpan.system.processes.process import ProcessEnded
 from panpan.system.sandbox.command_sandbox import Start
-from panpan.system.sandbox.refusals import refusal_in
-from panpan.system.text.withheld_note import withheld_note
+from panpan.system.sandbox.refusals import refusal_in, withheld_note
 from panpan.types.permission import PACKAGE_INDEXES, SANDBOX_OFF, exact_pattern, network_flag, outside_flag
 
 # The flags that open the sandbox to a command line: as much of it as the words of the line ask for.

@@ -24,7 +24,7 @@ from panpan.python_environments.sources import (
     users_pip_indexes,
     usual_conda_hosts,
 )
-from panpan.system.files.home import user_home
+from panpan.system.files.canonical import user_home
 from panpan.system.files.paths import PathResolver
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import spelled_out
@@ -268,7 +268,7 @@ def hosts_to_allow(hosts: Sequence[str], packages: PackageSettings, variables: M
         packages: The user's settings for packages.
         variables: The user's environment.
     """
-    from panpan.system.sandbox.domain_grants import DomainGrants
+    from panpan.system.sandbox.domain_proxy import DomainGrants
     from panpan.system.web.url_guard import plain_authority
 
     if not all(map(_is_host, hosts)):
@@ -313,7 +313,7 @@ def _cargo_registries(variables: Mapping[str, str]) -> Iterator[str]:
 
 def _is_host(text: str) -> bool:
     from panpan.errors import ToolError
-    from panpan.system.sandbox.domain_grants import DomainGrant
+    from panpan.system.sandbox.domain_proxy import DomainGrant
 
     try:
         DomainGrant.parse(text)

@@ -10,7 +10,7 @@ from panpan.errors import SessionError
 from panpan.session.holder_text import in_brackets
 from panpan.session.store import ARCHIVE
 from panpan.system.files.file_lock import lock_holder
-from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.system.files.folder_tree import make_private_folder, open_private_file
 
 
 def archive(log: Path) -> Path:

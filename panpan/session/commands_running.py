@@ -6,8 +6,8 @@ from functools import partial
 
 from panpan.core.tool import ToolContext
 from panpan.session.capability import beside
-from panpan.system.processes.process_tree import ProcessTree
-from panpan.system.processes.process_watch import process_watches
+from panpan.system.processes.limits import process_watches
+from panpan.system.processes.process_table import ProcessTree
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from panpan.session.holder_text import in_brackets
 from panpan.session.log_lines import lines_of, open_to_read, parsed
 from panpan.session.records import FORMAT_VERSION, encoded, timestamp, viewer_fields
 from panpan.system.files.file_lock import lock_holder
-from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.version import __version__
 
 

@@ -13,7 +13,7 @@ from anyio import AsyncContextManagerMixin, create_task_group, move_on_after, to
 
 from panpan.config.settings import Settings
 from panpan.core.tool_executor import CLEANUP_S
-from panpan.errors import ConfigError, SessionLogError
+from panpan.errors import ConfigError, SessionLogError, unwrap_single_exception
 from panpan.permissions.gate import PermissionGate
 from panpan.session.added_folders import AddedFolders
 from panpan.session.agent import Agent
@@ -30,7 +30,6 @@ from panpan.session.resuming import EarlierModel, prefix_note
 from panpan.session.slash_commands import NoCommands, SlashCommands
 from panpan.session.steering import Steering
 from panpan.session.turn_run import TurnRun
-from panpan.system.single_exception import unwrap_single_exception
 from panpan.types.content import TextBlock, UserContent
 from panpan.types.dataclass import dataclass
 from panpan.types.events import CommandRan, Compacted, Event, TurnEnded

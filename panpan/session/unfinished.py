@@ -23,7 +23,7 @@ from panpan.core.tool_call import prepared
 from panpan.errors import UnfinishedCallError
 from panpan.session.open_calls import UnfinishedCall
 from panpan.system.files.atomic_write import remove_leavings
-from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.process_table import ProcessTree
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.asking import Choice, UserAsker, UserQuestion
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from panpan.errors import ToolError
-from panpan.system.files.home import user_home
+from panpan.system.files.canonical import user_home
 from panpan.types.dataclass import dataclass
 
 SIGNED_NAME = re.compile(r"^[-+@]")

@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 
 from panpan.shell_analysis.facts import Word
-from panpan.system.files.home import user_home
+from panpan.system.files.canonical import user_home
 
 ANSI_C = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 

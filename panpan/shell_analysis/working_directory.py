@@ -17,8 +17,8 @@ from typing import Self
 
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.canonical import canonical_path
+from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.paths import PathResolver
-from panpan.system.files.private import make_private_folder
 from panpan.system.files.read_file import read_regular_file
 
 _REPORT = "{ set +x; command pwd -P >|%s; } 2>&-"

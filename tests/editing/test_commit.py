@@ -9,8 +9,7 @@ import anyio
 import pytest
 
 from panpan.core.tool import SeenFiles, digest_of
-from panpan.editing.commit import FileChange, commit
-from panpan.editing.known_file import find_target
+from panpan.editing.commit import FileChange, commit, find_target
 from panpan.errors import ToolError
 
 

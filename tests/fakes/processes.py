@@ -5,8 +5,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 
-from panpan.system.processes.process_table import RunningProcess
-from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.process_table import ProcessTree, RunningProcess
 
 
 class UnreachableTree(ProcessTree):

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from panpan.system.sandbox.choice import SandboxChoice
-from panpan.system.sandbox.sandbox import Boxed
+from panpan.system.sandbox.profile import Boxed
 
 
 class Boxes:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from panpan.config.settings import PackageSettings
 from panpan.python_environments.uv_sources import USUAL_HOSTS, Domains, domains_of
-from panpan.system.sandbox.domain_grants import DomainGrants
+from panpan.system.sandbox.domain_proxy import DomainGrants
 from panpan.types.permission import PACKAGE_INDEXES
 
 

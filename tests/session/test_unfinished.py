@@ -21,7 +21,7 @@ from panpan.errors import UnfinishedCallError
 from panpan.session.forking import fork
 from panpan.session.session import Session
 from panpan.session.unfinished import Outcome
-from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.process_table import ProcessTree
 from panpan.types.asking import UserAnswer, UserAsker, UserQuestion
 from panpan.types.compaction import Compaction
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from panpan.system.environment import PASSED_VARIABLES, child_environment, passed_names, user_environment
-from panpan.system.text.withheld_note import withheld_note
+from panpan.system.sandbox.refusals import withheld_note
 
 SECRETS = [
     "ANTHROPIC_API_KEY",

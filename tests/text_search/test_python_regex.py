@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.errors import ToolError
-from panpan.text_search.python_regex import compile_pattern
+from panpan.text_search.fallback import compile_pattern
 
 
 def found(pattern: str, text: str) -> bool:

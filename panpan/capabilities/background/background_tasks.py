@@ -34,9 +34,8 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ToolError
 from panpan.system.files.output_store import OutputStore
-from panpan.system.processes.process_table import RunningProcess, look, reap_later
-from panpan.system.processes.process_tree import ProcessTree
-from panpan.system.text.known_keys import KnownKeys
+from panpan.system.processes.process_table import ProcessTree, RunningProcess, look, reap_later
+from panpan.system.text.redact import KnownKeys
 from panpan.types.background import TaskInfo, TaskKind
 from panpan.types.messages import Message
 from panpan.types.tool import Output

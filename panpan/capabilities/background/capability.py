@@ -16,7 +16,7 @@ from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside
 from panpan.session.command import Command
 from panpan.session.context import SessionContext
-from panpan.system.processes.process_watch import process_watches
+from panpan.system.processes.limits import process_watches
 from panpan.text_search.engine import find_ripgrep
 
 

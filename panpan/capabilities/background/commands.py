@@ -11,12 +11,11 @@ from panpan.capabilities.background.task import Task
 from panpan.capabilities.background.task_set import TaskSet
 from panpan.core.background import BackgroundCommand, MovedCommand
 from panpan.errors import ConfigError, PanpanError, ToolError
+from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.system.files.output_store import LeftOutput
-from panpan.system.files.private import make_private_folder, open_private_file
 from panpan.system.processes.detached import exit_code_in, start_detached
 from panpan.system.processes.process import ProcessEnded, run_child
-from panpan.system.processes.process_table import RunningProcess, reaped, running_process, wait_for_exit
-from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.process_table import ProcessTree, RunningProcess, reaped, running_process, wait_for_exit
 from panpan.system.text.terminal_text import printable
 
 # Following commands in the background to their end.

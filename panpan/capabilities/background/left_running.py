@@ -8,8 +8,7 @@ from panpan.capabilities.background.registry import Registry, TaskRecord
 from panpan.capabilities.background.task import Task
 from panpan.system.files.file_lock import lock_holder
 from panpan.system.processes.detached import exit_code_in
-from panpan.system.processes.process_table import RunningProcess, running_processes, send_signal
-from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.process_table import ProcessTree, RunningProcess, running_processes, send_signal
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.background import TaskInfo
 

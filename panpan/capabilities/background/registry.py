@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from panpan.errors import ConfigError
 from panpan.system.files.atomic_write import DiskOperations, write_atomic
-from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.types.background import TaskInfo, TaskKind, TaskState
 
 MAX_ENDED = 1000

@@ -12,9 +12,9 @@ import anyio
 from panpan.capabilities.background.registry import Registry, TaskRecord
 from panpan.core.background import Job
 from panpan.errors import ConfigError, PanpanError
-from panpan.system.files.private import make_private_folder, open_private_file
-from panpan.system.processes.process_tree import ProcessTree
-from panpan.system.text.known_keys import KnownKeys
+from panpan.system.files.folder_tree import make_private_folder, open_private_file
+from panpan.system.processes.process_table import ProcessTree
+from panpan.system.text.redact import KnownKeys
 from panpan.types.background import TaskInfo, TaskState
 
 MAX_NOTE_CHARS = 500

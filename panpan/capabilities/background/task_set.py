@@ -16,12 +16,11 @@ from panpan.capabilities.background.registry import MAX_ENDED, Registry, TaskRec
 from panpan.capabilities.background.task import Task
 from panpan.core.background import TaskOutput
 from panpan.errors import ConfigError, ToolError
-from panpan.system.files.private import open_private_file
-from panpan.system.text.known_keys import KnownKeys
-from panpan.system.text.line_folder import LineFolder
+from panpan.system.files.folder_tree import open_private_file
+from panpan.system.processes.progress import LineFolder
+from panpan.system.text.redact import KnownKeys
 from panpan.system.text.terminal_text import clean_line
-from panpan.text_search.engine import search
-from panpan.text_search.request import MAX_COLUMNS, SearchRequest, numbered_line, parse_records
+from panpan.text_search.engine import MAX_COLUMNS, SearchRequest, numbered_line, parse_records, search
 from panpan.types.background import TaskKind
 from panpan.types.dataclass import dataclass
 

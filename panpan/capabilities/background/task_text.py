@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from panpan.system.text.duration import spoken_s
-from panpan.system.text.terminal_text import clean_line
+from panpan.system.text.terminal_text import clean_line, spoken_s
 from panpan.types.background import TaskInfo, TaskState
 
 _ENDS: dict[TaskState, str] = {

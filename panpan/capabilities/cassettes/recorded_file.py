@@ -28,7 +28,7 @@ from panpan.models.provider_kind import FULL
 from panpan.session.context import SessionContext
 from panpan.session.interceptor import Askers
 from panpan.session.records import encoded
-from panpan.system.files.private import open_private_file
+from panpan.system.files.folder_tree import open_private_file
 from panpan.types.dataclass import dataclass
 from panpan.version import __version__
 

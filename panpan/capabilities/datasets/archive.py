@@ -22,10 +22,9 @@ from typing import IO, cast
 
 from panpan.capabilities.datasets.download_plan import UnpackLimits, size_text
 from panpan.errors import ToolError
-from panpan.system.files.beneath import listed_folder, open_below, opened_folder, status_of
 from panpan.system.files.folder_tree import remove_tree
 from panpan.system.files.protected import protections
-from panpan.system.files.read_file import open_regular_file
+from panpan.system.files.read_file import listed_folder, open_below, open_regular_file, opened_folder, status_of
 from panpan.types.dataclass import dataclass
 
 # An archive's bytes, of which its reader gets no more at a time than the lists in it may need.

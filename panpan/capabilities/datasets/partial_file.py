@@ -17,8 +17,7 @@ from typing import Self
 from panpan.capabilities.datasets.download_plan import PlannedFile, RemoteFile
 from panpan.errors import ToolError
 from panpan.system.files.atomic_write import NO_LINKS_HERE, sync_folder
-from panpan.system.files.beneath import open_folder
-from panpan.system.files.read_file import open_regular_file
+from panpan.system.files.read_file import open_folder, open_regular_file
 
 _READ_BYTES = 1 << 20
 

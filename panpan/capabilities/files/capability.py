@@ -1,21 +1,165 @@
 """Files: reading, writing, editing, renaming, notebooks; and the reminder that a file has changed."""
 
-from collections.abc import Iterable
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
+from anyio import to_thread
+
 from panpan.capabilities.files.edit import EditTool
-from panpan.capabilities.files.file_changed import FileChanged
 from panpan.capabilities.files.multi_edit import MultiEditTool
 from panpan.capabilities.files.notebook_edit import NotebookEditTool
 from panpan.capabilities.files.patch import PatchTool
-from panpan.capabilities.files.read import ReadTool
+from panpan.capabilities.files.read import MAX_BYTES, ReadTool
 from panpan.capabilities.files.rename import RenameTool
 from panpan.capabilities.files.write import WriteTool
-from panpan.core.tool import Tool
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Round, ToolCall
+from panpan.core.our_tags import untagged
+from panpan.core.tool import SeenFiles, Tool, digest_of
 from panpan.editing.rename_plan import WordSearch
+from panpan.errors import ToolError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.session.reminders.source import ReminderSource
+from panpan.system.files.canonical import is_below
+from panpan.system.files.read_file import read_regular_file
+from panpan.system.text.terminal_text import printable
+from panpan.types.dataclass import dataclass
+from panpan.types.messages import SystemReminder
+from panpan.types.tool import Output
+
+MOST_FILES = 200
+"""Files that are looked at, those that the model read last."""
+MOST_NAMES = 20
+
+_CHANGED = "Changed since you read them, by the user, a command or another program: {names}. "
+_GONE = "Gone since you read them: {names}. "
+_ADVICE = "What you know of them may be wrong: read again what you still need. The changes may be wanted; keep them."
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What tells, without reading it, whether a file was written to."""
+
+    mtime_ns: int
+    ctime_ns: int
+    size: int
+    inode: int
+
+
+_NOTHING = _State(0, 0, 0, 0)
+"""That of a file which is gone, also where something else than a file has its name now."""
+_TOO_LARGE = b"too large"
+"""In place of a digest: the model never read so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    path: Path
+    found: bytes
+    """Digest of what is there now; empty where nothing is."""
+
+
+class FileChanged(ReminderSource):
+    """Looks at the files that the model has read, before each request.
+
+    Args:
+        seen_files: What the model knows.
+        root: Canonical root of the workspace; paths in it are told relative to it.
+    """
+
+    def __init__(self, seen_files: SeenFiles, root: Path) -> None:
+        self._seen_files = seen_files
+        self._root = root
+        self._known: dict[Path, tuple[int, _State]] = {}
+        """What a file looked like while it was as the model knows it, and the number of its sight."""
+        self._told: dict[Path, int] = {}
+        """The sights of which the model was told that they do not hold any more; it is told once."""
+        self._has_run_command = False
+
+    async def after_tool(self, call: ToolCall, output: Output) -> None:
+        if call.effects.commands or not call.effects.is_complete:
+            self._has_run_command = True
+
+    async def history_replaced(self, conversation: Conversation) -> None:
+        self._known.clear()
+        self._told.clear()
+
+    async def reminders(self, round_: Round) -> Sequence[SystemReminder]:
+        if not self._seen_files.newest(1):
+            return ()
+        changes = await to_thread.run_sync(lambda: list(self._changes()))
+        self._has_run_command = False
+        if not changes:
+            return ()
+        changed = self._names(change.path for change in changes if change.found)
+        gone = self._names(change.path for change in changes if not change.found)
+        text = (
+            (_CHANGED.format(names=changed) if changed else "") + (_GONE.format(names=gone) if gone else "") + _ADVICE
+        )
+        place = len(round_.conversation.messages)  # files may become again what they were in an earlier run
+        return (SystemReminder(text=text, cause=f"file:changed:{_digest_of(changes)}:{place}", priority="high"),)
+
+    def _changes(self) -> Iterator[_Change]:
+        """Yield what is other than the model knows, once: a log that grows is not told with every line."""
+        for path, sight in self._seen_files.newest(MOST_FILES):
+            if self._told.get(path) == sight.number:
+                continue
+            state = _state_of(path)
+            if state is None or self._known.get(path) == (sight.number, state):
+                continue
+            found = _found(path, state)
+            if found == sight.digest:
+                self._known[path] = sight.number, state
+            elif found is not None:
+                self._told[path] = sight.number
+                if found or not self._has_run_command:  # what its own command removed or moved, the model knows
+                    yield _Change(path, found)
+
+    def _names(self, paths: Iterable[Path]) -> str:
+        names = [self._shown(path) for path in paths]
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        return ", ".join(names[:MOST_NAMES]) + more
+
+    def _shown(self, path: Path) -> str:
+        shown = path.relative_to(self._root) if is_below(path, self._root) else path
+        return untagged(printable(str(shown)))
+
+
+def _state_of(path: Path) -> _State | None:
+    """Return how a file looks; None where that cannot be told."""
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return _NOTHING
+    except OSError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return _NOTHING
+    return _State(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+
+
+def _found(path: Path, state: _State) -> bytes | None:
+    """Return the digest of what is there; empty where nothing is, None where that cannot be told."""
+    if state == _NOTHING:
+        return b""
+    if state.size > MAX_BYTES:
+        return _TOO_LARGE
+    try:
+        return digest_of(read_regular_file(path, max_bytes=MAX_BYTES))
+    except ToolError:
+        return None
+
+
+def _digest_of(changes: Iterable[_Change]) -> str:
+    digest = blake2b(digest_size=8)
+    for change in changes:
+        digest.update(os.fsencode(change.path) + b"\0" + change.found + b"\0")
+    return digest.hexdigest()
 
 
 class Files(Capability):

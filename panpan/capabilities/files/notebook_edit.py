@@ -8,9 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
 from panpan.documents.notebook_text import CellType, NotebookText
-from panpan.editing.commit import FileChange
+from panpan.editing.commit import FileChange, find_target, read_known_text, similar_files
 from panpan.editing.edited import Plan, PlannedTool, Told
-from panpan.editing.known_file import find_target, read_known_text, similar_files
 from panpan.errors import ToolError
 from panpan.system.text.file_text import readable
 from panpan.types.tool import Output

@@ -21,10 +21,9 @@ from panpan.documents.read_image import Picture, image_format
 from panpan.documents.read_notebook import NotebookPage, read_notebook
 from panpan.documents.read_page import read_page
 from panpan.documents.read_pdf import PdfText, is_pdf
-from panpan.editing.known_file import similar_files
+from panpan.editing.commit import similar_files
 from panpan.errors import ToolError
-from panpan.system.files.beneath import status_of
-from panpan.system.files.read_file import read_regular_file
+from panpan.system.files.read_file import read_regular_file, status_of
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.file_text import decode_file
 from panpan.types.content import TextBlock

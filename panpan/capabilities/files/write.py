@@ -5,9 +5,8 @@ from pydantic import BaseModel, ConfigDict
 from panpan.capabilities.files.literal_edit import LineBreakView
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
-from panpan.editing.commit import FileChange
+from panpan.editing.commit import FileChange, Target, find_target, read_known
 from panpan.editing.edited import Plan, PlannedTool, Told
-from panpan.editing.known_file import Target, find_target, read_known
 from panpan.system.text.file_text import UTF_8, FileText, decode_file
 from panpan.types.tool import Output
 

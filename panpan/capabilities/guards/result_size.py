@@ -6,7 +6,7 @@ from functools import partial
 import anyio.to_thread
 
 from panpan.core.hooks import Hook, ToolCall
-from panpan.system.text.known_keys import KnownKeys
+from panpan.system.text.redact import KnownKeys
 from panpan.types.content import DocumentBlock, ImageBlock, ResultContent, TextBlock
 from panpan.types.display import (
     ChecklistDisplay,

@@ -17,7 +17,7 @@ from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
 from panpan.errors import ToolError
-from panpan.system.processes.child import OutputPipe
+from panpan.system.processes.process import OutputPipe
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 

@@ -23,16 +23,15 @@ from panpan.capabilities.language_servers.code_intelligence import (
 from panpan.capabilities.language_servers.wire import Encoding, characters, find_symbol, line_starts, lines_of, units
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
-from panpan.editing.commit import FileChange
+from panpan.editing.commit import FileChange, Target, find_target
 from panpan.editing.edited import Plan, PlannedTool, Told
-from panpan.editing.known_file import Target, find_target
 from panpan.editing.rename_plan import content_of
 from panpan.errors import ToolError
 from panpan.system.files.canonical import is_below
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.file_text import FileText, decode_file
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, printable
-from panpan.text_search.shown import cut_line, with_notes
+from panpan.text_search.engine import cut_line, with_notes
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output

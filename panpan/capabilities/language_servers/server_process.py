@@ -13,7 +13,7 @@ from anyio.lowlevel import checkpoint
 
 from panpan.errors import ToolError
 from panpan.system.files.canonical import canonical_path, is_below
-from panpan.system.processes.child import Child
+from panpan.system.processes.process import Child
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass

@@ -23,8 +23,7 @@ from panpan.capabilities.local_model.weights import megabytes, require_machine
 from panpan.cli_kit.command_group import CommandGroup
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.config.environment import LOCAL_API_KEY_VARIABLE
-from panpan.errors import ConfigError, PanpanError
-from panpan.system.single_exception import unwrap_single_exception
+from panpan.errors import ConfigError, PanpanError, unwrap_single_exception
 from panpan.types.dataclass import dataclass
 
 

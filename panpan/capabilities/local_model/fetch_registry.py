@@ -21,9 +21,8 @@ from panpan.capabilities.local_model.fetching import FetchError, PartialFile, So
 from panpan.capabilities.local_model.weights import Part
 from panpan.errors import ToolError
 from panpan.system.environment import user_environment
-from panpan.system.files.folder_tree import remove_tree, walk
-from panpan.system.files.private import make_private_folder
-from panpan.system.processes.child import Child
+from panpan.system.files.folder_tree import make_private_folder, remove_tree, walk
+from panpan.system.processes.process import Child
 from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import printable
 

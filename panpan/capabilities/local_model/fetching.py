@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from panpan.errors import PanpanError
-from panpan.system.files.private import open_private_file
+from panpan.system.files.folder_tree import open_private_file
 
 SETUP_COMMAND = "panpan local setup"
 

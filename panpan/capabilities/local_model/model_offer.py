@@ -15,7 +15,7 @@ from panpan.capabilities.local_model.warm_up import MODEL_NAME
 from panpan.errors import ConfigError, PanpanError
 from panpan.models.local_servers import LocalServer, advice_without_model, find_local_servers
 from panpan.system.files.atomic_write import write_atomic
-from panpan.system.files.private import make_private_folder
+from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 

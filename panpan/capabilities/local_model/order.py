@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from panpan.errors import ConfigError
-from panpan.system.files.private import open_private_file
+from panpan.system.files.folder_tree import open_private_file
 from panpan.types.dataclass import dataclass
 
 # What the server of the embedded model is told: one line, from the process that starts it to the one that serves.

@@ -35,7 +35,7 @@ from panpan.errors import ConfigError
 from panpan.models.model_choice import is_loopback
 from panpan.system.environment import child_environment
 from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
-from panpan.system.files.private import open_private_file
+from panpan.system.files.folder_tree import open_private_file
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 

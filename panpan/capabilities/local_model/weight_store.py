@@ -19,12 +19,10 @@ from panpan.capabilities.local_model.order import prefix_files
 from panpan.capabilities.local_model.weights import QWEN_CODER_1_5B, Weights
 from panpan.errors import ConfigError, PanpanError
 from panpan.system.files.atomic_write import sync_folder, write_atomic
-from panpan.system.files.beneath import opened_folder
 from panpan.system.files.canonical import canonical_path
 from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
-from panpan.system.files.folder_tree import remove_tree, walk
-from panpan.system.files.private import make_private_folder
-from panpan.system.files.read_file import read_regular_file
+from panpan.system.files.folder_tree import make_private_folder, remove_tree, walk
+from panpan.system.files.read_file import opened_folder, read_regular_file
 from panpan.types.dataclass import dataclass
 
 # Whether a file of weights is what it must be: its SHA-256, and a stamp that spares reading it again.

@@ -20,7 +20,7 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.core.viewers import FileViewer, FolderViewer
 from panpan.errors import ToolError
 from panpan.system.files.paths import Location, PathResolver
-from panpan.system.text.known_keys import KnownKeys
+from panpan.system.text.redact import KnownKeys
 from panpan.system.text.terminal_text import printable
 from panpan.types.content import TextBlock, UserContent
 from panpan.types.dataclass import dataclass

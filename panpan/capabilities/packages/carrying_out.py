@@ -38,7 +38,7 @@ from panpan.python_environments.needs import applying, unmet
 from panpan.python_environments.project.project_files import Wish, is_for_conda
 from panpan.python_environments.project.project_wishes import ProjectWishes, project_wishes
 from panpan.system.files.atomic_write import write_atomic
-from panpan.system.files.beneath import opened_folder
+from panpan.system.files.read_file import opened_folder
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, Progress
 

@@ -34,7 +34,7 @@ from panpan.python_environments.sources import (
     text_of,
     usual_conda_hosts,
 )
-from panpan.system.files.home import user_home
+from panpan.system.files.canonical import user_home
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import spelled_out
 

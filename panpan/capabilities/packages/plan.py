@@ -19,10 +19,9 @@ from panpan.errors import ToolError
 from panpan.shell_analysis.working_directory import start_directory
 from panpan.system.processes.limits import limited
 from panpan.system.processes.process import ProcessEnded, run_process
-from panpan.system.processes.progress_pacer import ProgressPacer
+from panpan.system.processes.progress import LineFolder, ProgressPacer
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox, Start
 from panpan.system.sandbox.refusals import refusal_in
-from panpan.system.text.line_folder import LineFolder
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.tool import Progress
@@ -106,7 +105,7 @@ class Plan:
 
 
 def _are_granted(hosts: tuple[str, ...], sandbox: CommandSandbox) -> bool:
-    from panpan.system.sandbox.domain_grants import DomainGrants
+    from panpan.system.sandbox.domain_proxy import DomainGrants
     from panpan.system.web.url_guard import plain_authority
 
     if not sandbox.domains:

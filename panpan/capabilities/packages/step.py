@@ -14,7 +14,7 @@ from panpan.capabilities.packages.wanted import is_plain
 from panpan.errors import ToolError
 from panpan.python_environments.metadata import normalised
 from panpan.system.files.atomic_write import write_atomic
-from panpan.system.files.private import make_private_folder
+from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.content import Frozen
 from panpan.types.dataclass import dataclass

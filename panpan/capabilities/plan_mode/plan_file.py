@@ -13,7 +13,7 @@ from panpan.core.tool import SeenFiles, digest_of
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.canonical import canonical_path
-from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.system.files.read_file import read_regular_file
 
 MAX_BYTES = 1_000_000

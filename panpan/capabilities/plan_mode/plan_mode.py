@@ -19,8 +19,8 @@ from panpan.core.tool import SeenFiles
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
 from panpan.session.record_kinds import PlanFileRecord
-from panpan.system.processes.held_processes import HeldProcesses
-from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.detached import HeldProcesses
+from panpan.system.processes.process_table import ProcessTree
 from panpan.system.text.terminal_text import printable
 from panpan.types.messages import SystemReminder
 from panpan.types.permission import PermissionMode

@@ -10,7 +10,7 @@ from panpan.capabilities.project_context.session_start import SessionStart
 from panpan.core.hooks import Hook
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
-from panpan.system.files.home import user_home
+from panpan.system.files.canonical import user_home
 
 
 class ProjectContext(Capability):

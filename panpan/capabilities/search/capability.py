@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from panpan.capabilities.search.glob import GlobTool
-from panpan.capabilities.search.grep import GrepTool
-from panpan.capabilities.search.grep_words import GrepWords
+from panpan.capabilities.search.grep import GrepTool, GrepWords
 from panpan.capabilities.search.ls import LsTool
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent

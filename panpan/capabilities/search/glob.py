@@ -17,10 +17,17 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.files.globs import compile_glob, has_magic, name_globs
 from panpan.system.text.terminal_text import printable
-from panpan.text_search.engine import Found, RipgrepFinder, find_ripgrep, search
-from panpan.text_search.ignore_rules import surroundings_of
-from panpan.text_search.request import SearchRequest, parse_listing
-from panpan.text_search.shown import PathPrefix, with_notes
+from panpan.text_search.engine import (
+    Found,
+    PathPrefix,
+    RipgrepFinder,
+    SearchRequest,
+    find_ripgrep,
+    parse_listing,
+    search,
+    with_notes,
+)
+from panpan.text_search.file_filters import surroundings_of
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield

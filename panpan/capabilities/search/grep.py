@@ -5,6 +5,7 @@ The rule: the same question gets the same answer, in the order of paths, whichev
 
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,16 +16,29 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
+from panpan.editing.rename_plan import WordSearch
 from panpan.errors import ToolError
-from panpan.system.files.beneath import listed_folder
 from panpan.system.files.globs import compile_glob, name_globs
 from panpan.system.files.paths import PathResolver
 from panpan.system.files.protected import may_name_secrets
+from panpan.system.files.read_file import listed_folder
 from panpan.system.text.terminal_text import printable
-from panpan.text_search.engine import Found, RipgrepFinder, find_ripgrep, search
-from panpan.text_search.ignore_rules import surroundings_of
-from panpan.text_search.request import Answer, Record, SearchRequest, numbered_line, parse_records
-from panpan.text_search.shown import PathPrefix, cut_line, page_of, with_notes
+from panpan.text_search.engine import (
+    Answer,
+    Found,
+    PathPrefix,
+    Record,
+    RipgrepFinder,
+    SearchRequest,
+    cut_line,
+    find_ripgrep,
+    numbered_line,
+    page_of,
+    parse_records,
+    search,
+    with_notes,
+)
+from panpan.text_search.file_filters import surroundings_of
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
@@ -225,3 +239,22 @@ class _Lines:
             return False
         above, rest = self.records[index - 1]
         return above != path or numbered_line(rest)[0] + 1 != number
+
+
+class GrepWords(WordSearch):
+    """Finds words with Grep.
+
+    Args:
+        withholds: As in `GrepTool`.
+    """
+
+    def __init__(self, withholds: Callable[[Path, Path], bool]) -> None:
+        self._grep = GrepTool(withholds=withholds)
+
+    async def lines_with(self, word: str, ctx: ToolContext, *, limit: int) -> str:
+        look = GrepInput(pattern=rf"\b{word}\b", output_mode="content", head_limit=limit)
+        async with aclosing(self._grep.run(look, ctx)) as outputs:
+            async for found in outputs:
+                if isinstance(found, Output) and found.display != SummaryDisplay(text=NO_MATCHES):
+                    return found.text
+        return ""

@@ -19,11 +19,11 @@ from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.core.viewers import FolderViewer
 from panpan.errors import ToolError
-from panpan.system.files.beneath import listed_folder
 from panpan.system.files.globs import compile_glob
+from panpan.system.files.read_file import listed_folder
 from panpan.system.sandbox.profile import is_placeholder
 from panpan.system.text.terminal_text import printable
-from panpan.text_search.shown import with_notes
+from panpan.text_search.engine import with_notes
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 

@@ -6,8 +6,9 @@ that runs alone.
 
 import re
 import signal
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, aclosing
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, aclosing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -15,8 +16,7 @@ from typing import ClassVar
 import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.shell.foreground_run import ForegroundRun
-from panpan.core.background import Background, BackgroundCommand
+from panpan.core.background import Background, BackgroundCommand, MovedCommand
 from panpan.core.effects import Command, Effects, SandboxUse
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
@@ -28,14 +28,99 @@ from panpan.shell_analysis.working_directory import (
     shell_arguments,
     start_directory,
 )
-from panpan.system.files.paths import PathResolver
-from panpan.system.files.safe_path import without_workspace
+from panpan.system.files.paths import PathResolver, without_workspace
 from panpan.system.git.git import harmless_git_variables
 from panpan.system.processes.limits import limited
 from panpan.system.processes.process import Leaving, ProcessEnded, run_process
+from panpan.system.processes.progress import LineFolder, ProgressPacer
 from panpan.system.sandbox.command_sandbox import Bounds
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, Progress, ToolYield
+
+MAX_RESULT_CHARS = 30_000
+
+
+class ForegroundRun:
+    """One command while a call waits for it.
+
+    Args:
+        command: As the model wrote it.
+        title: What it does, on one line.
+        ctx: That of the call.
+        background: The session's background tasks; None: it cannot be moved.
+    """
+
+    def __init__(self, command: str, title: str, ctx: ToolContext, background: Background | None) -> None:
+        self.pacer = ProgressPacer()
+        self._command = command
+        self._title = title
+        self._ctx = ctx
+        self._background = background
+        self._started_at = time.time()
+        self._collector = ctx.outputs.collector(f"bash-{ctx.tool_use_id}", max_chars=MAX_RESULT_CHARS)
+        self._folder = LineFolder()
+        self._is_time_up = False
+
+    def add(self, data: bytes) -> None:
+        """Take what it printed."""
+        self._collector.feed(self._folder.feed(data))
+        self.pacer.add(data)
+
+    def text(self) -> str:
+        """Return all of it, shortened where it is long; it has ended."""
+        self._collector.feed(self._folder.finish())
+        return self._collector.finish()
+
+    @contextmanager
+    def movable(self) -> Iterator[Callable[[bool], bool] | None]:
+        """Give what says, told whether its time is up, whether it is to go on in the background; None: it cannot."""
+        background = self._background
+        if background is None:
+            yield None
+            return
+        with background.foreground(self._ctx.tool_use_id) as asked:
+
+            def leaves(is_time_up: bool) -> bool:
+                self._is_time_up = is_time_up
+                return asked.is_set() or (is_time_up and background.goes_on_at_timeout)
+
+            yield leaves
+
+    def moved(self, leaving: Leaving, resources: AsyncExitStack) -> Output:
+        """Hand it on to the background, and say as which task it goes on.
+
+        Args:
+            leaving: The process.
+            resources: What it needs as long as it runs.
+
+        Raises:
+            ToolError: The session ends in this moment; so does the process.
+        """
+        assert self._background is not None
+        self._collector.feed(self._folder.finish())
+        moved = MovedCommand(
+            leaving.take(),
+            self._collector.leave(),
+            text=self._command,
+            title=self._title,
+            tool_use_id=self._ctx.tool_use_id,
+            started_at=self._started_at,
+        )
+        try:
+            info = self._background.take_command(moved, resources)
+        except ToolError:
+            leaving.give_back()
+            raise
+        why = "its time was up, so it" if self._is_time_up else "the user wants it in the background: it"
+        return Output(
+            f"{why} goes on in the background as task {info.id}, and ends with panpan; what it printed so far, and "
+            f"what it prints from now on, is in {info.output}",
+            SummaryDisplay(
+                text=f"{'its time was up; it ' if self._is_time_up else ''}goes on in the background as task {info.id} "
+                "(/tasks)"
+            ),
+        )
+
 
 # The environment of a command line that runs because it only looks: in which its words mean what was judged.
 #

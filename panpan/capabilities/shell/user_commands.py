@@ -10,11 +10,10 @@ from dataclasses import replace
 
 from anyio import CancelScope
 
-from panpan.capabilities.shell.bash import MAX_COMMAND_BYTES, MAX_TIMEOUT_MS, BashInput, BashTool
-from panpan.capabilities.shell.foreground_run import MAX_RESULT_CHARS
+from panpan.capabilities.shell.bash import MAX_COMMAND_BYTES, MAX_RESULT_CHARS, MAX_TIMEOUT_MS, BashInput, BashTool
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
-from panpan.system.processes.held_processes import marked_as_users
+from panpan.system.processes.detached import marked_as_users
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass

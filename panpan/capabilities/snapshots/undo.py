@@ -10,11 +10,9 @@ from anyio import to_thread
 from panpan.capabilities.snapshots.history import Cause, SnapshotJournal, Step, UndoHistory, joined
 from panpan.capabilities.snapshots.workspace import WorkspaceSnapshots, trees_of
 from panpan.errors import SnapshotError, ToolError
-from panpan.file_trees.differences import Difference, diff_text, differences, listed
-from panpan.file_trees.snapshot import Snapshot
+from panpan.file_trees.snapshot import Difference, Snapshot, diff_text, differences, listed
 from panpan.file_trees.store import SnapshotStore
-from panpan.file_trees.way_back import WayBack
-from panpan.file_trees.writing import write_changes
+from panpan.file_trees.writing import WayBack, write_changes
 from panpan.session.records import timestamp
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.dataclass import dataclass

@@ -15,10 +15,9 @@ from panpan.config.locations import project_slug, snapshots_folder
 from panpan.config.trust import wide_root
 from panpan.core.hooks import ToolCall
 from panpan.errors import PanpanError, SnapshotError, ToolError
-from panpan.file_trees.differences import differences, listed
 from panpan.file_trees.kept_files import KeepLimits
 from panpan.file_trees.own_repository import OwnRepository
-from panpan.file_trees.snapshot import Snapshot
+from panpan.file_trees.snapshot import Snapshot, differences, listed
 from panpan.file_trees.store import SnapshotStore, TooLargeError
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.types.dataclass import dataclass

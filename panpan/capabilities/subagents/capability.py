@@ -21,7 +21,7 @@ from panpan.session.command import Command
 from panpan.session.context import SessionContext
 from panpan.session.open_calls import UnfinishedCall
 from panpan.session.reminders.source import ReminderSource
-from panpan.system.files.home import user_home
+from panpan.system.files.canonical import user_home
 from panpan.types.messages import ToolResultMessage
 
 

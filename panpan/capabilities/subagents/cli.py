@@ -31,8 +31,8 @@ from panpan.config.locations import Locations
 from panpan.config.trust import trust_of
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.atomic_write import FileChangedError, write_atomic
-from panpan.system.files.home import user_home
-from panpan.system.files.private import make_private_folder
+from panpan.system.files.canonical import user_home
+from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, printable
 from panpan.types.agent import AgentDefinition
 

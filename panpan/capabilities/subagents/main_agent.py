@@ -13,7 +13,7 @@ from panpan.config.project_limits import STRICTNESS
 from panpan.core.tool import Tool, enabled_tools
 from panpan.errors import ConfigError, PanpanError
 from panpan.session.setup import Setup
-from panpan.system.files.home import user_home
+from panpan.system.files.canonical import user_home
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
 

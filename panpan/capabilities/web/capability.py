@@ -17,7 +17,7 @@ from panpan.core.tool import Tool
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside
 from panpan.session.context import SessionContext
-from panpan.system.files.safe_path import without_workspace
+from panpan.system.files.paths import without_workspace
 from panpan.system.web.domain_lists import DomainLists, without_closed_hosts
 from panpan.system.web.guarded_client import GuardedClient
 

@@ -23,8 +23,7 @@ from panpan.config.settings import WebSettings
 from panpan.config.sources import load_settings
 from panpan.config.trust import trust_of
 from panpan.errors import ConfigError, ToolError
-from panpan.system.files.paths import PathResolver
-from panpan.system.files.safe_path import without_workspace
+from panpan.system.files.paths import PathResolver, without_workspace
 from panpan.system.web.filter_proxy import FilterProxy
 from panpan.system.web.network import WebNetwork
 from panpan.system.web.url_guard import PrivateHosts, plain_url, read_url

@@ -12,7 +12,7 @@ import anyio
 from panpan.capabilities.web.page_tree import Obstacle
 from panpan.documents.read_image import image_format
 from panpan.errors import ToolError
-from panpan.system.processes.apart import MEMORY_BYTES, WITHIN_S, taken_apart
+from panpan.system.processes.sandboxed_worker import MEMORY_BYTES, WITHIN_S, run_parser
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.file_text import is_binary
 from panpan.system.web.guarded_client import GuardedClient
@@ -240,7 +240,7 @@ async def made_of(
         ToolError: It is damaged, or takes too much time or memory.
     """
     module, asked, most = "panpan.capabilities.web.page_maker", question(came), _MAX_BYTES
-    ended = await taken_apart(module, (), asked, sandbox, max_bytes=most, within_s=within_s, memory_bytes=memory_bytes)
+    ended = await run_parser(module, (), asked, sandbox, max_bytes=most, within_s=within_s, memory_bytes=memory_bytes)
     if ended.timed_out or ended.exit_code != 0 or ended.is_truncated:
         why = f"it took more than {within_s:g} s" if ended.timed_out else "it is damaged, or takes too much memory"
         raise ToolError(f"what came cannot be made text: {why}")

@@ -12,13 +12,12 @@ from panpan.capabilities.background.task_text import titles
 from panpan.capabilities.guards.reply_limits import note_on_end
 from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.cli_kit.signals import Received, watch_signals
-from panpan.errors import AnswerNeededError, ConfigError, PanpanError, ToolError
+from panpan.errors import AnswerNeededError, ConfigError, PanpanError, ToolError, unwrap_single_exception
 from panpan.faces.headless.face import INTERRUPTED, HeadlessFace, Outcome, TurnSummary, denials_told, outcome_of_error
 from panpan.faces.headless.prompts import Prompt, PromptQueue
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.spending import Spending
 from panpan.session.session import Session
-from panpan.system.single_exception import unwrap_single_exception
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.events import Event, TurnEnded
 from panpan.types.messages import UserMessage

@@ -14,7 +14,7 @@ from panpan.capabilities.guards.reply_limits import note_on_end
 from panpan.capabilities.shell.user_commands import run_user_command
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.cli_kit.stdout import StdoutWriter
-from panpan.errors import OutputError, PanpanError
+from panpan.errors import OutputError, PanpanError, unwrap_single_exception
 from panpan.faces.amounts import WaitingTime
 from panpan.faces.plain.line_asker import LineReader
 from panpan.faces.plain.line_commands import LineCommands
@@ -23,7 +23,6 @@ from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.rendering.text_rows import LEAST_WIDTH, plain_rows
 from panpan.session.command import Leave, Next, OpenSession
 from panpan.session.session import Session
-from panpan.system.single_exception import unwrap_single_exception
 from panpan.types.background import TaskInfo
 from panpan.types.messages import AssistantMessage
 

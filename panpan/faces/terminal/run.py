@@ -22,6 +22,7 @@ from prompt_toolkit.key_binding import KeyPress
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.cli_kit.stdout import drop_terminal
 from panpan.config.ui_look import UiLook
+from panpan.errors import unwrap_single_exception
 from panpan.faces.terminal.desk import Desk
 from panpan.faces.terminal.input.draft import Draft, Pastes
 from panpan.faces.terminal.input.history import PromptHistory
@@ -32,7 +33,6 @@ from panpan.faces.terminal.screen.notify import keep_title, restore_title
 from panpan.faces.terminal.screen.screen import Screen, reflows
 from panpan.faces.terminal.screen.steady_output import SteadyOutput
 from panpan.faces.terminal.screen.theme import choose_theme, query_background
-from panpan.system.single_exception import unwrap_single_exception
 from panpan.types.dataclass import dataclass
 
 HUNG_UP = 129

@@ -10,10 +10,9 @@ from contextlib import aclosing
 import anyio
 
 from panpan.capabilities.guards.reply_limits import note_on_end
-from panpan.errors import PanpanError
+from panpan.errors import PanpanError, unwrap_single_exception
 from panpan.faces.terminal.views.turn_view import PacedShower, TurnView
 from panpan.session.session import Session
-from panpan.system.single_exception import unwrap_single_exception
 from panpan.types.messages import AssistantMessage, UserMessage
 
 

@@ -14,9 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 from panpan.permissions.reach.located import repository_around
-from panpan.system.files.canonical import canonical_path
-from panpan.system.files.home import user_home
-from panpan.system.git.git_index import GitIndex
+from panpan.system.files.canonical import canonical_path, user_home
+from panpan.system.git.git_places import GitIndex
 
 
 class TrackedFiles:

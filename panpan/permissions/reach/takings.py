@@ -26,7 +26,7 @@ from panpan.shell_analysis.facts import LineFacts, SimpleCommand, Word
 from panpan.system.files.canonical import canonical_path
 from panpan.system.files.paths import PathResolver
 from panpan.system.files.protected import may_be_protected
-from panpan.system.git.git_index import GitIndex
+from panpan.system.git.git_places import GitIndex
 from panpan.types.dataclass import dataclass
 
 SHELLS = frozenset({"bash", "dash", "env", "eval", "fish", "ksh", "script", "sh", "su", "trap", "zsh"})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from panpan.permissions.rules.patterns import CommandPattern, DomainPattern, PathPattern
 from panpan.permissions.rules.rules import EDIT_TOOLS, READ_TOOLS, NamePattern, Rule
-from panpan.system.files.home import user_home
+from panpan.system.files.canonical import user_home
 from panpan.types.dataclass import dataclass
 
 _ANY = "panpan-any-word"

@@ -31,8 +31,8 @@ from panpan.permissions.rules.command_parts import (
     spelled_evenly,
     texts_within,
 )
+from panpan.system.files.canonical import user_home
 from panpan.system.files.globs import compile_gitignore, gitignore_escaped
-from panpan.system.files.home import user_home
 from panpan.system.web.url_guard import read_url
 from panpan.types.permission import trimmed
 

@@ -11,7 +11,7 @@ from typing import Any
 from panpan.python_environments.project.project_files import OwnName, ProjectFiles, PythonWish, Said, Unclear, Wish
 from panpan.python_environments.project.pyproject_wishes import table_of, word_in
 from panpan.python_environments.project.requirement_wishes import CONSTRAINT, NESTED, requirement_wishes, wish_of
-from panpan.system.text.yaml_text import Node, YamlError, read_yaml
+from panpan.system.text.front_matter import Node, YamlError, read_yaml
 
 CONDA_FILES = ("environment.yml", "environment.yaml")
 _SPEC = re.compile(r"(?:[\w./-]+::?)?(?P<name>[A-Za-z0-9_][\w.-]*)\s*(?P<versions>.*)")

@@ -12,7 +12,7 @@ from panpan.errors import ConfigError, SessionError
 from panpan.session.search.index import DamagedIndexError, Found, SearchIndex, query_of
 from panpan.session.search.said import said_in
 from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
-from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.system.files.folder_tree import make_private_folder, open_private_file
 
 MANY_BYTES = 20_000_000
 """Of logs, which take some seconds to be taken in."""

@@ -3,7 +3,7 @@
 The rule: nothing in panpan writes over a user's file in another way. The new content goes to a file of its own beside
 the target, reaches the disk, and takes the target's place by a rename; whatever fails before or after leaves the old
 file. A hard link to the old file keeps the old content, since a rename replaces a name. All of it happens in one folder
-that is held open (`beneath`), so that nothing is written elsewhere when that folder's name becomes a link.
+that is held open (`read_file.py`), so that nothing is written elsewhere when that folder's name becomes a link.
 """
 
 import errno
@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Protocol
 
 from panpan.errors import ToolError
-from panpan.system.files.beneath import listed_folder, open_below, open_folder
 from panpan.system.files.canonical import canonical_path
-from panpan.system.files.read_file import require_regular
+from panpan.system.files.read_file import listed_folder, open_below, open_folder, require_regular
 
 NO_LINKS_HERE = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES})
 """What link(2) fails with on file systems without hard links, such as exFAT and some of other machines."""

@@ -5,13 +5,25 @@ that it also works for targets that do not exist yet, and fails where the kernel
 """
 
 # ruff: noqa: PTH115, PTH118, PTH120 - the walk works on strings: it is hot, and Path would make one per component
-
 import errno
 import os
 from pathlib import Path
 
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass
+
+NO_HOME = Path("/nonexistent")
+"""Stands for the home where there is none; systems keep this name free for that."""
+
+
+def user_home() -> Path:
+    """Return the user's home: `HOME`, else what the system knows of the user, else `NO_HOME`."""
+    try:
+        home = Path.home()
+    except RuntimeError:  # no HOME, and a user id that the system does not know
+        return NO_HOME
+    return home if home.is_absolute() else NO_HOME
+
 
 MAX_LINKS = 40
 """Links followed in one walk; the limit of Linux (path_resolution(7))."""

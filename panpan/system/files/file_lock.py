@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from panpan.errors import ConfigError, PanpanError
-from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.errors import ConfigError, PanpanError, ToolError
+from panpan.system.files.folder_tree import make_private_folder, open_private_file
+from panpan.system.files.read_file import opened_folder, status_of
 from panpan.types.dataclass import dataclass
 
 _POLL_S = 0.01
@@ -220,3 +221,62 @@ def _started_at(proc: Path, pid: int) -> float | None:
         return booted_at + ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError, StopIteration):
         return None
+
+
+_PATIENCE_S = 5.0
+_PAUSE_S = 0.005
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the file at the canonical `path` for the time of the block; without effect where there is none to hold.
+
+    Raises:
+        ToolError: Another program has held it for seconds.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        fd = _opened(path)
+        if fd is None:
+            yield
+            return
+        try:
+            _acquire_writer(fd, path, deadline)
+            if _is_still_at(fd, path):
+                yield
+                return
+        finally:
+            os.close(fd)
+
+
+def _opened(path: Path) -> int | None:
+    """Return a descriptor, None where the file is missing or closed to us; the write itself says so."""
+    try:
+        with opened_folder(path.parent) as folder:
+            return os.open(path.name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder)
+    except OSError:
+        return None
+
+
+def _acquire_writer(fd: int, path: Path, deadline: float) -> None:
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as exc:
+            if exc.errno not in {errno.EAGAIN, errno.EACCES}:
+                return  # a file system without locks; the digest still tells changes that came before
+            if time.monotonic() > deadline:
+                raise ToolError(f"{path} is locked by another program; try again when it has let go") from exc
+            time.sleep(_PAUSE_S)
+        else:
+            return
+
+
+def _is_still_at(fd: int, path: Path) -> bool:
+    """Return whether `path` still leads to the open file; not so after a rename over it."""
+    try:
+        there = status_of(path)
+    except OSError:
+        return True  # it is gone; the write itself says so
+    here = os.fstat(fd)
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)

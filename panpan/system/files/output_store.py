@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from panpan.errors import ConfigError
-from panpan.system.files.private import make_private_folder, open_private_file
-from panpan.system.text.known_keys import KeyStream, KnownKeys
+from panpan.system.files.folder_tree import make_private_folder, open_private_file
+from panpan.system.text.redact import KeyStream, KnownKeys
 from panpan.types.dataclass import dataclass
 
 _CHUNK_BYTES = 1 << 16

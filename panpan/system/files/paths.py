@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from panpan.errors import ToolError
-from panpan.system.files.canonical import MAX_PATH_BYTES, canonical_path, is_below, walk
-from panpan.system.files.home import user_home
+from panpan.system.files.canonical import MAX_PATH_BYTES, canonical_path, is_below, user_home, walk
 from panpan.system.files.protected import ProtectedGroup, holds_secrets, plain_names, protections
 from panpan.types.dataclass import dataclass
 
@@ -393,3 +392,15 @@ def _changed_at(folder: Path) -> int:
         return folder.stat().st_mtime_ns
     except OSError:
         return 0
+
+
+def without_workspace(search_path: str, paths: PathResolver) -> str:
+    """Return `search_path` without relative folders and folders in the workspace, as they lie there or by a link."""
+    return os.pathsep.join(folder for folder in search_path.split(os.pathsep) if _is_outside(folder, paths))
+
+
+def _is_outside(folder: str, paths: PathResolver) -> bool:
+    try:
+        return folder.startswith("/") and not paths.locate(folder).is_inside
+    except ToolError:
+        return False

@@ -4,14 +4,257 @@ The rule: what is not a regular file is never opened, since opening a FIFO waits
 judged is what is opened: no link is followed unless the caller says so.
 """
 
+import errno
 import os
 import stat
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from errno import EINTR, ENOSYS
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
 from panpan.errors import ToolError
-from panpan.system.files.beneath import opened_folder
 from panpan.system.files.canonical import canonical_path
+
+_NUMBER = 437  # the same on every architecture
+_NO_SYMLINKS = 0x04
+_BENEATH = 0x08
+
+
+def openat2(folder: int, path: str, flags: int) -> int:
+    """Return a descriptor of what lies at `path` beneath an open folder and is reached through no link.
+
+    Args:
+        folder: Descriptor of the folder.
+        path: Relative; no part of it is `..`.
+        flags: As for `os.open`.
+
+    Raises:
+        OSError: It cannot be opened; ELOOP where a part of the path is a link, ENOSYS where there is no such call.
+        ValueError: The path holds a NUL.
+    """
+    if "\0" in path:
+        raise ValueError("embedded null byte")  # as of `os.open`; C would take what is before it for the path
+    call = _loaded()
+    if call is None:
+        raise OSError(ENOSYS, os.strerror(ENOSYS))
+    how = b"".join(part.to_bytes(8, sys.byteorder) for part in (flags, 0, _NO_SYMLINKS | _BENEATH))
+    while (fd := call(folder, os.fsencode(path), how)) < 0:
+        if fd != -EINTR:
+            raise OSError(-fd, os.strerror(-fd), path)
+    return fd
+
+
+@cache
+def _loaded() -> Callable[[int, bytes, bytes], int] | None:
+    """Return the call, which returns a descriptor or a negative error number."""
+    if sys.platform != "linux":
+        return None
+    try:
+        import _ctypes
+    except ImportError:
+        return None
+
+    class Long(_ctypes._SimpleCData):  # type: ignore[type-arg]
+        _type_ = "l"
+
+    class Function(_ctypes.CFuncPtr):
+        _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_USE_ERRNO
+        _restype_ = Long
+
+    syscall = Function(_ctypes.dlsym(_ctypes.dlopen(None, 0), "syscall"))  # type: ignore[arg-type]
+    number = Long(_NUMBER)
+
+    def call(folder: int, path: bytes, how: bytes) -> int:
+        fd: int = syscall(number, Long(folder), path, how, Long(len(how)))
+        return fd if fd >= 0 else -_ctypes.get_errno()
+
+    return call
+
+
+ON_THE_WAY = os.O_DIRECTORY | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+"""Flags for folders. Where the system can, one is opened without the right to list it, which its names do not need."""
+LINK_IN_THE_WAY = "a link is in the way"
+
+_NOT_TO_BE_HAD = frozenset({errno.ENOSYS, errno.EPERM})
+"""Errors of openat2 on old kernels, on other systems, and behind filters of system calls."""
+
+
+@contextmanager
+def opened_folder(path: Path, *, is_made: bool = False) -> Iterator[int]:
+    """Open a folder, and yield its descriptor for functions that take `dir_fd`.
+
+    Args:
+        path: Canonical, absolute.
+        is_made: Whether to make missing folders.
+
+    Raises:
+        OSError: A part of it is missing, is a link or no folder, or cannot be opened.
+    """
+    fd = open_folder(path, is_made=is_made)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def listed_folder(path: Path) -> Iterator[int]:
+    """Open a folder as `opened_folder` does, so that `os.scandir` can list it.
+
+    Args:
+        path: Canonical, absolute.
+
+    Raises:
+        OSError: As for `opened_folder`, or it may not be listed.
+    """
+    with opened_folder(path) as folder:
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def open_folder(path: Path, *, is_made: bool = False) -> int:
+    """Return a descriptor of a folder, as `opened_folder` does; the caller closes it.
+
+    Raises:
+        OSError: A part of it is missing, is a link or no folder, or cannot be opened.
+    """
+    start = os.open(path.anchor, ON_THE_WAY)
+    try:
+        return open_below(start, path.parts[1:], is_made=is_made)
+    except OSError as exc:
+        exc.filename = str(path)
+        raise
+    finally:
+        os.close(start)
+
+
+def open_below(folder: int, names: Sequence[str], *, is_made: bool = False) -> int:
+    """Return a descriptor of a folder some levels below an open one; the caller closes it.
+
+    Args:
+        folder: Descriptor of the open one, which stays open.
+        names: Of the folders on the way; none of them `..`.
+        is_made: Whether to make missing folders.
+
+    Raises:
+        OSError: A part of the way is missing, is a link or no folder, or cannot be opened.
+    """
+    try:
+        return _opened(folder, names)
+    except FileNotFoundError:
+        if not is_made:
+            raise
+    return walk_beneath(folder, names, when_missing=_make)
+
+
+def walk_beneath(folder: int, names: Sequence[str], *, when_missing: Callable[[str, int], None] | None = None) -> int:
+    """Return a descriptor as `open_below` does, opening one folder after the other.
+
+    Args:
+        folder: Descriptor of the open one, which stays open.
+        names: Of the folders on the way.
+        when_missing: Makes a folder of this name in the open one.
+
+    Raises:
+        OSError: As for `open_below`.
+    """
+    here = os.dup(folder)
+    for name in names:
+        try:
+            try:
+                below = _opened_here(here, name)
+            except FileNotFoundError:
+                if when_missing is None:
+                    raise
+                when_missing(name, here)
+                below = _opened_here(here, name)
+        finally:
+            os.close(here)
+        here = below
+    return here
+
+
+def status_of(path: Path) -> os.stat_result:
+    """Return the status of what lies at a canonical path; of a link there, its own.
+
+    Raises:
+        OSError: It is missing, or a part of the path is a link or cannot be searched.
+    """
+    with opened_folder(path.parent) as folder:
+        return os.stat(path.name or ".", dir_fd=folder, follow_symlinks=False)
+
+
+def set_mode(path: Path, mode: int) -> None:
+    """Set the permission bits of the file or folder at a canonical path.
+
+    Raises:
+        OSError: It is missing, or it or a part of the path is a link, or they cannot be set.
+    """
+    with opened_folder(path.parent) as folder:
+        set_mode_in(folder, path.name, mode)
+
+
+def set_mode_in(folder: int, name: str, mode: int) -> None:
+    """Set the permission bits of the file or folder of this name in an open folder.
+
+    Raises:
+        OSError: It is missing, or is a link, or they cannot be set.
+    """
+    if os.chmod in os.supports_follow_symlinks:
+        os.chmod(name, mode, dir_fd=folder, follow_symlinks=False)
+        return
+    fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        if stat.S_ISLNK(os.fstat(fd).st_mode):
+            raise _link(name)
+        os.chmod(f"/proc/self/fd/{fd}", mode)  # noqa: PTH101 - the file itself, which may not be ours to read
+    finally:
+        os.close(fd)
+
+
+def _opened(folder: int, names: Sequence[str]) -> int:
+    if not names:
+        return os.dup(folder)
+    try:
+        return openat2(folder, "/".join(names), ON_THE_WAY)
+    except OSError as exc:
+        if exc.errno == errno.ELOOP:
+            raise _link(exc.filename) from exc
+        if exc.errno not in _NOT_TO_BE_HAD:
+            raise
+    return walk_beneath(folder, names)
+
+
+def _opened_here(folder: int, name: str) -> int:
+    try:
+        return os.open(name, ON_THE_WAY | os.O_NOFOLLOW, dir_fd=folder)
+    except OSError as exc:
+        if exc.errno in (errno.ENOTDIR, errno.ELOOP, errno.EMLINK) and _is_link(folder, name):
+            raise _link(name) from exc
+        raise
+
+
+def _make(name: str, folder: int) -> None:
+    with suppress(FileExistsError):  # another has made it meanwhile; opening it shows what it is
+        os.mkdir(name, dir_fd=folder)
+
+
+def _is_link(folder: int, name: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _link(name: str) -> OSError:
+    return OSError(errno.ELOOP, LINK_IN_THE_WAY, name)
+
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),

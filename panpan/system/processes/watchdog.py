@@ -15,7 +15,7 @@ from functools import cache
 import anyio
 
 from panpan.system.environment import child_environment
-from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.process_table import ProcessTree
 
 _SCRIPT = """trap "" HUP INT TERM
 cd /

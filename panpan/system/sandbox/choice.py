@@ -16,8 +16,7 @@ from panpan.system.environment import child_environment
 from panpan.system.processes.process import capture
 from panpan.system.sandbox.bubblewrap import Bubblewrap
 from panpan.system.sandbox.landlock import Landlock, landlock_version
-from panpan.system.sandbox.profile import read_only
-from panpan.system.sandbox.sandbox import Sandbox
+from panpan.system.sandbox.profile import Sandbox, read_only
 from panpan.types.dataclass import dataclass
 
 PLACES = "/usr/bin:/usr/local/bin:/bin:/run/current-system/sw/bin"

@@ -19,8 +19,7 @@ from anyio import CancelScope, to_thread
 
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.canonical import canonical_path
-from panpan.system.files.folder_tree import remove_tree
-from panpan.system.files.private import make_private_folder
+from panpan.system.files.folder_tree import make_private_folder, remove_tree
 from panpan.system.sandbox.place_claims import PlaceClaims, vacant
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import network_flag
@@ -28,8 +27,7 @@ from panpan.types.permission import network_flag
 if TYPE_CHECKING:
     from panpan.system.sandbox.choice import SandboxChoice
     from panpan.system.sandbox.domain_proxy import CommandProxy, DomainAccess
-    from panpan.system.sandbox.profile import Profile
-    from panpan.system.sandbox.sandbox import Sandbox
+    from panpan.system.sandbox.profile import Profile, Sandbox
 
 _NO_DOMAINS = (
     f"it cannot let commands to single hosts, so that sandbox.domains opens none; sandbox.network, or {network_flag()} "
@@ -225,7 +223,7 @@ class CommandSandbox:
         if sandbox is None:
             yield Start(argv, env)
             return
-        from panpan.system.sandbox.sandbox import with_loader_inside
+        from panpan.system.sandbox.profile import with_loader_inside
 
         try:
             profile = await to_thread.run_sync(self._profile, bounds)

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from panpan.errors import ToolError
 from panpan.system.sandbox import landlock_launcher
-from panpan.system.sandbox.profile import Profile
-from panpan.system.sandbox.sandbox import Boxed
+from panpan.system.sandbox.profile import Boxed, Profile
 from panpan.system.sandbox.seccomp import METADATA, NETWORK, SHARED_MEMORY, call_filter
 
 OLDEST_VERSION = 3

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from panpan.errors import PanpanError, ToolError
-from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.system.files.folder_tree import make_private_folder, open_private_file
 
 WAIT_S = 5.0
 """Seconds for whoever removes a place, which takes milliseconds."""

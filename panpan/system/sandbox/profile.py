@@ -14,20 +14,55 @@ all in the root itself, then nearest first, as far as the look goes. Names that 
 left to programs, which have to install them.
 """
 
+import fcntl
 import os
 import stat
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
-from panpan.system.files.canonical import canonical_path, is_below
-from panpan.system.files.home import user_home
+from panpan.system.files.canonical import canonical_path, is_below, user_home
 from panpan.system.files.protected import may_be_protected, plain_names, protections
-from panpan.system.sandbox.proxy_endpoint import ProxyEndpoint
 from panpan.types.dataclass import dataclass
+
+_FIRST = 10
+"""Shells know those below by name, and a script may take one of them for something else."""
+
+
+def inherited(fd: int) -> int:
+    """Return another descriptor for what `fd` is one for, with a number that no shell on the way into the box uses.
+
+    It is inherited by those programs alone to which it is passed on by this number.
+
+    Raises:
+        OSError: No more can be open.
+    """
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST)
+
+
+PROXY_PORT = 61_128
+"""Port of the proxy on the box's loopback; above those that Linux gives out by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyEndpoint:
+    """The way from one box to the proxy. Its descriptors are given to the child under the same numbers."""
+
+    handover_fd: int
+    """Where the launcher sends the listening socket; a unix socket, which the command itself does not get."""
+    alive_fd: int
+    """What the box keeps open until its last process has ended, so that this can be seen outside."""
+    domains: tuple[str, ...]
+    """The hosts that can be reached, as the settings name them; for those who tell the user."""
+
+    @property
+    def pass_fds(self) -> tuple[int, ...]:
+        """What the child has to inherit."""
+        return (self.handover_fd, self.alive_fd)
+
 
 ALWAYS = (
     ".git", ".panpan", ".claude", ".codex", ".cursor", ".devcontainer", ".gemini", ".github", ".husky", ".idea", ".jj",
@@ -265,3 +300,78 @@ def _accelerators() -> Iterable[Path]:
     """Yield what computing on a graphics processor needs: NVIDIA, the kernel's own drivers, AMD, other accelerators."""
     for pattern in ("nvidia*", "nvidia-caps/*", "dri/*", "kfd", "accel/*"):
         yield from (path for path in Path("/dev").glob(pattern) if path.is_char_device() and not path.is_symlink())
+
+
+@dataclass(frozen=True, slots=True)
+class Boxed:
+    """What to start in the place of a command, so that it runs in its box."""
+
+    argv: Sequence[str]
+    pass_fds: Sequence[int] = ()
+    """Descriptors that it has to inherit under the same numbers."""
+    stand_ins: Collection[Path] = ()
+    """Which of `Sandbox.stand_ins` it needs, also while it is being made."""
+
+
+class Sandbox(Protocol):
+    """Keeps commands within a profile, by means of the operating system."""
+
+    stand_ins: set[Path]
+    """The empty folders that stand for protected places which did not exist, as far as they were not removed again."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    @property
+    def limits(self) -> Sequence[str]:
+        """What it cannot keep a command from, or keeps from more than it should; one sentence each, for the user."""
+
+    @property
+    def can_grant_domains(self) -> bool:
+        """Whether a command can be let to single hosts (`Profile.proxy`) and to no others."""
+
+    def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> AbstractContextManager[Boxed]:
+        """Give what to start instead of `argv`, so that it runs within `profile`; to be left after the start.
+
+        It is started like any other command: with the same environment, marks included, and the same pipes. Output,
+        exit code and signals are those of the command, and ending its tree ends all of it. From its start on it needs
+        nothing of panpan's, which may end before the box is made.
+
+        Args:
+            argv: The program and its arguments.
+            profile: What it may do.
+            cwd: Its working directory; canonical.
+
+        Raises:
+            ToolError: No more descriptors can be open.
+        """
+
+    async def tidy(self, needed: Collection[Path] = ()) -> None:
+        """Remove the empty folders that stood for protected places which did not exist.
+
+        Call it after each command, and when the session has ended what it left behind. What something boxed still needs
+        stays until the next call. Nothing is wrapped meanwhile.
+
+        Args:
+            needed: Those that boxes need which may not be whole yet, so that nobody could see it.
+        """
+
+
+def with_loader_inside(argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Return what to wrap and the environment to start it with, so that the box is made by the system's own programs.
+
+    Variables that name folders to load libraries from would let a command put a library into the workspace that the
+    next box loads while it is made. They are set inside only.
+
+    Args:
+        argv: The program and its arguments.
+        env: The environment that the program shall have.
+    """
+    inside = [f"{name}={value}" for name, value in env.items() if _is_read_by_loader(name)]
+    outside = {name: value for name, value in env.items() if not _is_read_by_loader(name)}
+    return ["/usr/bin/env", *inside, *argv] if inside else list(argv), outside
+
+
+def _is_read_by_loader(name: str) -> bool:
+    return name.startswith("LD_") or name in ("GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NLSPATH")

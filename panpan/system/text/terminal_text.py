@@ -10,6 +10,21 @@ what is no character to print at all, such as controls: Python's `str.isprintabl
 import re
 import unicodedata
 
+_MINUTE, _HOUR = 60, 3_600
+
+
+def spoken_s(seconds: float) -> str:
+    """Return a time in seconds as `0.4 s`, `12 s`, `3 min 20 s` or `2 h 5 min`."""
+    if seconds < 9.95:
+        return f"{max(seconds, 0):.1f} s"
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+
+
 IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"

@@ -14,7 +14,7 @@ from panpan.core.background import BackgroundCommand
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round
 from panpan.system.files.output_store import OutputStore
-from panpan.system.text.known_keys import KnownKeys
+from panpan.system.text.redact import KnownKeys
 from panpan.types.background import TaskInfo
 from panpan.types.messages import Message, SystemReminder
 

@@ -16,9 +16,9 @@ from panpan.core.background import BackgroundCommand, JobEnd, MovedCommand
 from panpan.core.conversation import Conversation
 from panpan.errors import ToolError
 from panpan.system.files.output_store import LeftOutput
-from panpan.system.processes.child import Child
+from panpan.system.processes.process import Child
 from panpan.system.processes.process_table import running_processes
-from panpan.system.text.known_keys import KnownKeys
+from panpan.system.text.redact import KnownKeys
 from tests.capabilities.background.harness import ENV, Home, news, start
 from tests.system.backends import on_both_backends, run_on, until
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.background.task_set import matching_lines
-from panpan.system.text.known_keys import KnownKeys
-from panpan.text_search.request import MAX_COLUMNS
+from panpan.system.text.redact import KnownKeys
+from panpan.text_search.engine import MAX_COLUMNS
 
 KEY = "sk-" + "".join(chr(ord("a") + number % 26) for number in range(60))
 ENGINES = [str(Path(sys.executable).with_name("rg")), None]

@@ -13,7 +13,7 @@ from panpan.capabilities.files.patch import PatchTool
 from panpan.capabilities.files.read import ReadTool
 from panpan.capabilities.files.rename import RenameTool
 from panpan.capabilities.files.write import WriteTool
-from panpan.capabilities.search.grep_words import GrepWords
+from panpan.capabilities.search.grep import GrepWords
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.types.display import DiffDisplay

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from panpan.capabilities.files.capability import MOST_NAMES, FileChanged
 from panpan.capabilities.files.edit import EditTool
-from panpan.capabilities.files.file_changed import MOST_NAMES, FileChanged
 from panpan.capabilities.files.read import MAX_BYTES, ReadTool
 from panpan.capabilities.files.write import WriteTool
 from panpan.capabilities.shell.bash import BashTool

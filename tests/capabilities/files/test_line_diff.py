@@ -1,9 +1,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.files.hunks import apply_hunks
+from panpan.capabilities.files.patch import apply_hunks
 from panpan.capabilities.files.patch_model import parse_unified_patch
-from panpan.editing.change_report import ChangeReport, changed_lines, split_lines
+from panpan.editing.edited import ChangeReport, changed_lines, split_lines
 from panpan.system.text.file_text import decode_file
 
 LINES = st.lists(st.sampled_from([f"{letter}\n" for letter in "abcdefgh"]), max_size=30)

@@ -5,7 +5,7 @@ import pytest
 from panpan.capabilities.guards.result_size import KeysInResults
 from panpan.config.known_secrets import provider_keys
 from panpan.config.settings import Settings
-from panpan.system.text.known_keys import KnownKeys
+from panpan.system.text.redact import KnownKeys
 from panpan.types.content import Base64Source, ImageBlock, TextBlock
 from panpan.types.display import DiffDisplay, FileDiff, PlanDisplay, SummaryDisplay
 from panpan.types.tool import Output

@@ -10,7 +10,7 @@ import pytest
 
 from panpan.capabilities.language_servers.connection import Connection, FrameReader, Gone, framed, parsed
 from panpan.errors import ToolError
-from panpan.system.processes.child import OutputPipe
+from panpan.system.processes.process import OutputPipe
 from tests.system.backends import on_both_backends, run_on, until
 
 

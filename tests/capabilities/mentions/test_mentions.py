@@ -15,7 +15,7 @@ from panpan.capabilities.search.ls import LsTool
 from panpan.core.hooks import Hook, ToolCall
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
-from panpan.system.text.known_keys import KnownKeys
+from panpan.system.text.redact import KnownKeys
 from panpan.types.attachments import attached_names
 from panpan.types.content import ImageBlock, TextBlock
 from panpan.types.mentions import Reading, find_mentions, written

@@ -15,7 +15,7 @@ from panpan.core.tool import SeenFiles
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
 from panpan.session.record_kinds import PlanFileRecord
-from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.process_table import ProcessTree
 from panpan.types.messages import SystemReminder, UserMessage
 from panpan.types.permission import PermissionMode
 from panpan.types.reminder_causes import PLAN_MODE_OFF, PLAN_MODE_ON

@@ -16,10 +16,9 @@ from panpan.capabilities.search.glob import GlobTool
 from panpan.capabilities.search.grep import GrepTool
 from panpan.errors import ToolError
 from panpan.system.files.paths import PathResolver
+from panpan.text_search.engine import SearchRequest, parse_listing, parse_records
 from panpan.text_search.fallback import answer
-from panpan.text_search.file_types import globs_of_type
-from panpan.text_search.ignore_rules import surroundings_of
-from panpan.text_search.request import SearchRequest, parse_listing, parse_records
+from panpan.text_search.file_filters import globs_of_type, surroundings_of
 from tests.capabilities.search.conftest import Workspace, text_of
 
 RIPGREP = str(Path(sys.executable).with_name("rg"))

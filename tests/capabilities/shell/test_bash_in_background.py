@@ -17,7 +17,7 @@ from panpan.errors import ToolError
 from panpan.system.files.output_store import OutputStore
 from panpan.system.processes.process_table import running_processes
 from panpan.system.processes.watchdog import ended_with_panpan
-from panpan.system.text.known_keys import KnownKeys
+from panpan.system.text.redact import KnownKeys
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, Progress
 from tests.capabilities.background.harness import Home

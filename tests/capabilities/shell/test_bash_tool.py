@@ -9,8 +9,7 @@ import anyio
 import pytest
 from pydantic import ValidationError
 
-from panpan.capabilities.shell.bash import BashInput, BashTool
-from panpan.capabilities.shell.foreground_run import MAX_RESULT_CHARS
+from panpan.capabilities.shell.bash import MAX_RESULT_CHARS, BashInput, BashTool
 from panpan.core.effects import PathUse
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment

@@ -7,14 +7,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.capabilities.shell.bash import MAX_COMMAND_BYTES
-from panpan.capabilities.shell.foreground_run import MAX_RESULT_CHARS
+from panpan.capabilities.shell.bash import MAX_COMMAND_BYTES, MAX_RESULT_CHARS
 from panpan.capabilities.shell.user_commands import INTERRUPTED, run_user_command
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment, user_environment
 from panpan.system.files.output_store import OutputStore
-from panpan.system.text.known_keys import KnownKeys
+from panpan.system.text.redact import KnownKeys
 from tests.fakes.context import context_in
 
 

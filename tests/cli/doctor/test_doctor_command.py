@@ -28,8 +28,7 @@ from panpan.config.sources import load_settings
 from panpan.config.trust import TrustStore, trust_of
 from panpan.system.processes.limits import Limits
 from panpan.system.sandbox.choice import SandboxChoice
-from panpan.system.sandbox.profile import Profile
-from panpan.system.sandbox.sandbox import Boxed
+from panpan.system.sandbox.profile import Boxed, Profile
 from tests.capabilities.background.harness import Home, start
 from tests.fakes.runtime_weights import RUNTIME, installed_weights
 from tests.needed_programs import need

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from panpan.system.files.output_store import keep_reading
-from panpan.system.text.known_keys import KnownKeys
+from panpan.system.text.redact import KnownKeys
 
 KEY = "sk-secret-0123456789"
 

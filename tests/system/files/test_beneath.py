@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import pytest
 
-from panpan.system.files.beneath import (
+from panpan.system.files.read_file import (
     ON_THE_WAY,
     open_below,
     openat2,

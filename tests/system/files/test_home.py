@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.system.files.home import NO_HOME, user_home
+from panpan.system.files.canonical import NO_HOME, user_home
 from panpan.system.files.paths import PathResolver
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panpan.system.files.output_store import OutputStore
-from panpan.system.text.known_keys import KnownKeys
+from panpan.system.text.redact import KnownKeys
 
 NOTE = re.compile(r"\n\n\[([\d,]+) of ([\d,]+) characters left out here; the whole output is in (\S+)\]\n\n")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import ConfigError
-from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.system.files.folder_tree import make_private_folder, open_private_file
 
 
 def mode_of(path: Path) -> int:

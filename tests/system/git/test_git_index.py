@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.system.git.git_index import GitIndex
+from panpan.system.git.git_places import GitIndex
 from tests.needed_programs import need
 
 NAMES = ("a.py", "sub/.env", "sub/deep/x", "long/" + "n" * 200, "uml\u00e4ut")

@@ -6,8 +6,8 @@ import anyio
 import pytest
 from anyio.abc import Process
 
-from panpan.system.processes.child import Child, OutputPipe
-from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.process import Child, OutputPipe
+from panpan.system.processes.process_table import ProcessTree
 
 
 class Ending:

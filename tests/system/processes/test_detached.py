@@ -7,8 +7,14 @@ import pytest
 
 from panpan.errors import ToolError
 from panpan.system.processes.detached import exit_code_in, start_detached
-from panpan.system.processes.process_table import RunningProcess, reap_later, reaped, still_running, wait_for_exit
-from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.process_table import (
+    ProcessTree,
+    RunningProcess,
+    reap_later,
+    reaped,
+    still_running,
+    wait_for_exit,
+)
 from tests.system.backends import on_both_backends, run_on, until
 
 ENV = {"PATH": os.environ["PATH"]}

@@ -11,9 +11,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.system.processes.held_processes import HeldProcesses, marked_as_users
-from panpan.system.processes.process_table import MARKS_VARIABLE, RunningProcess
-from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.detached import HeldProcesses, marked_as_users
+from panpan.system.processes.process_table import MARKS_VARIABLE, ProcessTree, RunningProcess
 from tests.fakes.processes import UnreachableTree, sleeping
 from tests.system.backends import on_both_backends, run_on, until
 

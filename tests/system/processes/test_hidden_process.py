@@ -18,7 +18,7 @@ NOBODY = "65534"
 
 CODE = """
 import fcntl, os, subprocess, sys
-from panpan.system.processes.hidden_process import hide_process
+from panpan.system.processes.own_process import hide_process
 hide_process(os.environ)
 fcntl.flock(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)
 subprocess.run(["/bin/sh", "-c", "cat /proc/$PPID/environ | tr '\\\\0' '\\\\n' | grep KEY"])

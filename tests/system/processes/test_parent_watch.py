@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 
-from panpan.system.processes.parent_watch import wait_for_end_of
+from panpan.system.processes.own_process import wait_for_end_of
 
 
 def test_wait_ends_with_the_process() -> None:

@@ -11,12 +11,12 @@ from panpan.system.environment import child_environment
 from panpan.system.processes.process import run_process
 from panpan.system.processes.process_table import (
     MARKS_VARIABLE,
+    ProcessTree,
     RunningProcess,
     parse_ps,
     running_processes,
     send_signal,
 )
-from panpan.system.processes.process_tree import ProcessTree
 from tests.system.backends import on_both_backends, run_on, until
 
 PATH_ONLY = {"PATH": os.environ["PATH"]}

@@ -11,10 +11,8 @@ from tempfile import gettempdir
 
 import pytest
 
-from panpan.system.processes.limits import Limits
-from panpan.system.processes.process_table import RunningProcess
-from panpan.system.processes.process_tree import ProcessTree
-from panpan.system.processes.process_watch import NOT_COUNTED, end_what_multiplies, process_watches
+from panpan.system.processes.limits import NOT_COUNTED, Limits, end_what_multiplies, process_watches
+from panpan.system.processes.process_table import ProcessTree, RunningProcess
 from tests.needed_programs import need
 from tests.system.processes.test_limits import BOX, as_ordinary_user
 
@@ -26,8 +24,8 @@ from contextlib import aclosing
 from pathlib import Path
 import anyio
 from panpan.system.processes.process import run_process
-from panpan.system.processes.process_tree import ProcessTree
-from panpan.system.processes.process_watch import end_what_multiplies
+from panpan.system.processes.process_table import ProcessTree
+from panpan.system.processes.limits import end_what_multiplies
 
 async def main(argv, most, tries):
     tree, said, ended = ProcessTree(), [], anyio.Event()

@@ -1,4 +1,4 @@
-from panpan.system.processes.progress_pacer import BURST, FLOOD_BYTES, MAX_SHOWN_CHARS, ProgressPacer
+from panpan.system.processes.progress import BURST, FLOOD_BYTES, MAX_SHOWN_CHARS, ProgressPacer
 
 
 def taken(*pieces: bytes) -> list[str]:

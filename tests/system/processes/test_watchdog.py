@@ -119,7 +119,7 @@ def test_a_detached_command_outlives_a_killed_panpan(seconds: str, tmp_path: Pat
         "import os, sys, time\nfrom pathlib import Path\nimport anyio\n"
         "from panpan.system.processes.detached import start_detached\n"
         "from panpan.system.processes.process import capture\n"
-        "from panpan.system.processes.process_tree import ProcessTree\n"
+        "from panpan.system.processes.process_table import ProcessTree\n"
         "async def main(seconds, folder):\n"
         "    shown = await capture(['sh', '-c', 'echo $PANPAN_PROCESS_MARKS'], cwd=folder, timeout_s=60)\n"
         "    start_detached(['sleep', seconds], cwd=folder, env=dict(os.environ), tree=ProcessTree(),\n"

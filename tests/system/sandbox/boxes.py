@@ -14,8 +14,7 @@ from panpan.system.processes.process import Captured, Leaving, ProcessEnded, cap
 from panpan.system.sandbox.bubblewrap import Bubblewrap
 from panpan.system.sandbox.choice import find_sandbox
 from panpan.system.sandbox.landlock import Landlock, landlock_version
-from panpan.system.sandbox.profile import Profile, workspace_write
-from panpan.system.sandbox.sandbox import Boxed, Sandbox
+from panpan.system.sandbox.profile import Boxed, Profile, Sandbox, workspace_write
 
 KINDS = ("bubblewrap", "Landlock")
 

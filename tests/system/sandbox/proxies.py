@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from anyio.abc import ByteStream
 
 from panpan.errors import ToolError
-from panpan.system.sandbox.domain_grants import DomainGrants
+from panpan.system.sandbox.domain_proxy import DomainGrants
 from panpan.system.web.proxy_connection import ProxyConnection, Route, Waits
 from panpan.system.web.url_guard import Authority
 from tests.fakes.outside import Network, serving

@@ -16,8 +16,7 @@ from panpan.system.environment import child_environment
 from panpan.system.processes.process import Captured, capture
 from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
-from panpan.system.sandbox.profile import folder_to_open
-from panpan.system.sandbox.sandbox import Sandbox
+from panpan.system.sandbox.profile import Sandbox, folder_to_open
 from tests.system.sandbox.boxes import Box, made, names
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.errors import ToolError
-from panpan.system.sandbox.domain_grants import DomainGrants, NotGrantedError, Route
+from panpan.system.sandbox.domain_proxy import DomainGrants, NotGrantedError, Route
 from panpan.system.web.url_guard import is_public, plain_authority
 from tests.fakes.outside import OTHER, PUBLIC
 

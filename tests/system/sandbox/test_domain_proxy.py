@@ -22,9 +22,7 @@ from panpan.system.sandbox.bubblewrap import Bubblewrap
 from panpan.system.sandbox.choice import PLACES
 from panpan.system.sandbox.domain_proxy import MAX_COMMANDS, MAX_CONNECTIONS, MAX_LOOKUPS, CommandProxy, DomainAccess
 from panpan.system.sandbox.landlock import Landlock, landlock_version
-from panpan.system.sandbox.profile import Profile, workspace_write
-from panpan.system.sandbox.proxy_endpoint import PROXY_PORT
-from panpan.system.sandbox.sandbox import Sandbox
+from panpan.system.sandbox.profile import PROXY_PORT, Profile, Sandbox, workspace_write
 from tests.fakes.outside import PUBLIC, Network, Server, serving
 from tests.needed_programs import need
 from tests.system.backends import on_both_backends, run_on, until

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.process_table import ProcessTree
 from panpan.system.sandbox.profile import read_only, workspace_write
 from tests.system.backends import until
 from tests.system.sandbox.boxes import ENV, Box, captured, names, running, tree

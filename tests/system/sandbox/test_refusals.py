@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.system.sandbox.profile import Profile, read_only
-from panpan.system.sandbox.proxy_endpoint import ProxyEndpoint
+from panpan.system.sandbox.profile import Profile, ProxyEndpoint, read_only
 from panpan.system.sandbox.refusals import refusal_in
 from tests.system.sandbox.boxes import Box
 

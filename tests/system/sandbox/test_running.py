@@ -11,11 +11,9 @@ from subprocess import DEVNULL
 import anyio
 import pytest
 
-from panpan.system.processes.child import Child
-from panpan.system.processes.process import ProcessEnded, capture, run_child
-from panpan.system.processes.process_tree import ProcessTree
-from panpan.system.sandbox.profile import read_only
-from panpan.system.sandbox.sandbox import with_loader_inside
+from panpan.system.processes.process import Child, ProcessEnded, capture, run_child
+from panpan.system.processes.process_table import ProcessTree
+from panpan.system.sandbox.profile import read_only, with_loader_inside
 from tests.needed_programs import need
 from tests.system.backends import until
 from tests.system.sandbox.boxes import ENV, Box, captured, running

@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.system.text.known_keys import KnownKeys
+from panpan.system.text.redact import KnownKeys
 
 KEY = "abcabcabcabd"
 LONGER = KEY + "-more"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.system.text.line_folder import MAX_HELD_BYTES, LineFolder
+from panpan.system.processes.progress import MAX_HELD_BYTES, LineFolder
 
 
 def folded(data: bytes, *cuts: int) -> bytes:

@@ -4,7 +4,7 @@ from anyio.abc import SocketStream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.system.sandbox.domain_grants import NotGrantedError
+from panpan.system.sandbox.domain_proxy import NotGrantedError
 from panpan.system.web.proxy_connection import MAX_HEAD_BYTES, Waits
 from tests.fakes.outside import OTHER, PUBLIC, Network, Server, head_of, rest_of, said_to, serving
 from tests.system.backends import on_both_backends, run_on

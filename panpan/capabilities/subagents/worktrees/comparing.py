@@ -7,10 +7,9 @@ from panpan.capabilities.subagents.worktrees import copying
 from panpan.capabilities.subagents.worktrees.kept_content import keep_files, kept
 from panpan.capabilities.subagents.worktrees.worktree import Worktree
 from panpan.errors import ToolError
-from panpan.file_trees.differences import Difference, differences, names
 from panpan.file_trees.kept_files import KeepLimits
 from panpan.file_trees.own_repository import OwnRepository
-from panpan.file_trees.snapshot import Snapshot
+from panpan.file_trees.snapshot import Difference, Snapshot, differences, names
 from panpan.system.files.atomic_write import is_temporary_name
 from panpan.types.dataclass import dataclass
 

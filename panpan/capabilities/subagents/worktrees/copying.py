@@ -18,8 +18,8 @@ from anyio import to_thread
 
 from panpan.errors import ToolError
 from panpan.file_trees.kept_files import TOO_LONG, KeepLimits, look_at
-from panpan.system.files.beneath import opened_folder
 from panpan.system.files.folder_tree import make_folders
+from panpan.system.files.read_file import opened_folder
 from panpan.system.git.git import run_git
 from panpan.types.dataclass import dataclass
 

@@ -15,15 +15,13 @@ from anyio import to_thread
 from panpan.capabilities.subagents.worktrees.agents_worktrees import WorktreeMerge
 from panpan.capabilities.subagents.worktrees.kept_content import keep_files
 from panpan.capabilities.subagents.worktrees.worktree import Worktree, shown
-from panpan.editing.change_report import ChangeReport
-from panpan.file_trees.differences import Difference, differences
+from panpan.editing.edited import ChangeReport
 from panpan.file_trees.kept_files import KeepLimits
 from panpan.file_trees.own_repository import OwnRepository
-from panpan.file_trees.snapshot import Entry, Snapshot, all_folders_above
-from panpan.file_trees.way_back import WayBack
-from panpan.file_trees.writing import contents_of, opened_above, write_changes
-from panpan.system.files.beneath import opened_folder
+from panpan.file_trees.snapshot import Difference, Entry, Snapshot, all_folders_above, differences
+from panpan.file_trees.writing import WayBack, contents_of, opened_above, write_changes
 from panpan.system.files.folder_tree import walk
+from panpan.system.files.read_file import opened_folder
 from panpan.system.text.file_text import decode_file
 from panpan.types.dataclass import dataclass
 from panpan.types.display import FileDiff

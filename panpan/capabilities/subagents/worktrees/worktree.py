@@ -11,7 +11,7 @@ from typing import Any
 
 from panpan.errors import PanpanError
 from panpan.system.files.atomic_write import write_atomic
-from panpan.system.files.private import make_private_folder
+from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
 

@@ -10,7 +10,7 @@ from panpan.capabilities.subagents.worktrees.merging import MergePlan, Merging
 from panpan.capabilities.subagents.worktrees.worktree import Worktree
 from panpan.capabilities.subagents.worktrees.worktrees import Worktrees
 from panpan.errors import ToolError
-from panpan.file_trees.differences import diff_text
+from panpan.file_trees.snapshot import diff_text
 
 _TOLD = 5
 

@@ -20,12 +20,12 @@ from panpan.capabilities.subagents.worktrees.kept_content import keep_files, kee
 from panpan.capabilities.subagents.worktrees.leavings import left_worktrees, remove_tree
 from panpan.capabilities.subagents.worktrees.worktree import Worktree, WorktreeRecords, shown, with_changed
 from panpan.errors import PanpanError, ToolError
-from panpan.file_trees.differences import listed
 from panpan.file_trees.kept_files import KeepLimits
 from panpan.file_trees.own_repository import OwnRepository
+from panpan.file_trees.snapshot import listed
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.file_lock import is_held
-from panpan.system.files.private import make_private_folder
+from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.git.git_worktrees import add_worktree, forget_worktree, repository_around
 from panpan.types.file_change import FileChange
 

@@ -19,7 +19,7 @@ from panpan.config.settings import WebSettings
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
 from panpan.system.files.atomic_write import write_atomic
-from panpan.system.files.private import make_private_folder
+from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.web.network import WebNetwork
 from panpan.system.web.url_guard import plain_url

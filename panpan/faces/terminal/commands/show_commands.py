@@ -28,7 +28,7 @@ from panpan.session.context_usage import context_usage
 from panpan.session.git_branch import git_branch
 from panpan.session.session import Session
 from panpan.session.session_costs import SessionCosts, session_costs
-from panpan.system.files.home import user_home
+from panpan.system.files.canonical import user_home
 from panpan.system.processes.process import capture
 from panpan.system.text.terminal_text import clean_line
 from panpan.version import __version__

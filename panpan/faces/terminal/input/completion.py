@@ -22,9 +22,8 @@ from panpan.errors import ToolError
 from panpan.faces.terminal.input.input_box import CommandCompletion
 from panpan.session.command import Command
 from panpan.system.files.paths import PathResolver
-from panpan.text_search.engine import RipgrepFinder, find_ripgrep, search
-from panpan.text_search.ignore_rules import surroundings_of
-from panpan.text_search.request import SearchRequest, parse_listing
+from panpan.text_search.engine import RipgrepFinder, SearchRequest, find_ripgrep, parse_listing, search
+from panpan.text_search.file_filters import surroundings_of
 from panpan.types.dataclass import dataclass
 from panpan.types.mentions import written
 

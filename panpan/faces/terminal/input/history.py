@@ -17,7 +17,7 @@ from prompt_toolkit.history import History
 from panpan.errors import ConfigError, PanpanError, ToolError
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
-from panpan.system.files.private import make_private_folder, open_private_file
+from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.system.files.read_file import read_regular_file
 
 MAX_FILE_BYTES = 1_000_000

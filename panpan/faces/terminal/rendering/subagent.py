@@ -8,8 +8,7 @@ from panpan.faces.terminal.rendering.cells import cell_width, cut, fitted
 from panpan.faces.terminal.rendering.tool import call_line, end_mark, spinner
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.tool_lines import title_of
-from panpan.system.text.duration import spoken_s
-from panpan.system.text.terminal_text import clean_line
+from panpan.system.text.terminal_text import clean_line, spoken_s
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.events import (

@@ -11,8 +11,7 @@ from panpan.faces.terminal.rendering.displays import checklist_lines, display_ro
 from panpan.faces.terminal.rendering.text_rows import INDENT_CELLS, hanging, markdown_rows, printed_rows
 from panpan.faces.terminal.rendering.user_message import attachment_mark
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.system.text.duration import spoken_s
-from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+from panpan.system.text.terminal_text import clean_for_terminal, clean_line, spoken_s
 from panpan.types.content import DocumentBlock, ImageBlock, ToolUseBlock
 from panpan.types.display import ChecklistDisplay, DiffDisplay, PlanDisplay, SummaryDisplay, TableDisplay, TextDisplay
 from panpan.types.messages import ToolResultMessage

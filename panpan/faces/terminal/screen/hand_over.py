@@ -22,8 +22,7 @@ from panpan.faces.terminal.input.draft import Draft
 from panpan.faces.terminal.screen.screen import Screen
 from panpan.system.files.folder_tree import remove_tree
 from panpan.system.files.read_file import read_regular_file
-from panpan.system.processes.process_table import RunningProcess, send_signal
-from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.process_table import ProcessTree, RunningProcess, send_signal
 from panpan.system.text.terminal_text import clean_for_terminal, without_controls
 from panpan.types.dataclass import dataclass
 

@@ -10,7 +10,7 @@ from panpan.faces.terminal.rendering.markdown_stream import CleanStream
 from panpan.faces.terminal.screen.canvas import Canvas
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.transcript import Transcript
-from panpan.system.text.duration import spoken_s
+from panpan.system.text.terminal_text import spoken_s
 from panpan.types.events import BlockFinished, BlockStarted, Event, RetryScheduled, TextDelta, ThinkingDelta
 from panpan.types.messages import AssistantMessage
 

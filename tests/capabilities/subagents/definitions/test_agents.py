@@ -21,7 +21,7 @@ LOOKING_IN_PLAN_MODE = {"LSP"}
 """Of which most calls only look, and the others are denied in plan mode, as with Bash."""
 
 
-def taken_apart(path: Path) -> tuple[Mapping[str, str], str]:
+def run_parser(path: Path) -> tuple[Mapping[str, str], str]:
     """The front matter, one `key: value` a line, and the body."""
     match = re.fullmatch(r"---\n(.*?)\n---\n(.*)", path.read_text(encoding="utf-8"), re.DOTALL)
     assert match is not None, f"{path.name} has no front matter"
@@ -44,7 +44,7 @@ def test_the_agents_that_are_shipped_are_these() -> None:
 
 def test_panpan_reads_of_them_what_they_say() -> None:
     for definition in shipped_definitions():
-        head, body = taken_apart(FOLDER / f"{definition.name}.md")
+        head, body = run_parser(FOLDER / f"{definition.name}.md")
         assert definition.description == head["description"]
         assert definition.prompt == body
         assert set(definition.tools or ()) == tools_of(head)
@@ -54,7 +54,7 @@ def test_panpan_reads_of_them_what_they_say() -> None:
 
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.stem)
 def test_a_definition_has_a_head_that_other_agents_read_and_a_body(path: Path) -> None:
-    head, body = taken_apart(path)
+    head, body = run_parser(path)
 
     assert head.keys() <= KEYS
     assert {"name", "description"} <= head.keys()
@@ -68,7 +68,7 @@ def test_a_definition_has_a_head_that_other_agents_read_and_a_body(path: Path) -
 
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.stem)
 def test_a_definition_names_only_tools_that_exist(path: Path) -> None:
-    head, _ = taken_apart(path)
+    head, _ = run_parser(path)
     known = {tool.name for tool in every_tool()}
 
     assert tools_of(head) | tools_of(head, "disallowedTools") <= known
@@ -76,7 +76,7 @@ def test_a_definition_names_only_tools_that_exist(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["explore", "plan", "code-reviewer"])
 def test_agents_that_only_look_have_no_tool_that_changes_files(name: str) -> None:
-    head, _ = taken_apart(FOLDER / f"{name}.md")
+    head, _ = run_parser(FOLDER / f"{name}.md")
 
     assert tools_of(head)
     assert not tools_of(head) & CHANGING_TOOLS - LOOKING_IN_PLAN_MODE
@@ -85,14 +85,14 @@ def test_agents_that_only_look_have_no_tool_that_changes_files(name: str) -> Non
 
 @pytest.mark.parametrize("name", ["reproduce", "test-runner"])
 def test_agents_that_run_things_have_no_tool_that_edits(name: str) -> None:
-    head, _ = taken_apart(FOLDER / f"{name}.md")
+    head, _ = run_parser(FOLDER / f"{name}.md")
 
     assert tools_of(head)
     assert not tools_of(head) & CHANGING_TOOLS
 
 
 def test_the_layers_of_reproduce_are_data_from_the_packages_down_to_the_hardware() -> None:
-    _, body = taken_apart(FOLDER / "reproduce.md")
+    _, body = run_parser(FOLDER / "reproduce.md")
     (block,) = re.findall(r"^```toml\n(.*?)^```$", body, re.DOTALL | re.MULTILINE)
 
     layers = tomllib.loads(block)["layer"]

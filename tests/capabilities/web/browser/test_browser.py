@@ -13,8 +13,7 @@ from panpan.capabilities.web.rendering import RenderedPage
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
 from panpan.system.processes.process import capture
-from panpan.system.processes.process_table import running_processes
-from panpan.system.processes.process_tree import ProcessTree
+from panpan.system.processes.process_table import ProcessTree, running_processes
 from tests.fakes.outside import Network, anywhere
 from tests.fakes.web_site import Answer, Site
 

@@ -18,7 +18,7 @@ WITHIN_S = 60.0
 MEMORY_BYTES = 3 * GB
 
 
-async def taken_apart(
+async def run_parser(
     module: str,
     arguments: Sequence[str],
     data: bytes,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.system.processes.apart import taken_apart
+from panpan.system.processes.sandboxed_worker import run_parser
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 
 PROBE = """
@@ -47,7 +47,7 @@ async def test_it_gets_its_input_and_no_key_and_in_a_box_it_changes_and_reaches_
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
             told = [str(tmp_path), str(server.getsockname()[1])]
-            ended = await taken_apart(probe, told, b"bytes", sandbox, max_bytes=10_000)
+            ended = await run_parser(probe, told, b"bytes", sandbox, max_bytes=10_000)
     finally:
         await sandbox.aclose()
 

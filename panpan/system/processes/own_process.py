@@ -1,15 +1,30 @@
-"""Ends panpan when the process that started it ends, as SIGTERM would.
-
-A thread watches, so that it also counts before the event loop runs and while that is busy. PR_SET_PDEATHSIG would be
-shorter, but is sent when the thread that started panpan ends, which in many programs is long before their end.
-"""
+"""Hides this process from the commands it starts, and ends it with the process that started it."""
 
 import os
 import select
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+
+from panpan.system.processes.process_table import MARKS_VARIABLE
+
+_SET_DUMPABLE = 4
+"""PR_SET_DUMPABLE (prctl(2))."""
+
+
+def hide_process(env: Mapping[str, str]) -> None:
+    """Keep this process from the looks of others of the same user, where the system can; Linux can, but not from root.
+
+    Args:
+        env: The environment. A panpan that another one started stays visible, since that one has to end it.
+    """
+    if sys.platform == "linux" and MARKS_VARIABLE not in env:
+        from panpan.system.sandbox.landlock_launcher import call  # not ctypes, which takes milliseconds to import
+
+        call("prctl", _SET_DUMPABLE, 0, 0, 0, 0)
+
 
 _POLL_S = 0.5
 """Seconds between looks, where the system cannot tell when a process ends."""

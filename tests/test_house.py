@@ -10,8 +10,8 @@ from scripts.house_figures import Figure, Package, deletable, figures, most_para
 ROOT = Path(__file__).parents[1]
 
 HELD = {
-    "capabilities whose folder can be deleted": 9,
-    "imports between features": 7,
+    "capabilities whose folder can be deleted": 11,
+    "imports between features": 0,
     "imports upward": 1,
     "lines of code a file": 94.9,
     "files": 725,

@@ -125,6 +125,10 @@ class ProviderKind(ABC):
             ConfigError: It cannot be asked here.
         """
 
+    def profiles(self) -> Iterable[ModelProfile]:
+        """Return the profiles of its models other than `FULL`."""
+        return ()
+
     def notes(self, answers: "AnswerWishes") -> Iterable[str]:
         """Return what the user should know of wishes that its models do not fulfil, one sentence each."""
         return ()
@@ -145,3 +149,16 @@ def provider_kind(kind: str, place: str) -> Iterator[ProviderKind]:
         raise
     except Exception as exc:  # of another package, whose mistakes are told as such
         raise ConfigError(f"the provider of {kind} models, {place}, failed: {type(exc).__name__}: {exc}") from exc
+
+
+def known_profiles(kinds: ProviderKinds) -> Iterator[ModelProfile]:
+    """Yield the profiles that models may have.
+
+    Raises:
+        ConfigError: One of the kinds is not there, or fails.
+    """
+    yield FULL
+    for kind, place in kinds.items():
+        with provider_kind(kind, place) as known:
+            profiles = tuple(known.profiles())
+        yield from profiles

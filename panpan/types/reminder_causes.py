@@ -9,5 +9,10 @@ MEMORY = "memory:"
 PLAN_MODE_ON, PLAN_MODE_OFF = "plan_mode:on", "plan_mode:off"
 """Plan mode has begun, or still is on; it is over."""
 
+NOTICE, WORDS, RECORD, SUMMARY = "compact:notice", "compact:words", "compact:record", "compact:summary"
+LAST_REPLY = "compact:last-reply"
+"""What stands for the older part of a conversation that became shorter: the notice of it, what the user said, what was
+done, a summary, and the end of the reply that the user's next message answers."""
+
 PLAN = "compact:plan"
 """The plan, where the conversation became shorter."""

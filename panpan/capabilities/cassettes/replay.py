@@ -37,10 +37,10 @@ from panpan.capabilities.cassettes.stand_ins import (
     taped,
     with_rules_of_now,
 )
-from panpan.capabilities.compaction.stand_ins import LAST_REPLY, NOTICE, RECORD, SUMMARY, WORDS
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.errors import CassetteError
+from panpan.models.provider_kind import known_profiles
 from panpan.session.context import SessionContext
 from panpan.session.interceptor import Askers, SessionInterceptor
 from panpan.session.setup import Setup
@@ -49,6 +49,7 @@ from panpan.types.compaction import Compaction
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
+from panpan.types.reminder_causes import LAST_REPLY, NOTICE, RECORD, SUMMARY, WORDS
 
 if TYPE_CHECKING:
     from panpan.models.factory import ResolvedModel
@@ -79,13 +80,17 @@ def like(setup: Setup, model: ModelChanged) -> Setup:
 
 
 def with_profile(setup: Setup, name: str) -> Setup:
-    """Return a setup whose model is given as much of panpan as the profile of this name says."""
+    """Return a setup whose model is given as much of panpan as the profile of this name says.
+
+    Raises:
+        CassetteError: There is none of this name.
+    """
     if setup.profile.name == name:
         return setup
-    from panpan.capabilities.local_model.warm_up import embedded_profile
-
-    profile = embedded_profile().model  # the one other that there is
-    return replace(setup, model=replace(setup.model, profile=profile))
+    for profile in known_profiles(setup.kinds):
+        if profile.name == name:
+            return replace(setup, model=replace(setup.model, profile=profile))
+    raise CassetteError(f"the recorded model was given what the profile {name} says, and there is none of this name")
 
 
 Mode: TypeAlias = Literal["strict", "semantic", "live-tools"]

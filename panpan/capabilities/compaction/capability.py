@@ -1,6 +1,7 @@
 """Compaction: what a model is sent becomes shorter before it overflows the context window."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from panpan.capabilities.compaction.compactor import Compactor
 from panpan.capabilities.compaction.context_nearly_full import ContextNearlyFull
@@ -8,6 +9,7 @@ from panpan.capabilities.compaction.limits import limits_on_demand
 from panpan.capabilities.compaction.long_session import LongSession
 from panpan.capabilities.compaction.make_room import MakeRoom
 from panpan.core.hooks import Hook
+from panpan.core.tool import Tool
 from panpan.errors import ConfigError, NothingToCompactError, SessionLogError
 from panpan.session.agent import Agent
 from panpan.session.budget.budgeted_model import BudgetedModel
@@ -15,6 +17,7 @@ from panpan.session.capability import Capability
 from panpan.session.command import Command
 from panpan.session.context import SessionContext
 from panpan.session.context_usage import used_tokens
+from panpan.session.models import SessionModels
 from panpan.session.reminders.source import ReminderSource
 from panpan.types.compaction import Compaction
 
@@ -26,10 +29,14 @@ class CompactionCapability(Capability):
 
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
-        self.compactor = Compactor(lambda: session.main.hooks)
+        self.compactor = Compactor(lambda: session.main.hooks, self._tools)
+
+    def _tools(self) -> Sequence[Tool[Any]]:
+        """Return all tools of the session; a result that a resumed one holds may be of one that is off by now."""
+        return models.every_tool if (models := self.session.find(SessionModels)) is not None else ()
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
-        compactor = self.compactor if agent.is_main else Compactor()
+        compactor = self.compactor if agent.is_main else Compactor(tools=self._tools)
         label = agent.identity.label
         settings = self.session.settings.compaction
         return (MakeRoom(compactor, settings, lambda: agent.model.context_window, self.session.warn, subagent=label),)

@@ -6,11 +6,12 @@ conversation; and with them a summary by the model, which may fail without harm.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from panpan.capabilities.compaction.limits import Limits
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
+from panpan.core.tool import Tool
 from panpan.types.compaction import Compaction, CompactionTrigger
 from panpan.types.llm import ModelClient
 
@@ -30,10 +31,14 @@ class Compactor:
 
     Args:
         hooks: Returns the hooks that are asked what has to stay.
+        tools: Returns the session's tools, which tell what their results are.
     """
 
-    def __init__(self, hooks: Callable[[], Iterable[Hook]] = tuple) -> None:
+    def __init__(
+        self, hooks: Callable[[], Iterable[Hook]] = tuple, tools: Callable[[], Iterable[Tool[Any]]] = tuple
+    ) -> None:
         self._hooks = hooks
+        self._tools = tools
 
     async def compaction(
         self,
@@ -59,7 +64,7 @@ class Compactor:
 
         if not conversation.messages:
             return None
-        situation = Situation(conversation, limits, trigger)
+        situation = Situation(conversation, limits, trigger, self._tools())
         compaction = await self._steps(situation, llm, hint)
         if compaction is None or situation.is_present(compaction):
             return None

@@ -1,14 +1,15 @@
 """A conversation that is to become shorter: what is sent of it now, and where it may be cut."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import Any
 
 from panpan.capabilities.compaction.blocks import newest_prompt, start_of_recent
 from panpan.capabilities.compaction.limits import Limits
 from panpan.capabilities.compaction.size import Size
 from panpan.capabilities.compaction.stand_ins import summary_told_by
-from panpan.capabilities.history.read_history import ReadHistoryTool
 from panpan.core.conversation import Conversation
+from panpan.core.tool import Tool
 from panpan.session.token_estimate import BYTES_PER_TOKEN
 from panpan.types.compaction import Compaction, CompactionTrigger
 from panpan.types.messages import Message, ToolResultMessage
@@ -21,15 +22,21 @@ class Situation:
         conversation: As it is now, with at least one message and no open call.
         limits: What the next request may have.
         trigger: Why it shall become shorter.
+        tools: Those of the session.
     """
 
-    def __init__(self, conversation: Conversation, limits: Limits, trigger: CompactionTrigger) -> None:
+    def __init__(
+        self, conversation: Conversation, limits: Limits, trigger: CompactionTrigger, tools: Iterable[Tool[Any]] = ()
+    ) -> None:
         self.messages: Sequence[Message] = tuple(conversation.messages)
         self.size = Size(conversation)
         self.limits = limits
         self.trigger = trigger
-        self.has_history = any(tool.name == ReadHistoryTool.name for tool in conversation.tools)
-        """Whether the model can read what it is not sent."""
+        tools, told = list(tools), {tool.name for tool in conversation.tools}
+        self.history_tool = next((tool.name for tool in tools if tool.shows_history and tool.name in told), "")
+        """Name of the tool with which the model can read what it is not sent; empty: it has none."""
+        self.answering = {tool.name for tool in tools if tool.returns_users_words}
+        """Names of the tools whose results are the user's answers."""
         self._before = conversation.compactions[-1] if conversation.compactions else None
 
     @property

@@ -3,22 +3,21 @@
 from panpan.capabilities.compaction.computed_record import ComputedRecord
 from panpan.capabilities.compaction.summary import Summary
 from panpan.capabilities.compaction.users_words import Said, words_text
-from panpan.capabilities.history.read_history import ReadHistoryTool
 from panpan.core.our_tags import untagged
 from panpan.types.messages import SystemReminder
+from panpan.types.reminder_causes import LAST_REPLY, NOTICE, RECORD, SUMMARY, WORDS
 
-NOTICE, WORDS, RECORD, SUMMARY = "compact:notice", "compact:words", "compact:record", "compact:summary"
-LAST_REPLY = "compact:last-reply"
-"""Their causes."""
 _LAST_REPLY_CHARS = 1_500
 """Of its end, where questions stand."""
 
 
-def notice(*, has_history: bool) -> SystemReminder:
-    """Return what the model is told of the compaction."""
-    where = (
-        f"{ReadHistoryTool.name} shows them word for word." if has_history else "They are kept in the session's log."
-    )
+def notice(history_tool: str) -> SystemReminder:
+    """Return what the model is told of the compaction.
+
+    Args:
+        history_tool: Name of the tool that shows what was said; empty where the model has none.
+    """
+    where = f"{history_tool} shows them word for word." if history_tool else "They are kept in the session's log."
     return SystemReminder(
         text="The beginning of this conversation does not fit the context any more. What follows stands for the "
         f"messages that are not here; go on with the work as if they were. {where}",

@@ -31,7 +31,7 @@ _WORDS_SHARE, _RECORD_SHARE = 0.12, 0.12
 
 def without_old_output(situation: Situation) -> Compaction | None:
     """Return the first step, in which old output of tools leaves; None where that is not enough."""
-    notes = output_notes(situation.leaving, has_history=situation.has_history)
+    notes = output_notes(situation.leaving, situation.history_tool, situation.answering)
     if notes.keys() <= situation.present.notes.keys():
         return None
     compaction = _measured(situation, replace(situation.present, notes={**situation.present.notes, **notes}))
@@ -55,7 +55,7 @@ def with_record(situation: Situation, summary: Summary, pins: Sequence[SystemRem
     """
     older, kept = situation.messages[: situation.recent], situation.messages[situation.recent :]
     pinned = pinned_reminders(older)
-    said = list(said_by_user(older))
+    said = list(said_by_user(older, situation.answering))
     prompt = newest_prompt(situation.messages)
     if prompt is not None and prompt < situation.recent:  # the turn that it began goes on
         pinned = [situation.messages[prompt].uuid, *pinned]
@@ -63,7 +63,7 @@ def with_record(situation: Situation, summary: Summary, pins: Sequence[SystemRem
     words = quoted(said, situation.chars(_WORDS_SHARE))
     record = computed_record(older)
     reminders = (
-        notice(has_history=situation.has_history),
+        notice(situation.history_tool),
         words_reminder(words, len(said) - len(words)),
         *pins,
         record_reminder(record, situation.chars(_RECORD_SHARE)),
@@ -94,7 +94,7 @@ def fitted(situation: Situation, compaction: Compaction) -> Compaction:
     compaction = _measured(situation, compaction)
     excess = compaction.tokens_after - situation.size.fixed_tokens - situation.room_tokens * _FULL
     kept = situation.messages[situation.start_of(compaction) :]
-    notes = output_notes(kept, has_history=situation.has_history)
+    notes = output_notes(kept, situation.history_tool, situation.answering)
     leaving: dict[str, str] = {}
     for message in kept:
         if excess <= 0:

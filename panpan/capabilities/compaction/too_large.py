@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 from panpan.capabilities.compaction.blocks import newest_prompt
 from panpan.capabilities.compaction.size import Size
-from panpan.capabilities.compaction.stand_ins import WORDS
 from panpan.core.conversation import Conversation
 from panpan.session.token_estimate import text_tokens, tool_tokens
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
-from panpan.types.reminder_causes import MEMORY, PLAN, PROJECT_CONTEXT
+from panpan.types.reminder_causes import MEMORY, PLAN, PROJECT_CONTEXT, WORDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,8 @@ is, as far as there is room.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
-from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
-from panpan.capabilities.questions.ask_user import AskUserQuestionTool
 from panpan.core.our_tags import untagged
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
@@ -27,8 +25,6 @@ _TO_REMEMBER = re.compile(
 _LONG_CHARS = 4_000
 """A text that is longer is mostly pasted, and what shall be remembered of it stands in some of its paragraphs."""
 _MOST_PARAGRAPHS = 10
-ANSWERED = (AskUserQuestionTool.name, ExitPlanModeTool.name)
-"""Tools whose results are the user's answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +37,13 @@ class Said:
     is_to_be_remembered: bool
 
 
-def said_by_user(messages: Sequence[Message]) -> Iterator[Said]:
-    """Yield what the user said, without the files that went along with it; answers to questions are among it."""
+def said_by_user(messages: Sequence[Message], answering: Collection[str]) -> Iterator[Said]:
+    """Yield what the user said, without the files that went along with it; answers to questions are among it.
+
+    Args:
+        messages: The conversation, or its beginning.
+        answering: Names of the tools whose results are the user's answers.
+    """
     names: dict[str, str] = {}
     for number, message in enumerate(messages, 1):
         match message:
@@ -50,7 +51,7 @@ def said_by_user(messages: Sequence[Message]) -> Iterator[Said]:
                 yield from _said(number, text)
             case AssistantMessage():
                 names.update((use.id, use.name) for use in message.tool_uses)
-            case ToolResultMessage() if names.get(message.tool_use_id) in ANSWERED and not message.is_error:
+            case ToolResultMessage() if names.get(message.tool_use_id) in answering and not message.is_error:
                 yield Said(number, f"(asked) {message.text.strip()}", is_to_be_remembered=True)
             case _:
                 pass

@@ -48,6 +48,7 @@ class ReadHistoryTool(Tool[ReadHistoryInput]):
     input_model = ReadHistoryInput
     only_reads: ClassVar[bool] = True
     is_for_subagents: ClassVar[bool] = False
+    shows_history: ClassVar[bool] = True
 
     def __init__(self, messages: Callable[[], Sequence[Message]] | None = None) -> None:
         self._messages = messages

@@ -1,13 +1,13 @@
 """The local model: `--model local` asks a small model that panpan runs by itself on this machine."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from panpan.config.models import FREE, ModelFacts
 from panpan.errors import ConfigError
-from panpan.models.provider_kind import KnownModel, NamedProvider, ProviderKind
+from panpan.models.provider_kind import KnownModel, ModelProfile, NamedProvider, ProviderKind
 from panpan.session.capability import Capability
 from panpan.types.llm import Provider
 
@@ -56,6 +56,11 @@ class EmbeddedModels(ProviderKind):
         store = WeightStore(Path(resolved.base_url).parent, QWEN_CODER_1_5B)
         store.require_ready()  # said at the start, and not with the first prompt; the hash is compared there
         return EmbeddedProvider(partial(running_or_started, store), embedded_profile(), idle_timeout_s=idle_timeout_s)
+
+    def profiles(self) -> Iterable[ModelProfile]:
+        from panpan.capabilities.local_model.warm_up import embedded_profile
+
+        return (embedded_profile().model,)
 
     def notes(self, answers: "AnswerWishes") -> Iterator[str]:
         from panpan.models.factory import named_wish

@@ -1,9 +1,9 @@
 """What was pinned in the compactions of a recording, one after the other."""
 
 from panpan.capabilities.cassettes.replay import told_pins
-from panpan.capabilities.compaction.stand_ins import NOTICE, SUMMARY
 from panpan.types.compaction import Compaction, CompactionTrigger
 from panpan.types.messages import SystemReminder
+from panpan.types.reminder_causes import NOTICE, SUMMARY
 
 
 def compaction(*added: SystemReminder, trigger: CompactionTrigger = "auto") -> Compaction:

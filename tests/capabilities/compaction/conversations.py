@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from panpan.capabilities.history.read_history import ReadHistoryTool
+from panpan.capabilities.questions.ask_user import AskUserQuestionTool
 from panpan.core.conversation import Conversation
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 
-HISTORY = ReadHistoryTool().definition
+TOOLS = (ReadHistoryTool(), AskUserQuestionTool(None))
+HISTORY = TOOLS[0].definition
 SUMMARY = (
     "## Goal\nFind the needle.\n## Constraints\nnone\n## Progress\nHalf of the files hold nothing.\n"
     "## Decisions\nnone\n## Open questions\nnone\n## Next steps\nRead the other half.\n## Critical context\nnone"

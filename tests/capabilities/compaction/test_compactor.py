@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 
 from panpan.capabilities.compaction.compactor import Compactor
 from panpan.capabilities.compaction.limits import Limits, limits_of
-from panpan.capabilities.compaction.stand_ins import RECORD, WORDS
-from panpan.capabilities.compaction.stand_ins import SUMMARY as SUMMARY_CAUSE
 from panpan.config.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.errors import AuthenticationError, ContextOverflowError, ProviderError, RetryableError
@@ -16,8 +14,11 @@ from panpan.session.context_usage import used_tokens
 from panpan.types.compaction import Compaction, CompactionTrigger
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, Usage, UserMessage
+from panpan.types.reminder_causes import RECORD, WORDS
+from panpan.types.reminder_causes import SUMMARY as SUMMARY_CAUSE
 from tests.capabilities.compaction.conversations import (
     SUMMARY,
+    TOOLS,
     answered,
     conversation_of,
     conversations,
@@ -49,7 +50,7 @@ async def compacted(
 ) -> tuple[Conversation, Compaction | None, ScriptedLLM]:
     conversation = conversation_of(messages)
     llm = ScriptedLLM(*replies)
-    compaction = await Compactor().compaction(conversation, llm, limits, trigger)
+    compaction = await Compactor(tools=lambda: TOOLS).compaction(conversation, llm, limits, trigger)
     if compaction is not None:
         conversation.compact(compaction)
     return conversation, compaction, llm

@@ -9,12 +9,12 @@ import pytest
 from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.capabilities.compaction.compactor import Compactor
 from panpan.capabilities.compaction.make_room import MakeRoom
-from panpan.capabilities.compaction.stand_ins import WORDS
 from panpan.capabilities.compaction.too_large import too_large
 from panpan.config.settings import CompactionSettings, Settings
 from panpan.errors import ContextOverflowError
 from panpan.session.session import Session
 from panpan.types.messages import Message, SystemReminder, UserMessage
+from panpan.types.reminder_causes import WORDS
 from tests.capabilities.compaction.conversations import SUMMARY, answered, conversation_of, replied, used
 from tests.fakes.scripted_llm import Reply, ScriptedLLM, call, say
 from tests.fakes.session import session_in

@@ -9,7 +9,7 @@ from tests.capabilities.compaction.conversations import answered, replied, used
 
 
 def quotes(messages: list[Message], most_chars: int = 10_000) -> list[str]:
-    return [one.text for one in quoted(list(said_by_user(messages)), most_chars)]
+    return [one.text for one in quoted(list(said_by_user(messages, {"AskUserQuestion"})), most_chars)]
 
 
 @pytest.mark.parametrize(

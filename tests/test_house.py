@@ -18,7 +18,7 @@ HELD = {
     "lines": 105_200,
     "files in one folder, 90th percentile": 17,
     "most parameters": 17,
-    "attributes set on another object": 34,
+    "attributes set on another object": 32,
 }
 """Each figure as it is. `scripts/house_figures.py` prints them, each with its aim."""
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from panpan.faces.plain.line_commands import run_line
 from panpan.faces.plain.line_face import LineFace
 from panpan.faces.terminal.rendering.displays import display_rows
-from panpan.faces.terminal.rendering.tool import result_lines
+from panpan.faces.terminal.rendering.messages import result_lines
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.tool_lines import ToolLines
 from panpan.session.command import Command, Terminal

@@ -12,7 +12,7 @@ from panpan.faces.amounts import WaitingTime, cost_in_short, spoken_duration
 from panpan.faces.answer_text import AnswerText
 from panpan.faces.past_turns import beginning_of_last_turns, earlier, past_events, task_end_told, was_interrupted
 from panpan.faces.terminal.rendering.displays import display_rows
-from panpan.faces.terminal.rendering.user_message import user_message_lines
+from panpan.faces.terminal.rendering.messages import user_message_lines
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.tool_lines import ToolLines, diff_text
 from panpan.system.text.terminal_text import clean_for_terminal

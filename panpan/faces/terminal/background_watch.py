@@ -8,7 +8,7 @@ from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task_commands import tasks_to_ask_about
 from panpan.capabilities.background.task_text import cannot_be_kept, counted, ended_line, titles
 from panpan.faces.terminal.commands.screen_commands import Screen
-from panpan.faces.terminal.screen.canvas import say
+from panpan.faces.terminal.rendering.text_rows import say
 from panpan.faces.terminal.work import Work
 from panpan.session.command import Leave, Next, OpenSession, Option, numbered
 from panpan.session.session import Session

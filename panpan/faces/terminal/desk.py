@@ -5,12 +5,10 @@ from dataclasses import field
 
 from panpan.config.ui_look import ThemeSetting
 from panpan.faces.terminal.input.draft import Draft
-from panpan.faces.terminal.input.history import PromptHistory
-from panpan.faces.terminal.input.input_box import InputBox
-from panpan.faces.terminal.input.waiting_input import WaitingInput
-from panpan.faces.terminal.screen.canvas import say
-from panpan.faces.terminal.screen.screen import Screen
-from panpan.faces.terminal.screen.steady_output import SteadyOutput
+from panpan.faces.terminal.input.input_box import InputBox, PromptHistory
+from panpan.faces.terminal.input.keys import WaitingInput
+from panpan.faces.terminal.rendering.text_rows import say
+from panpan.faces.terminal.screen.screen import Screen, SteadyOutput
 from panpan.faces.terminal.screen.theme import Theme, choose_theme
 from panpan.types.dataclass import dataclass
 

@@ -19,20 +19,19 @@ from panpan.faces.terminal.commands.registry import with_further
 from panpan.faces.terminal.desk import Desk
 from panpan.faces.terminal.dialogs.asking import Asking, AskingScreen
 from panpan.faces.terminal.dialogs.dialog import Dialog
-from panpan.faces.terminal.dialogs.dialog_keys import DialogKeys
-from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
+from panpan.faces.terminal.dialogs.dialog_queue import DialogKeys, DialogQueue
 from panpan.faces.terminal.dialogs.permission import PermissionDialog
 from panpan.faces.terminal.dialogs.pick import PickDialog, picked
 from panpan.faces.terminal.inbox import Sent
-from panpan.faces.terminal.input.clipboard_paste import ClipboardPaste
 from panpan.faces.terminal.input.completion import FileIndex, InputCompleter
+from panpan.faces.terminal.input.draft import ClipboardPaste
 from panpan.faces.terminal.input.key_actions import KeyActions
 from panpan.faces.terminal.input.keys import key_bindings
 from panpan.faces.terminal.rendering.displays import show_displays
-from panpan.faces.terminal.screen.around_input import AroundInput, PassingHint, TodosView
-from panpan.faces.terminal.screen.canvas import say
-from panpan.faces.terminal.screen.hand_over import HandOver
-from panpan.faces.terminal.screen.notify import Caller
+from panpan.faces.terminal.rendering.text_rows import say
+from panpan.faces.terminal.screen.external_program import ExternalProgram
+from panpan.faces.terminal.screen.footer import Footer, PassingHint, TodosView
+from panpan.faces.terminal.screen.notify import Attention
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.screen.windows import Contents
 from panpan.faces.terminal.views.status_view import StatusView
@@ -89,7 +88,7 @@ class Repl:
         self._background = BackgroundWatch(
             background, lambda line: say(self, f"\n{line}", "dim"), self._work.wake, self.refresh
         )
-        self._around = AroundInput(
+        self._footer = Footer(
             session,
             desk,
             dialogs=self._dialogs,
@@ -103,7 +102,7 @@ class Repl:
         self._files = FileIndex(paths)
         agents = {one.name: " ".join(one.description.split()) for one in kinds}
         self._completer = InputCompleter(commands, self._files, paths, lambda command: command.offers(session), agents)
-        self._other_programs = HandOver(desk.draft, self._view.transcript, desk.env, self._hint.show)
+        self._external_program = ExternalProgram(desk.draft, self._view.transcript, desk.env, self._hint.show)
         self._clipboard = ClipboardPaste(desk.draft, desk.env, session.folders.add, self._hint.show)
         self._actions = KeyActions(
             session,
@@ -111,13 +110,13 @@ class Repl:
             self._work,
             self._view,
             self._todos,
-            self._other_programs,
+            self._external_program,
             paste_picture=self._clipboard.want,
             say=self._hint.show,
             leave=self.leave,
             leave_at_once=self._leaving.want_at_once,
         )
-        self._caller = Caller(self._screen.send, session.settings.ui.notify, desk.env, session.info.cwd)
+        self._attention = Attention(self._screen.send, session.settings.ui.notify, desk.env, session.info.cwd)
 
     async def run(self, first_prompt: str | None, *, shows_past: bool) -> Next:
         """Show the session until the user leaves it, and return what comes then.
@@ -130,14 +129,14 @@ class Repl:
             self._dialogs,
             room=self._room_for_dialog,
             look=lambda: (self.width, self.theme),
-            note_waiting=self._caller.question_waits,
-            edit=lambda text: self._other_programs.edited(text, self._screen),
+            note_waiting=self._attention.question_waits,
+            edit=lambda text: self._external_program.edited(text, self._screen),
             shown=Locations.find(self.session.info.cwd, self.env).shown,
             keep_plan=self._view.keep_plan,
             is_of_turn=self._view.is_of_turn,
         )
-        self._caller.idle()
-        self._desk.box.serve(self._completer, self._around.mark, self._around.example)
+        self._attention.idle()
+        self._desk.box.serve(self._completer, self._footer.mark, self._footer.example)
         self._screen.use(self._contents())
         self.show(*greeting(self.session, self.width, self.theme))
         if first_prompt is not None:
@@ -151,7 +150,7 @@ class Repl:
                     tasks.start_soon(self._work.run)
                     tasks.start_soon(self._status.run)
                     tasks.start_soon(self._prepare)
-                    tasks.start_soon(self._other_programs.run, self._screen)
+                    tasks.start_soon(self._external_program.run, self._screen)
                     tasks.start_soon(self._clipboard.run)
                     tasks.start_soon(self._background.run)
                     await self._leaving.wait()
@@ -240,7 +239,7 @@ class Repl:
 
     async def read(self, lines: Sequence[str]) -> None:
         """Show lines in the pager."""
-        await self._other_programs.read(lines, self._screen)
+        await self._external_program.read(lines, self._screen)
 
     def leave(self, then: Next) -> None:
         """Close the session, once the user has said what becomes of background tasks."""
@@ -267,12 +266,12 @@ class Repl:
         )
         return Contents(
             key_bindings(self._actions, self._desk.box.buffer, keys_of_dialogs),
-            live=self._around.live,
-            dialog=self._around.dialog,
+            live=self._footer.live,
+            dialog=self._footer.dialog,
             caret=lambda: self._dialogs.caret,
-            queue=self._around.queue,
-            status=self._around.status,
-            is_moving=self._around.is_moving,
+            queue=self._footer.queue,
+            status=self._footer.status,
+            is_moving=self._footer.is_moving,
             was_drawn=self._dialogs.was_drawn,
             key_pressed=self._key_pressed,
         )
@@ -287,10 +286,10 @@ class Repl:
     # What comes from below
 
     def _turn_has_begun(self) -> None:
-        self._caller.begun()
+        self._attention.begun()
 
     def _turn_is_over(self, duration_s: float) -> None:
-        self._caller.turn_is_over(duration_s)
+        self._attention.turn_is_over(duration_s)
         self._status.turn_ended()
 
     def _give_back(self, text: str) -> None:

@@ -25,13 +25,11 @@ from panpan.config.ui_look import UiLook
 from panpan.errors import unwrap_single_exception
 from panpan.faces.terminal.desk import Desk
 from panpan.faces.terminal.input.draft import Draft, Pastes
-from panpan.faces.terminal.input.history import PromptHistory
-from panpan.faces.terminal.input.input_box import InputBox
+from panpan.faces.terminal.input.input_box import InputBox, PromptHistory
 from panpan.faces.terminal.input.key_parser import use_key_parser
-from panpan.faces.terminal.input.waiting_input import WaitingInput
+from panpan.faces.terminal.input.keys import WaitingInput
 from panpan.faces.terminal.screen.notify import keep_title, restore_title
-from panpan.faces.terminal.screen.screen import Screen, reflows
-from panpan.faces.terminal.screen.steady_output import SteadyOutput
+from panpan.faces.terminal.screen.screen import Screen, SteadyOutput, reflows
 from panpan.faces.terminal.screen.theme import choose_theme, query_background
 from panpan.types.dataclass import dataclass
 

@@ -11,9 +11,8 @@ from panpan.errors import PanpanError
 from panpan.faces.terminal.commands.registry import command_in, find, unknown
 from panpan.faces.terminal.commands.screen_commands import Screen
 from panpan.faces.terminal.inbox import Inbox, Sent
-from panpan.faces.terminal.rendering.text_rows import output_of_users_command
-from panpan.faces.terminal.rendering.tool import LiveOutput, running_line
-from panpan.faces.terminal.screen.canvas import say
+from panpan.faces.terminal.rendering.messages import LiveOutput, running_line
+from panpan.faces.terminal.rendering.text_rows import output_of_users_command, say
 from panpan.faces.terminal.turn_runner import TurnRunner
 from panpan.faces.terminal.views.turn_view import TurnView
 from panpan.session.command import Command

@@ -13,8 +13,8 @@ from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.dialogs.permission import PermissionDialog
 from panpan.faces.terminal.dialogs.plan import PlanDialog, PlanDialogAnswer, WantsToEdit
 from panpan.faces.terminal.dialogs.questions import Declined, QuestionsDialog
-from panpan.faces.terminal.rendering.diff import diff_lines
-from panpan.faces.terminal.screen.hand_over import EditorFailed
+from panpan.faces.terminal.rendering.displays import diff_lines
+from panpan.faces.terminal.screen.external_program import EditorFailed
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.asking import PlanAnswer, PlanEdited, PlanProposal, PlanRejected, UserAnswer, UserQuestion
 from panpan.types.dataclass import dataclass

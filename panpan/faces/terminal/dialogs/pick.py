@@ -7,11 +7,10 @@ from typing import Self
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
 
-from panpan.faces.terminal.dialogs.dialog import Dialog, on_one_line
+from panpan.faces.terminal.dialogs.dialog import Dialog, LineEditor, on_one_line
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
-from panpan.faces.terminal.dialogs.line_editor import LineEditor
 from panpan.faces.terminal.rendering.cells import cut, fitted
-from panpan.faces.terminal.rendering.list_rows import ListRow, ListRows
+from panpan.faces.terminal.rendering.text_rows import ListRow, ListRows
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.command import Option, OptionSearch
 from panpan.types.dataclass import dataclass

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Literal, TypeAlias
 
-from panpan.faces.terminal.dialogs.dialog import QUIET_S, Page, Quiet, prose
-from panpan.faces.terminal.dialogs.line_editor import LineEditor
+from panpan.faces.terminal.dialogs.dialog import QUIET_S, LineEditor, Page, Quiet, prose
 from panpan.faces.terminal.rendering.cells import broken, cut, fitted, wrapped
 from panpan.faces.terminal.rendering.text_rows import markdown_rows
 from panpan.faces.terminal.screen.theme import Theme

@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import TypeAlias
 
-from panpan.faces.terminal.dialogs.dialog import Page, on_one_line, prose
-from panpan.faces.terminal.dialogs.line_editor import LineEditor
+from panpan.faces.terminal.dialogs.dialog import LineEditor, Page, on_one_line, prose
 from panpan.faces.terminal.rendering.cells import broken, cell_width, cut, fitted, wrapped
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.asking import UserAnswer, UserQuestion

@@ -8,8 +8,8 @@ from panpan.errors import PanpanError
 from panpan.faces.terminal.inbox import Sent
 from panpan.faces.terminal.input.draft import Draft, PasteTooLargeError
 from panpan.faces.terminal.input.keys import DraftKeys, SecondPress
-from panpan.faces.terminal.screen.around_input import TodosView
-from panpan.faces.terminal.screen.hand_over import HandOver
+from panpan.faces.terminal.screen.external_program import ExternalProgram
+from panpan.faces.terminal.screen.footer import TodosView
 from panpan.faces.terminal.views.turn_view import TurnView
 from panpan.faces.terminal.work import Work
 from panpan.session.command import Leave, Next
@@ -29,7 +29,7 @@ class KeyActions:
         work: Does what is sent.
         view: Shows the turns.
         todos: Shows the todos of the model.
-        other_programs: The editor and the pager.
+        external_program: The editor and the pager.
         paste_picture: Pastes the picture in the clipboard.
         say: Shows a hint below the input for a moment.
         leave: Closes the session, and asks what becomes of background tasks.
@@ -43,7 +43,7 @@ class KeyActions:
         work: Work,
         view: TurnView,
         todos: TodosView,
-        other_programs: HandOver,
+        external_program: ExternalProgram,
         *,
         paste_picture: Callable[[], None],
         say: Callable[[str], None],
@@ -55,7 +55,7 @@ class KeyActions:
         self._work = work
         self._view = view
         self._todos = todos
-        self._other_programs = other_programs
+        self._external_program = external_program
         self._paste_picture = paste_picture
         self._say = say
         self._leave = leave
@@ -119,7 +119,7 @@ class KeyActions:
 
     def expand(self) -> None:
         if not self._view.toggle_expanded():
-            self._other_programs.open_pager()
+            self._external_program.open_pager()
 
     def next_mode(self) -> None:
         mode = self._session.permission_mode
@@ -127,10 +127,10 @@ class KeyActions:
         self._session.set_permission_mode(MODES[at % len(MODES)])
 
     def edit_elsewhere(self) -> None:
-        self._other_programs.open_editor()
+        self._external_program.open_editor()
 
     def suspend(self) -> None:
-        self._other_programs.suspend()
+        self._external_program.suspend()
 
     def stash(self) -> None:
         self._draft_keys.stash()

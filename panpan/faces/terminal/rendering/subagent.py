@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from panpan.faces.terminal.rendering.cells import cell_width, cut, fitted
-from panpan.faces.terminal.rendering.tool import call_line, end_mark, spinner
+from panpan.faces.terminal.rendering.messages import call_line, end_mark, spinner
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.tool_lines import title_of
 from panpan.system.text.terminal_text import clean_line, spoken_s

@@ -74,7 +74,7 @@ def _on_one_line(text: str) -> bytes:
 _AT_WORK = "✳ "
 
 
-class Caller:
+class Attention:
     """Speaks to the terminal's window.
 
     Args:

@@ -4,12 +4,13 @@ The rule: what is printed is whole lines, printed once. What may still change (t
 queue, the input) is drawn below and drawn again, at most ten times a second unless the user types.
 """
 
+import errno
 import os
 import signal
 import termios
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, TextIO
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -21,12 +22,74 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import DynamicKeyBindings
 from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
 
+from panpan.cli_kit.stdout import drop_terminal
 from panpan.faces.terminal.input.input_box import InputBox
-from panpan.faces.terminal.screen.steady_output import SteadyOutput
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.screen.windows import Contents, Windows
 from panpan.types.dataclass import dataclass
+
+_BEGIN_UPDATE, _END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"
+"""Synchronized output (https://gist.github.com/christianparpart/d8a62cc1ab659194337d73e399004036); others ignore it."""
+
+_GONE = (errno.EIO, errno.EPIPE, errno.ENXIO)
+"""A terminal that was closed; SIGHUP, which comes with it, ends the program in good order."""
+
+
+class SteadyOutput(Vt100_Output):
+    """Writes to a terminal.
+
+    Args:
+        stdout: The terminal.
+        term: Its kind, as `TERM` says it.
+    """
+
+    def __init__(self, stdout: TextIO, term: str | None) -> None:
+        # The cursor's position is never asked for: the answer comes as keys, and could be taken for some.
+        terminal = Vt100_Output.from_pty(stdout, term)
+        super().__init__(stdout, terminal.get_size, term=term, enable_cpr=False)
+        self._is_held = False
+        self.rows_more: Callable[[], int] = lambda: 0
+        """Asked when the cursor goes up: rows that came in between since the last drawing."""
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep what is written until the next flush after this."""
+        self._is_held = True
+        self.write_raw(_BEGIN_UPDATE)
+        try:
+            yield
+        finally:
+            self.write_raw(_END_UPDATE)
+            self._is_held = False
+
+    def flush(self) -> None:
+        """Write what was collected, unless it is held."""
+        if self._is_held:
+            return
+        try:
+            super().flush()
+        except OSError as error:
+            if error.errno not in _GONE:
+                raise
+            drop_terminal()
+
+    def erase_down(self) -> None:
+        """Erase from the beginning of this row on; not from the corner of the screen, where tmux would keep it all.
+
+        tmux takes that for clearing the screen and puts what was there into its history (`scroll-on-clear`).
+        """
+        self.write_raw("\x1b[K\x1b[C\x1b[J\x1b[D")
+
+    def cursor_up(self, amount: int) -> None:
+        """Go up, also past rows that the terminal broke anew."""
+        super().cursor_up(amount + self.rows_more())
+
+    def disable_bracketed_paste(self) -> None:
+        """Leave it on while held: a paste that comes at that moment must not be taken for typing."""
+        if not self._is_held:
+            super().disable_bracketed_paste()
 
 
 class Scrollback:
@@ -129,10 +192,10 @@ class LastDrawing:
     def rows_more(self) -> int:
         """Return how many rows came between since the last drawing; once for each change of the width."""
         drawn, self._drawn = self._drawn, Drawn(0)
-        return drawn.rows_more(self._output.size.columns)
+        return drawn.rows_more(self._output.get_size().columns)
 
     def _begin(self) -> None:
-        self._size = self._output.size
+        self._size = self._output.get_size()
         self._windows.focus()
 
     def _note(self) -> None:
@@ -145,11 +208,11 @@ class LastDrawing:
         caret = screen.get_cursor_position(self._app.layout.current_window)
         rows = (screen.data_buffer[row].items() for row in range(caret.y))
         cells = [max((cell for cell, char in row if char.char.strip()), default=-1) + 1 for row in rows]
-        self._drawn = Drawn(self._output.size.columns, cells, caret.x)
+        self._drawn = Drawn(self._output.get_size().columns, cells, caret.x)
 
     def _note_key(self) -> None:
         """Tell that a key came; what was seen in a window of another size may not be there any more."""
-        if self._output.size != self._size:
+        if self._output.get_size() != self._size:
             self._windows.forget_drawn()
         self._windows.contents.key_pressed()
         self._windows.focus()  # the key before may have answered the dialog, and nothing was drawn since
@@ -230,12 +293,12 @@ class Screen:
     @property
     def width(self) -> int:
         """Cells of a row."""
-        return self._output.size.columns
+        return self._output.get_size().columns
 
     @property
     def rows(self) -> int:
         """Rows of the terminal."""
-        return self._output.size.rows
+        return self._output.get_size().rows
 
     @property
     def room(self) -> int:

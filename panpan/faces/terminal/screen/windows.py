@@ -15,11 +15,11 @@ from prompt_toolkit.layout import (
     Layout,
     Window,
 )
+from prompt_toolkit.output import Output
 from prompt_toolkit.utils import get_cwidth
 
 from panpan.faces.terminal.input.input_box import InputBox
 from panpan.faces.terminal.rendering.cells import without_sequences
-from panpan.faces.terminal.screen.steady_output import SteadyOutput
 from panpan.types.dataclass import dataclass
 
 Caret = tuple[int, int]
@@ -133,26 +133,26 @@ class Windows:
         contents: What stands around it at first.
     """
 
-    def __init__(self, output: SteadyOutput, box: InputBox, contents: Contents) -> None:
+    def __init__(self, output: Output, box: InputBox, contents: Contents) -> None:
         self._output = output
         self._box = box
         self.contents = contents
         """What stands around the input; may be changed at any time."""
         self._dialog = self._window(lambda contents: contents.dialog, lambda: self.room_for_dialog, self._caret)
-        self._menu = ViewWindow(box.menu.rows, lambda: (self._output.size.columns, self.room))
+        self._menu = ViewWindow(box.menu.rows, lambda: (self._output.get_size().columns, self.room))
         box.be_one_row_while(lambda: self._dialog.has_rows)
         self.layout = Layout(self._container(), focused_element=box.window)
 
     @property
     def room(self) -> int:
         """Rows there are above the input."""
-        return max(self._output.size.rows - _ROWS_FOR_INPUT, 1)
+        return max(self._output.get_size().rows - _ROWS_FOR_INPUT, 1)
 
     @property
     def room_for_dialog(self) -> int:
         """The same where a dialog is open."""
-        has_status = self._output.size.rows >= _ROWS_FOR_STATUS
-        return max(self._output.size.rows - (_ROWS_FOR_INPUT if has_status else 1) - self.layout.is_searching, 1)
+        has_status = self._output.get_size().rows >= _ROWS_FOR_STATUS
+        return max(self._output.get_size().rows - (_ROWS_FOR_INPUT if has_status else 1) - self.layout.is_searching, 1)
 
     def note_drawn(self) -> None:
         """Tell the dialog and the list of completions whether all of them was seen; else nothing there is answered."""
@@ -179,7 +179,7 @@ class Windows:
     def _container(self) -> AnyContainer:
         status = self._window(lambda contents: contents.status, self._room)
         has_dialog = Condition(lambda: self._dialog.has_rows)
-        has_room = Condition(lambda: self._output.size.rows >= _ROWS_FOR_STATUS)
+        has_room = Condition(lambda: self._output.get_size().rows >= _ROWS_FOR_STATUS)
         rows = [
             self._window(lambda contents: contents.live, self._room).container,
             self._dialog.container,
@@ -199,7 +199,7 @@ class Windows:
         def rows(width: int) -> Sequence[str]:
             return view(self.contents)(width)
 
-        return ViewWindow(rows, lambda: (self._output.size.columns, room()), caret)
+        return ViewWindow(rows, lambda: (self._output.get_size().columns, room()), caret)
 
     def _room(self) -> int:
         return self.room

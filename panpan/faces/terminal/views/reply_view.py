@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from panpan.faces.answer_text import FreshText
 from panpan.faces.terminal.rendering.cells import cell_width, cut, wrapped
-from panpan.faces.terminal.rendering.markdown_stream import CleanStream
-from panpan.faces.terminal.screen.canvas import Canvas
+from panpan.faces.terminal.rendering.markdown import CleanStream
+from panpan.faces.terminal.rendering.text_rows import Canvas
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.transcript import Transcript
 from panpan.system.text.terminal_text import spoken_s
@@ -15,7 +15,7 @@ from panpan.types.events import BlockFinished, BlockStarted, Event, RetrySchedul
 from panpan.types.messages import AssistantMessage
 
 if TYPE_CHECKING:
-    from panpan.faces.terminal.rendering.markdown_stream import MarkdownStream
+    from panpan.faces.terminal.rendering.markdown import MarkdownStream
 
 
 MAX_LIVE_ROWS = 20
@@ -160,7 +160,7 @@ class ReplyView:
         if not fresh.text:
             return
         if self._text is None:
-            from panpan.faces.terminal.rendering.markdown_stream import (
+            from panpan.faces.terminal.rendering.markdown import (
                 MarkdownStream,  # not needed to take the first key
             )
 

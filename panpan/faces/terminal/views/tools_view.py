@@ -7,6 +7,7 @@ from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
 from panpan.capabilities.questions.ask_user import AskUserQuestionTool
 from panpan.capabilities.subagents.task import TaskTool
 from panpan.faces.terminal.rendering.cells import cut
+from panpan.faces.terminal.rendering.messages import LiveOutput, result_lines, running_line, title_line
 from panpan.faces.terminal.rendering.subagent import (
     RunningSubagent,
     Step,
@@ -15,8 +16,7 @@ from panpan.faces.terminal.rendering.subagent import (
     step_row,
     subagent_rows,
 )
-from panpan.faces.terminal.rendering.tool import LiveOutput, result_lines, running_line, title_line
-from panpan.faces.terminal.screen.canvas import Canvas
+from panpan.faces.terminal.rendering.text_rows import Canvas
 from panpan.faces.terminal.screen.theme import AGENT_ROLES
 from panpan.faces.terminal.views.transcript import Transcript
 from panpan.faces.tool_lines import title_of

@@ -10,10 +10,8 @@ from panpan.core.conversation import Conversation
 from panpan.faces.amounts import WaitingTime, cost_in_short, spoken_duration
 from panpan.faces.past_turns import beginning_of_last_turns, earlier, past_events, task_end_told, was_interrupted
 from panpan.faces.terminal.rendering.cells import cut, fitted, wrapped
-from panpan.faces.terminal.rendering.text_rows import markdown_rows
-from panpan.faces.terminal.rendering.tool import spinner
-from panpan.faces.terminal.rendering.user_message import user_message_lines
-from panpan.faces.terminal.screen.canvas import Canvas, say
+from panpan.faces.terminal.rendering.messages import spinner, user_message_lines
+from panpan.faces.terminal.rendering.text_rows import Canvas, markdown_rows, say
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.reply_view import ReplyView
 from panpan.faces.terminal.views.tools_view import ToolsView

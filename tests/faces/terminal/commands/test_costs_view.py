@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.faces.terminal.commands.usage_views import budget_pairs, cost_pairs
+from panpan.faces.terminal.commands.show_commands import budget_pairs, cost_pairs
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.turn_clock import TurnClock
 from panpan.session.session_costs import SessionCosts, session_costs

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan import __version__
-from panpan.faces.terminal.commands.usage_views import bar_cells, context_note, context_shapes, duration
+from panpan.faces.terminal.commands.show_commands import bar_cells, context_note, context_shapes, duration
 from panpan.faces.terminal.rendering.displays import display_rows
 from panpan.faces.terminal.screen.theme import Theme, ThemeName
 from panpan.session.context_usage import SOURCES, ContextPart, ContextUsage

@@ -10,7 +10,7 @@ import pytest
 
 from panpan.faces.terminal.dialogs.asking import Asking, AskingScreen
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
-from panpan.faces.terminal.screen.hand_over import EditorFailed
+from panpan.faces.terminal.screen.external_program import EditorFailed
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.asking import Choice, PlanAnswer, PlanApproved, PlanEdited, PlanProposal, PlanRejected, UserQuestion
 from panpan.types.display import DiffDisplay, FileDiff

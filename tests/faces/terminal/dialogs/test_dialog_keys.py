@@ -16,8 +16,7 @@ from prompt_toolkit.layout import BufferControl, Layout, Window
 from prompt_toolkit.output import DummyOutput
 
 from panpan.faces.terminal.dialogs.dialog import QUIET_S
-from panpan.faces.terminal.dialogs.dialog_keys import DialogKeys
-from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
+from panpan.faces.terminal.dialogs.dialog_queue import DialogKeys, DialogQueue
 from panpan.faces.terminal.dialogs.permission import PermissionDialog
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from tests.faces.terminal.dialogs.drawn import THEMES, Clock

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.faces.terminal.dialogs.dialog import coloured_lines, on_one_line, prose
-from panpan.faces.terminal.dialogs.permission_rows import exact_line
+from panpan.faces.terminal.dialogs.permission import exact_line
 from panpan.faces.terminal.rendering.cells import broken, cell_width
 from tests.faces.terminal.dialogs.drawn import assert_fit, plain, texts
 

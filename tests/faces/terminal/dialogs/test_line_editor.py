@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 
-from panpan.faces.terminal.dialogs.line_editor import LineEditor
+from panpan.faces.terminal.dialogs.dialog import LineEditor
 from tests.faces.terminal.dialogs.drawn import assert_fit, keys, pastes
 
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.faces.terminal.dialogs.dialog import QUIET_S
-from panpan.faces.terminal.dialogs.permission import PermissionDialog
-from panpan.faces.terminal.dialogs.permission_rows import exact_line
+from panpan.faces.terminal.dialogs.permission import PermissionDialog, exact_line
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from tests.faces.terminal.dialogs.drawn import (

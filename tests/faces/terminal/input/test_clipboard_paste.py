@@ -9,9 +9,8 @@ import anyio
 import pytest
 from prompt_toolkit.filters import Never
 
-from panpan.faces.terminal.input import clipboard_paste
-from panpan.faces.terminal.input.clipboard_paste import ClipboardPaste, save_picture
-from panpan.faces.terminal.input.draft import Draft, Pastes
+from panpan.faces.terminal.input import draft as draft_module
+from panpan.faces.terminal.input.draft import ClipboardPaste, Draft, Pastes, save_picture
 from panpan.faces.terminal.input.input_box import InputBox
 
 PICTURE = b"\x89PNG\r\n\x1a\n and the rest"
@@ -92,7 +91,7 @@ async def test_without_a_program_it_says_what_to_install(programs, file):
 
 
 async def test_a_program_that_does_not_answer_is_given_up(programs, file, monkeypatch):
-    monkeypatch.setattr(clipboard_paste, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(draft_module, "TIMEOUT_S", 0.2)
     programs.add("xclip", "time.sleep(600)")
 
     with anyio.fail_after(LIMIT_S):

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.faces.terminal.screen.hand_over import EditorFailed, edit_in_editor, editor_command
+from panpan.faces.terminal.screen.external_program import EditorFailed, edit_in_editor, editor_command
 
 
 def editor(tmp_path: Path, code: str) -> str:

@@ -1,6 +1,6 @@
 """A hint passes, and the screen is drawn once more to take it away."""
 
-from panpan.faces.terminal.screen.around_input import SHOWN_S, PassingHint
+from panpan.faces.terminal.screen.footer import SHOWN_S, PassingHint
 
 
 def test_it_is_shown_for_a_moment_and_then_taken_away():

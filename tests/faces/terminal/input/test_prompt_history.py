@@ -10,8 +10,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.input import history
-from panpan.faces.terminal.input.history import PromptHistory, entries, record
+from panpan.faces.terminal.input import input_box
+from panpan.faces.terminal.input.input_box import PromptHistory, entries, record
 from panpan.system.files.file_lock import hold_lock
 from panpan.system.text.redact import Redactor
 
@@ -75,7 +75,7 @@ def test_the_same_prompt_twice_in_a_row_is_kept_once(tmp_path: Path) -> None:
 
 def test_a_very_long_prompt_is_not_written(tmp_path: Path) -> None:
     kept = history_in(tmp_path)
-    kept.append_string("x" * (history.MAX_ENTRY_CHARS + 1))
+    kept.append_string("x" * (input_box.MAX_ENTRY_CHARS + 1))
     kept.append_string("short")
 
     assert recalled(tmp_path) == ["short"]
@@ -92,7 +92,7 @@ def test_a_long_file_loses_its_older_half_and_stays_private(tmp_path: Path) -> N
 
     assert prompts[0].startswith("prompt number 2999 ")
     assert [int(prompt.split()[2]) for prompt in prompts] == list(range(2999, 2999 - len(prompts), -1))
-    assert 0 < file.stat().st_size <= history.MAX_FILE_BYTES // 2
+    assert 0 < file.stat().st_size <= input_box.MAX_FILE_BYTES // 2
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert recalled(tmp_path) == prompts
 
@@ -113,7 +113,7 @@ def test_a_long_file_that_another_panpan_holds_is_read_and_left_alone(tmp_path: 
 def test_two_panpans_at_once_lose_nothing(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from panpan.system.text.redact import Redactor\n"
-        "from panpan.faces.terminal.input.history import PromptHistory\n"
+        "from panpan.faces.terminal.input.input_box import PromptHistory\n"
         "kept = PromptHistory(Path(sys.argv[1]), print)\n"
         "kept.write_with(Redactor().redact)\n"
         "for number in range(50): kept.append_string(f'{sys.argv[2]} {number}\\nsecond line')"

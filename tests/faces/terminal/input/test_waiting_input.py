@@ -4,7 +4,7 @@ import pytest
 from prompt_toolkit.buffer import Buffer
 
 from panpan.faces.terminal.inbox import Sent
-from panpan.faces.terminal.input.waiting_input import WaitingInput
+from panpan.faces.terminal.input.keys import WaitingInput
 from panpan.faces.terminal.screen.theme import Theme
 
 

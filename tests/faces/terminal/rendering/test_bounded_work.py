@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from panpan.faces.terminal.rendering.markdown_stream import CleanStream, MarkdownStream
+from panpan.faces.terminal.rendering.markdown import CleanStream, MarkdownStream
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.turn_view import PIECE_CHARS
 

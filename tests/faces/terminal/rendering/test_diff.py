@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.diff import diff_lines
+from panpan.faces.terminal.rendering.displays import diff_lines
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.display import FileDiff
 from tests.faces.terminal.rendering.looks import NASTY, check

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.faces.terminal.rendering.cells import cell_width, without_sequences
-from panpan.faces.terminal.rendering.list_rows import ListRow, ListRows
+from panpan.faces.terminal.rendering.text_rows import ListRow, ListRows
 from panpan.faces.terminal.screen.theme import Theme
 
 MODELS = [

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.tool import MAX_LINE_CHARS, MAX_LINES, LiveOutput
+from panpan.faces.terminal.rendering.messages import MAX_LINE_CHARS, MAX_LINES, LiveOutput
 from panpan.faces.terminal.screen.theme import Theme
 from tests.faces.terminal.rendering.looks import NASTY, check
 

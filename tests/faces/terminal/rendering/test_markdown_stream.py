@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.markdown_stream import TAIL_ROWS, MarkdownStream
+from panpan.faces.terminal.rendering.markdown import TAIL_ROWS, MarkdownStream
 from panpan.faces.terminal.screen.theme import Theme
 from tests.faces.terminal.rendering.looks import NASTY, check, shown
 

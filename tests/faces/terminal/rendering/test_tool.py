@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.tool import FRAMES, result_lines, running_line, title_line
+from panpan.faces.terminal.rendering.messages import FRAMES, result_lines, running_line, title_line
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.content import Base64Source, ImageBlock, TextBlock, ToolResultBlock
 from panpan.types.display import (

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.user_message import MAX_ROWS, user_message_lines
+from panpan.faces.terminal.rendering.messages import MAX_ROWS, user_message_lines
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.content import Base64Source, DocumentBlock, ImageBlock, TextBlock
 from panpan.types.messages import UserMessage

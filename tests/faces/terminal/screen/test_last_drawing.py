@@ -21,7 +21,8 @@ class Drawn:
     """An input with a list of completions, and a dialog with a caret, drawn in a window of 80 cells."""
 
     def __init__(self):
-        self.output = SimpleNamespace(size=Size(rows=24, columns=80))
+        self.size = Size(rows=24, columns=80)
+        self.output = SimpleNamespace(get_size=lambda: self.size)
         self.box = InputBox(lambda: "> ")
         self.seen_of_dialog = []
         self.caret = None
@@ -65,7 +66,7 @@ def test_what_was_seen_in_a_window_of_another_size_counts_for_nothing():
     one = Drawn()
     one.draw()
     one.see_completion()
-    one.output.size = Size(rows=24, columns=40)
+    one.size = Size(rows=24, columns=40)
 
     one.press()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.screen.hand_over import cleaned, page
+from panpan.faces.terminal.screen.external_program import cleaned, page
 from panpan.faces.terminal.screen.theme import Theme
 
 SEQUENCES = [

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from panpan.faces.terminal.screen.around_input import TodosView
+from panpan.faces.terminal.screen.footer import TodosView
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.display import ChecklistItem, ItemStatus
 

@@ -258,7 +258,7 @@ def saved_text(file: Path) -> str | EditorFailed:
     return without_controls(text).removesuffix("\n")
 
 
-class HandOver:
+class ExternalProgram:
     """Runs one program after the other, each with the terminal to itself; the turn goes on meanwhile.
 
     Args:

@@ -122,7 +122,7 @@ class TodosView:
         return "ctrl+t shows the todos again" if self._is_hidden else ""
 
 
-class AroundInput:
+class Footer:
     """The rows above and below the input, each view with SGR sequences and at most as wide as it is told.
 
     Args:

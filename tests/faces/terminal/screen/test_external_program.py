@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from panpan.faces.terminal.screen.hand_over import HandOver
+from panpan.faces.terminal.screen.external_program import ExternalProgram
 
 LIMIT_S = 20
 """Seconds within which what a test waits for has to happen."""
@@ -60,7 +60,7 @@ class Terminal:
     def __init__(self, tmp_path, draft="typed", *, unfolded=None, pages=(), **env):
         self.screen, self.draft, self.said = FakeScreen(), FakeDraft(draft, unfolded), []
         self.place = tmp_path
-        self.other = HandOver(self.draft, lambda: pages, {"PATH": os.environ["PATH"], **env}, self.said.append)
+        self.other = ExternalProgram(self.draft, lambda: pages, {"PATH": os.environ["PATH"], **env}, self.said.append)
 
     @asynccontextmanager
     async def running(self):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.faces.terminal.screen.notify import LONG_TURN_S, Caller, Notifying
+from panpan.faces.terminal.screen.notify import LONG_TURN_S, Attention, Notifying
 
 XTERM = {"TERM": "xterm-256color"}
 BELL = b"\x07"
@@ -14,15 +14,15 @@ def titled(text: str) -> bytes:
     return b"\x1b]0;" + text.encode() + b"\x07"
 
 
-def caller(sent: list[bytes], how: Notifying = "bell", folder: str = "/home/me/work") -> Caller:
-    return Caller(sent.append, how, XTERM, Path(folder))
+def attention(sent: list[bytes], how: Notifying = "bell", folder: str = "/home/me/work") -> Attention:
+    return Attention(sent.append, how, XTERM, Path(folder))
 
 
 @pytest.mark.parametrize(("duration_s", "calls"), [(0.0, 0), (LONG_TURN_S - 0.1, 0), (LONG_TURN_S, 1), (3_600.0, 1)])
 def test_only_the_end_of_a_long_turn_calls(duration_s: float, calls: int) -> None:
     sent: list[bytes] = []
 
-    caller(sent).turn_is_over(duration_s)
+    attention(sent).turn_is_over(duration_s)
 
     assert sent.count(BELL) == calls
 
@@ -30,7 +30,7 @@ def test_only_the_end_of_a_long_turn_calls(duration_s: float, calls: int) -> Non
 def test_a_question_calls_at_once() -> None:
     sent: list[bytes] = []
 
-    caller(sent, "osc9").question_waits()
+    attention(sent, "osc9").question_waits()
 
     assert sent == [b"\x1b]9;panpan: a question waits\x1b\\"]
 
@@ -38,7 +38,7 @@ def test_a_question_calls_at_once() -> None:
 def test_who_wants_no_calls_gets_none_but_a_title() -> None:
     sent: list[bytes] = []
 
-    quiet = caller(sent, "off")
+    quiet = attention(sent, "off")
     quiet.question_waits()
     quiet.turn_is_over(LONG_TURN_S)
 
@@ -48,7 +48,7 @@ def test_who_wants_no_calls_gets_none_but_a_title() -> None:
 def test_the_title_says_whether_a_turn_runs() -> None:
     sent: list[bytes] = []
 
-    window = caller(sent)
+    window = attention(sent)
     window.idle()
     window.begun()
     window.turn_is_over(1.0)
@@ -60,7 +60,7 @@ def test_the_title_says_whether_a_turn_runs() -> None:
 def test_a_folder_with_an_odd_name_is_harmless(folder: str) -> None:
     sent: list[bytes] = []
 
-    caller(sent, folder=folder).idle()
+    attention(sent, folder=folder).idle()
 
     (only,) = sent
     assert only.startswith(b"\x1b]0;panpan: ")

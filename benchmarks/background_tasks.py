@@ -7,7 +7,7 @@ from time import perf_counter
 
 from benchmarks.figure import Figure
 from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.background.registry import Registry, TaskRecord
+from panpan.capabilities.background.task import Registry, TaskRecord
 from panpan.system.files.output_store import OutputStore
 from panpan.types.messages import SystemReminder
 

@@ -12,11 +12,9 @@ from time import perf_counter
 import anyio
 
 from benchmarks.figure import Figure
-from panpan.capabilities.compaction.context_nearly_full import ContextNearlyFull
-from panpan.capabilities.compaction.long_session import LongSession
+from panpan.capabilities.compaction.reminders import ContextNearlyFull, LongSession
 from panpan.capabilities.files.capability import MOST_FILES, FileChanged
-from panpan.capabilities.todos.todo_changed import TodoChanged
-from panpan.capabilities.todos.todo_forgotten import TodoForgotten
+from panpan.capabilities.todos.reminders import TodoChanged, TodoForgotten
 from panpan.capabilities.todos.todo_write import TodoWriteTool
 from panpan.capabilities.todos.todos import Todos
 from panpan.config.settings import CompactionSettings

@@ -21,10 +21,9 @@ import pytest
 import panpan
 from panpan import errors
 from panpan.app import BUILTIN
-from panpan.capabilities.subagents.definitions.files import read_text
-from panpan.capabilities.subagents.definitions.places import Place
+from panpan.capabilities.subagents.definitions.files import Place, read_text
+from panpan.capabilities.subagents.definitions.load import shipped_definitions
 from panpan.capabilities.subagents.definitions.read_definition import KEYS
-from panpan.capabilities.subagents.definitions.shipped import shipped_definitions
 from panpan.cli.main import EPILOG, cli
 from panpan.config.environment import OTHER_VARIABLES, VARIABLES
 from panpan.config.settings_file import parse_settings

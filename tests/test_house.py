@@ -13,12 +13,12 @@ HELD = {
     "capabilities whose folder can be deleted": 11,
     "imports between features": 0,
     "imports upward": 1,
-    "lines of code a file": 94.9,
-    "files": 725,
+    "lines of code a file": 102.2,
+    "files": 671,
     "lines": 105_200,
-    "files in one folder, 90th percentile": 17,
+    "files in one folder, 90th percentile": 16,
     "most parameters": 17,
-    "attributes set on another object": 32,
+    "attributes set on another object": 31,
 }
 """Each figure as it is. `scripts/house_figures.py` prints them, each with its aim."""
 

@@ -176,19 +176,16 @@ PROGRAM_PLACES = (
 NAMED_ELSEWHERE: Mapping[str, str] = {
     "capabilities/local_model/mending.py": "Bash Edit Read Rename Write",
     "capabilities/compaction/computed_record.py": "Bash Read",
-    "capabilities/compaction/stale_output.py": "Glob Grep LS Read",
+    "capabilities/compaction/steps.py": "Glob Grep LS Read",
     "permissions/rules/rules.py": (
         "AskUserQuestion DatasetDownload EnterPlanMode EnvDoctor ExitPlanMode Glob Grep LS LSP MergeWorktree "
         "MultiEdit NotebookEdit Patch ReadHistory Rename Task TaskOutput TaskStop TodoWrite WebSearch Write "
         "conda pip pixi uv"
     ),
-    "capabilities/subagents/definitions/gemini.py": (
-        "Bash Edit Glob Grep LS MultiEdit Read TodoWrite WebFetch WebSearch Write"
-    ),
-    "capabilities/subagents/definitions/opencode.py": (
+    "capabilities/subagents/definitions/other_formats.py": (
         "Bash Edit Glob Grep LS LSP MultiEdit NotebookEdit Patch Read Rename TodoWrite WebFetch WebSearch Write"
     ),
-    "capabilities/subagents/definitions/tool_names.py": "TaskOutput TaskStop",
+    "capabilities/subagents/definitions/read_definition.py": "TaskOutput TaskStop",
     "session/importing/conversion.py": "TodoWrite",
 }
 """Modules that name tools of other folders. The list may only get shorter.

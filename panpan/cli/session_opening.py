@@ -82,7 +82,7 @@ def _agents(options: Options) -> Mapping[str, Any] | None:
     """
     if options["agents"] is None:
         return None
-    from panpan.capabilities.subagents.definitions.given import parse_given
+    from panpan.capabilities.subagents.definitions.load import parse_given
 
     return parse_given(options["agents"])
 

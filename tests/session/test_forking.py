@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.snapshots.history import SnapshotRecord, UndoHistory
-from panpan.capabilities.subagents.past import PastSubagents
+from panpan.capabilities.subagents.transcript import PastSubagents
 from panpan.errors import SessionError
 from panpan.session.agent_log import agents_folder
 from panpan.session.examination import examined

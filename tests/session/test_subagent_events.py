@@ -4,7 +4,7 @@ from pathlib import Path
 
 from panpan import open_session
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
-from panpan.capabilities.subagents.past import PastSubagents
+from panpan.capabilities.subagents.transcript import PastSubagents
 from panpan.faces.headless.face import TurnSummary
 from panpan.session.budget.budget import Budget
 from panpan.types.agent import AgentDefinition

@@ -9,8 +9,7 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 
-from panpan.capabilities.background.registry import TaskRecord
-from panpan.capabilities.background.task import Task
+from panpan.capabilities.background.task import Task, TaskRecord
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.background import TaskInfo
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage

@@ -25,8 +25,7 @@ from panpan.capabilities.background.commands import (
     taken,
 )
 from panpan.capabilities.background.left_running import found_again, named
-from panpan.capabilities.background.registry import Registry
-from panpan.capabilities.background.task import Task, run_job
+from panpan.capabilities.background.task import Registry, Task, run_job
 from panpan.capabilities.background.task_set import Ripgrep, TaskOutputs, TaskSet
 from panpan.config.settings import BackgroundSettings
 from panpan.core.background import Background, BackgroundCommand, Job, MovedCommand, TaskOutput

@@ -4,8 +4,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from panpan.capabilities.background.registry import Registry, TaskRecord
-from panpan.capabilities.background.task import Task
+from panpan.capabilities.background.task import Registry, Task, TaskRecord
 from panpan.system.files.file_lock import lock_holder
 from panpan.system.processes.detached import exit_code_in
 from panpan.system.processes.process_table import ProcessTree, RunningProcess, running_processes, send_signal

@@ -12,8 +12,7 @@ from typing import TypeAlias
 import anyio
 from anyio import to_thread
 
-from panpan.capabilities.background.registry import MAX_ENDED, Registry, TaskRecord
-from panpan.capabilities.background.task import Task
+from panpan.capabilities.background.task import MAX_ENDED, Registry, Task, TaskRecord
 from panpan.core.background import TaskOutput
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.folder_tree import open_private_file

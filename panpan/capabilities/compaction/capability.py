@@ -3,11 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from panpan.capabilities.compaction.compactor import Compactor
-from panpan.capabilities.compaction.context_nearly_full import ContextNearlyFull
-from panpan.capabilities.compaction.limits import limits_on_demand
-from panpan.capabilities.compaction.long_session import LongSession
-from panpan.capabilities.compaction.make_room import MakeRoom
+from panpan.capabilities.compaction.make_room import Compactor, MakeRoom, limits_on_demand
+from panpan.capabilities.compaction.reminders import ContextNearlyFull, LongSession
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.errors import ConfigError, NothingToCompactError, SessionLogError
@@ -92,7 +89,7 @@ class CompactionCapability(Capability):
             ConfigError: There is none, or a turn is running.
             SessionLogError: The log is full; it counts all the same, and is written as soon as there is space.
         """
-        from panpan.capabilities.compaction.undo import undone  # most sessions take none back
+        from panpan.capabilities.compaction.steps import undone  # most sessions take none back
 
         if self.session.main.is_busy:
             raise ConfigError("a compaction cannot be taken back while a turn runs; wait for its end")

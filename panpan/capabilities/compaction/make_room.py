@@ -3,18 +3,153 @@
 The rule: a request that was refused as too long is never sent again as it was.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from panpan.capabilities.compaction.compactor import Compactor
-from panpan.capabilities.compaction.limits import Limits, limits_after_refusal, limits_of
 from panpan.config.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook, Round
+from panpan.core.tool import Tool
 from panpan.errors import ContextOverflowError, ProviderError
 from panpan.session.context_usage import uncounted_tokens, used_tokens
-from panpan.types.compaction import CompactionTrigger
+from panpan.types.compaction import Compaction, CompactionTrigger
+from panpan.types.dataclass import dataclass
 from panpan.types.events import Compacted, Waiting
 from panpan.types.llm import ModelClient
+
+if TYPE_CHECKING:
+    from panpan.capabilities.compaction.window import Window
+
+
+_LARGEST_RESERVE = 4
+"""At most one part in so many of the window stays free."""
+_AFTER_REFUSAL = 0.7
+"""What a request may have, of one that the provider refused: how much it takes is not known then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a request may have."""
+
+    request_tokens: int
+    """Of all of it; beyond that it is made shorter."""
+    recent_tokens: int
+    """Of the newest messages that stay as they are."""
+
+    def room_tokens(self, fixed_tokens: int) -> int:
+        """Return what messages may have beside what every request has."""
+        return max(0, self.request_tokens - fixed_tokens)
+
+
+def limits_of(settings: CompactionSettings, window_tokens: int) -> Limits:
+    """Return the limits for a window."""
+    reserve = min(settings.reserve_tokens, window_tokens // _LARGEST_RESERVE)
+    return _limits(settings, window_tokens - reserve)
+
+
+def limits_after_refusal(settings: CompactionSettings, window_tokens: int | None, refused_tokens: int) -> Limits:
+    """Return the limits where the provider says that a request was too long, whatever the estimates say.
+
+    Args:
+        settings: The user's.
+        window_tokens: Size of the window; None where it is not known.
+        refused_tokens: Of the request that was refused; an estimate.
+    """
+    limit = round(refused_tokens * _AFTER_REFUSAL)
+    if window_tokens is not None:
+        limit = min(limit, limits_of(settings, window_tokens).request_tokens)
+    return _limits(settings, limit)
+
+
+def limits_on_demand(settings: CompactionSettings, window_tokens: int | None, used_tokens: int) -> Limits:
+    """Return the limits where the user wants the conversation to be shorter, however much room there is."""
+    limit = (
+        used_tokens if window_tokens is None else min(used_tokens, limits_of(settings, window_tokens).request_tokens)
+    )
+    return _limits(settings, limit)
+
+
+def _limits(settings: CompactionSettings, request_tokens: int) -> Limits:
+    return Limits(request_tokens, min(settings.keep_recent_tokens, request_tokens // 4))
+
+
+LEAST_LEAVING_TOKENS = 300
+"""Of a part of the conversation that is worth being summarised."""
+_WORTH = 0.95
+"""What a request may have, of what it had before, for the compaction to be one."""
+_MATERIAL_SHARE = 0.6
+"""Of the room, for what the model is given to summarise."""
+
+
+class Compactor:
+    """Makes conversations shorter.
+
+    Args:
+        hooks: Returns the hooks that are asked what has to stay.
+        tools: Returns the session's tools, which tell what their results are.
+    """
+
+    def __init__(
+        self, hooks: Callable[[], Iterable[Hook]] = tuple, tools: Callable[[], Iterable[Tool[Any]]] = tuple
+    ) -> None:
+        self._hooks = hooks
+        self._tools = tools
+
+    async def compaction(
+        self,
+        conversation: Conversation,
+        llm: ModelClient,
+        limits: Limits,
+        trigger: CompactionTrigger,
+        hint: str = "",
+    ) -> Compaction | None:
+        """Return what makes the next request shorter; None where nothing does. What is said and sent stays as it is.
+
+        Args:
+            conversation: What was said; no call may be open.
+            llm: Asked for the summary.
+            limits: What the request may have.
+            trigger: Why; a user who wants it gets all three steps.
+            hint: What the user wants the summary to heed.
+
+        Raises:
+            ProviderError: The provider cannot be reached or does not accept the key; nothing has changed.
+        """
+        from panpan.capabilities.compaction.window import Window  # most sessions need none of this
+
+        if not conversation.messages:
+            return None
+        window = Window(conversation, limits, trigger, self._tools())
+        compaction = await self._steps(window, llm, hint)
+        if compaction is None or window.is_present(compaction):
+            return None
+        if compaction.tokens_after < _WORTH * compaction.tokens_before:
+            return replace(compaction, hint=hint)
+        if compaction.reply is not None:  # it has cost money all the same
+            conversation.replies_beside.append(compaction.reply)
+        return None
+
+    async def _steps(self, window: "Window", llm: ModelClient, hint: str) -> Compaction | None:
+        from panpan.capabilities.compaction.steps import fitted, leaving_tokens, with_record, without_old_output
+        from panpan.capabilities.compaction.summary import ask_for_summary
+
+        is_manual = window.trigger == "manual"
+        if not is_manual and (first := without_old_output(window)) is not None:
+            return first
+        least = max(LEAST_LEAVING_TOKENS, (1 - _WORTH) * window.size.whole)  # else a summary is asked for in vain
+        if leaving_tokens(window) < least:
+            return None if is_manual else fitted(window, window.present)
+        summary = await ask_for_summary(
+            llm,
+            window.to_summarise,
+            earlier=window.earlier_summary,
+            hint=hint,
+            most_chars=window.chars(_MATERIAL_SHARE),
+        )
+        pinned = [reminder for hook in self._hooks() for reminder in await hook.pinned()]
+        return with_record(window, summary, pinned)
+
 
 WAITING = "making room in the context window"
 _WARN_AT = 0.85
@@ -92,7 +227,7 @@ class MakeRoom(Hook):
         Raises:
             ContextOverflowError: The provider has refused it, and would again.
         """
-        from panpan.capabilities.compaction.too_large import too_large
+        from panpan.capabilities.compaction.window import too_large
 
         used, window = used_tokens(conversation), self._window_tokens()
         if refusal is not None and (not is_shorter or (window is not None and used > window)):

@@ -1,25 +1,99 @@
-"""The steps of a compaction: what stands for what, and whether the result is small enough."""
+"""The steps of a compaction: what gives way to what, until the result is small enough; and how one is taken back."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from panpan.capabilities.compaction.blocks import newest_prompt
 from panpan.capabilities.compaction.computed_record import computed_record
-from panpan.capabilities.compaction.pinned import pinned_reminders
-from panpan.capabilities.compaction.situation import Situation
-from panpan.capabilities.compaction.stale_output import notes_for, output_notes
-from panpan.capabilities.compaction.stand_ins import (
+from panpan.capabilities.compaction.make_room import Limits
+from panpan.capabilities.compaction.summary import Summary
+from panpan.capabilities.compaction.summary_messages import (
     last_reply_reminder,
     notice,
+    quoted,
     record_reminder,
+    said_by_user,
     summary_reminder,
     words_reminder,
 )
-from panpan.capabilities.compaction.summary import Summary
-from panpan.capabilities.compaction.users_words import quoted, said_by_user
-from panpan.core.conversation import compacted
+from panpan.capabilities.compaction.window import Window, newest_prompt
+from panpan.core.conversation import Conversation, compacted
 from panpan.types.compaction import Compaction, CompactionReport
-from panpan.types.messages import AssistantMessage, Message, SystemReminder
+from panpan.types.content import TextBlock, ToolUseBlock
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
+from panpan.types.reminder_causes import MEMORY, PLAN_MODE_OFF, PLAN_MODE_ON, PROJECT_CONTEXT
+
+LEAST_CHARS = 600
+"""Of an output that is worth a note."""
+_SHOWN_CHARS = 60
+"""Of the argument that a note names."""
+_AGAIN = {"Read": "file_path", "Grep": "pattern", "Glob": "pattern", "LS": "path"}
+"""Tools that show the present state when they are called again, with the argument that names it."""
+
+
+def output_notes(messages: Sequence[Message], history_tool: str, answering: Collection[str]) -> dict[str, str]:
+    """Return a note for each output that is long enough, by the id of its message.
+
+    Args:
+        messages: Whole blocks of a conversation.
+        history_tool: Name of the tool that shows what was said; empty where the model has none.
+        answering: Names of the tools whose results are the user's answers.
+    """
+    uses = {use.id: use for message in messages if isinstance(message, AssistantMessage) for use in message.tool_uses}
+    return {
+        message.uuid: _note(message, uses.get(message.tool_use_id), history_tool)
+        for message in messages
+        if isinstance(message, ToolResultMessage)
+        and _is_long(message)
+        and not ((use := uses.get(message.tool_use_id)) is not None and use.name in answering)
+    }
+
+
+def notes_for(notes: Mapping[str, str], messages: Sequence[Message]) -> dict[str, str]:
+    """Return the notes for those of the messages that have one."""
+    return {message.uuid: notes[message.uuid] for message in messages if message.uuid in notes}
+
+
+def _is_long(message: ToolResultMessage) -> bool:
+    has_others = any(not isinstance(block, TextBlock) for block in message.result.content)
+    return has_others or len(message.text) > LEAST_CHARS
+
+
+def _note(message: ToolResultMessage, use: ToolUseBlock | None, history_tool: str) -> str:
+    ways = []
+    name = use.name if use is not None else "tool"
+    argument = use.input.get(_AGAIN[name]) if use is not None and name in _AGAIN else None
+    if isinstance(argument, str):
+        shown = argument if len(argument) <= _SHOWN_CHARS else f"{argument[:_SHOWN_CHARS]}…"
+        ways.append(f"as it is now: {name} {shown}")
+    elif not history_tool:
+        ways.append("make the call again if it changes nothing")
+    if history_tool:
+        ways.append(f"as it was: {history_tool} with call {message.tool_use_id}")
+    size = f"{len(message.text):,} characters of output" if message.text else "the output"
+    return f"[{size} left out to save room. If you need it again: {'; '.join(ways)}]"
+
+
+def pinned_reminders(messages: Sequence[Message]) -> list[str]:
+    """Return the ids of the reminders that stay: project context, memory files, and that plan mode is on."""
+    reminders = [message for message in messages if isinstance(message, SystemReminder)]
+    pinned = [one.uuid for one in reminders if one.cause == PROJECT_CONTEXT or one.cause.startswith(MEMORY)]
+    newest_mode = next((one for one in reversed(reminders) if one.cause in (PLAN_MODE_ON, PLAN_MODE_OFF)), None)
+    is_on = newest_mode is not None and newest_mode.cause == PLAN_MODE_ON
+    # the first notice says what plan mode means, later ones only that it is on
+    notice = next((one for one in _since_mode_began(reminders)), None) if is_on else None
+    return pinned if notice is None else [*pinned, notice.uuid]
+
+
+def _since_mode_began(reminders: Sequence[SystemReminder]) -> list[SystemReminder]:
+    """Return the notices of plan mode since it was switched on last."""
+    notices: list[SystemReminder] = []
+    for one in reminders:
+        if one.cause == PLAN_MODE_OFF:
+            notices = []
+        elif one.cause == PLAN_MODE_ON:
+            notices.append(one)
+    return notices
+
 
 _ENOUGH = 0.7
 """What of the room may be filled after the first step; more would soon be full again."""
@@ -29,54 +103,54 @@ _WORDS_SHARE, _RECORD_SHARE = 0.12, 0.12
 """Of the room: for the user's words, and for the computed record."""
 
 
-def without_old_output(situation: Situation) -> Compaction | None:
+def without_old_output(window: Window) -> Compaction | None:
     """Return the first step, in which old output of tools leaves; None where that is not enough."""
-    notes = output_notes(situation.leaving, situation.history_tool, situation.answering)
-    if notes.keys() <= situation.present.notes.keys():
+    notes = output_notes(window.leaving, window.history_tool, window.answering)
+    if notes.keys() <= window.present.notes.keys():
         return None
-    compaction = _measured(situation, replace(situation.present, notes={**situation.present.notes, **notes}))
-    is_enough = compaction.tokens_after - situation.size.fixed_tokens <= situation.room_tokens * _ENOUGH
+    compaction = _measured(window, replace(window.present, notes={**window.present.notes, **notes}))
+    is_enough = compaction.tokens_after - window.size.fixed_tokens <= window.room_tokens * _ENOUGH
     return compaction if is_enough else None
 
 
-def leaving_tokens(situation: Situation) -> float:
+def leaving_tokens(window: Window) -> float:
     """Return how much of what is older does not have to stay."""
-    pinned = set(pinned_reminders(situation.leaving))
-    return situation.size.of(message for message in situation.leaving if message.uuid not in pinned)
+    pinned = set(pinned_reminders(window.leaving))
+    return window.size.of(message for message in window.leaving if message.uuid not in pinned)
 
 
-def with_record(situation: Situation, summary: Summary, pins: Sequence[SystemReminder]) -> Compaction:
+def with_record(window: Window, summary: Summary, pins: Sequence[SystemReminder]) -> Compaction:
     """Return the second and third step: what is computed, the user's words and the summary stand for what is older.
 
     Args:
-        situation: What is made shorter.
+        window: What is made shorter.
         summary: What the model made of it.
         pins: What services want to stay, as it is now.
     """
-    older, kept = situation.messages[: situation.recent], situation.messages[situation.recent :]
+    older, kept = window.messages[: window.recent], window.messages[window.recent :]
     pinned = pinned_reminders(older)
-    said = list(said_by_user(older, situation.answering))
-    prompt = newest_prompt(situation.messages)
-    if prompt is not None and prompt < situation.recent:  # the turn that it began goes on
-        pinned = [situation.messages[prompt].uuid, *pinned]
+    said = list(said_by_user(older, window.answering))
+    prompt = newest_prompt(window.messages)
+    if prompt is not None and prompt < window.recent:  # the turn that it began goes on
+        pinned = [window.messages[prompt].uuid, *pinned]
         said = [one for one in said if one.number != prompt + 1]
-    words = quoted(said, situation.chars(_WORDS_SHARE))
+    words = quoted(said, window.chars(_WORDS_SHARE))
     record = computed_record(older)
     reminders = (
-        notice(situation.history_tool),
+        notice(window.history_tool),
         words_reminder(words, len(said) - len(words)),
         *pins,
-        record_reminder(record, situation.chars(_RECORD_SHARE)),
+        record_reminder(record, window.chars(_RECORD_SHARE)),
         summary_reminder(summary),
         last_reply_reminder(_unanswered_reply(older, kept)),
     )
     gone = _count_of_gone(older, pinned)
     compaction = replace(
-        situation.present,
+        window.present,
         pinned=tuple(pinned),
         added=tuple(reminder for reminder in reminders if reminder is not None),
         kept_from=kept[0].uuid,
-        notes=notes_for(situation.present.notes, kept),
+        notes=notes_for(window.present.notes, kept),
         reply=summary.reply,
         report=CompactionReport(
             quoted=len(words),
@@ -86,28 +160,28 @@ def with_record(situation: Situation, summary: Summary, pins: Sequence[SystemRem
             problem=summary.problem,
         ),
     )
-    return fitted(situation, compaction)
+    return fitted(window, compaction)
 
 
-def fitted(situation: Situation, compaction: Compaction) -> Compaction:
+def fitted(window: Window, compaction: Compaction) -> Compaction:
     """Return a compaction in which as much output of the newest messages leaves as is needed, the oldest first."""
-    compaction = _measured(situation, compaction)
-    excess = compaction.tokens_after - situation.size.fixed_tokens - situation.room_tokens * _FULL
-    kept = situation.messages[situation.start_of(compaction) :]
-    notes = output_notes(kept, situation.history_tool, situation.answering)
+    compaction = _measured(window, compaction)
+    excess = compaction.tokens_after - window.size.fixed_tokens - window.room_tokens * _FULL
+    kept = window.messages[window.start_of(compaction) :]
+    notes = output_notes(kept, window.history_tool, window.answering)
     leaving: dict[str, str] = {}
     for message in kept:
         if excess <= 0:
             break
         if message.uuid in notes and message.uuid not in compaction.notes:
             leaving[message.uuid] = note = notes[message.uuid]
-            excess -= situation.size.of_one(message) - situation.size.of_text(note)
-    return _measured(situation, replace(compaction, notes={**compaction.notes, **leaving})) if leaving else compaction
+            excess -= window.size.of_one(message) - window.size.of_text(note)
+    return _measured(window, replace(compaction, notes={**compaction.notes, **leaving})) if leaving else compaction
 
 
-def _measured(situation: Situation, compaction: Compaction) -> Compaction:
+def _measured(window: Window, compaction: Compaction) -> Compaction:
     """Return the compaction with its size, and what it keeps."""
-    sent = compacted(situation.messages, compaction)
+    sent = compacted(window.messages, compaction)
     assert sent is not None, "it was made for these messages"
     older = len(compaction.added) + len(compaction.pinned)
     report = replace(
@@ -116,7 +190,7 @@ def _measured(situation: Situation, compaction: Compaction) -> Compaction:
         pinned=len(compaction.pinned),
         outputs=len(compaction.notes),
     )
-    return replace(compaction, tokens_after=situation.size.of_request(sent), report=report)
+    return replace(compaction, tokens_after=window.size.of_request(sent), report=report)
 
 
 def _unanswered_reply(older: Sequence[Message], kept: Sequence[Message]) -> str:
@@ -128,3 +202,29 @@ def _unanswered_reply(older: Sequence[Message], kept: Sequence[Message]) -> str:
 
 def _count_of_gone(older: Sequence[Message], pinned: Sequence[str]) -> int:
     return sum(not isinstance(message, SystemReminder) and message.uuid not in pinned for message in older)
+
+
+def undone(conversation: Conversation) -> Compaction | None:
+    """Return what takes the newest compaction back that was not taken back yet; None where there is none."""
+    in_force: list[Compaction] = []
+    for compaction in conversation.compactions:
+        if compaction.trigger != "undo":
+            in_force.append(compaction)
+        elif in_force:
+            in_force.pop()
+    if not in_force or not conversation.messages:
+        return None
+    before = in_force[-2] if len(in_force) > 1 else None
+    window = Window(conversation, Limits(0, 0), "undo")
+    undo = replace(
+        window.present,
+        pinned=before.pinned if before is not None else (),
+        added=before.added if before is not None else (),
+        kept_from=before.kept_from if before is not None else None,
+        notes=before.notes if before is not None else {},
+    )
+    sent = compacted(window.messages, undo)
+    assert sent is not None, "it was made for these messages"
+    older = len(undo.pinned) + len(undo.added)
+    report = CompactionReport(kept=len(sent) - older, pinned=len(undo.pinned), outputs=len(undo.notes))
+    return replace(undo, tokens_after=window.size.of_request(sent), report=report)

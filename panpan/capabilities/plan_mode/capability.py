@@ -6,8 +6,7 @@ from typing import Any
 
 from panpan.capabilities.plan_mode.enter_plan_mode import EnterPlanModeTool
 from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
-from panpan.capabilities.plan_mode.plan_mode import PlanMode
-from panpan.capabilities.plan_mode.plan_notice import PlanNotice
+from panpan.capabilities.plan_mode.plan_mode import PlanMode, PlanNotice
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from panpan.capabilities.plan_mode.planning import Planning
+from panpan.capabilities.plan_mode.exit_plan_mode import Planning
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError

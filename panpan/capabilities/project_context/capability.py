@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from functools import partial
 
 from panpan.capabilities.project_context.collect import ContextPlaces
-from panpan.capabilities.project_context.given_context import GivenContext, project_context
 from panpan.capabilities.project_context.nested_memory import NestedMemory
-from panpan.capabilities.project_context.session_start import SessionStart
+from panpan.capabilities.project_context.session_start import GivenContext, SessionStart, project_context
 from panpan.core.hooks import Hook
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability

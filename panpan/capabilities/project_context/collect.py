@@ -13,30 +13,148 @@ import anyio
 import anyio.to_thread
 
 from panpan.capabilities.project_context.directory_view import directory_view
-from panpan.capabilities.project_context.git_state import git_state
-from panpan.capabilities.project_context.memory_files import (
-    files_of,
-    files_of_home,
-    files_of_panpan,
-    folders_between,
-    rules_of,
-)
 from panpan.capabilities.project_context.memory_loader import (
     MemoryLoader,
     MemorySection,
     Withholds,
+    files_of,
+    files_of_home,
+    files_of_panpan,
+    fitted,
+    folders_between,
     is_trusted_owner,
+    rules_of,
     withhold_nothing,
 )
-from panpan.capabilities.project_context.memory_size import fitted
-from panpan.capabilities.project_context.readme import MAX_BYTES, Readme, find_readme
 from panpan.core.our_tags import untagged
-from panpan.system.files.canonical import canonical_path
+from panpan.errors import ToolError
+from panpan.system.files.canonical import canonical_path, is_below
+from panpan.system.files.protected import protections
+from panpan.system.files.read_file import open_regular_file
+from panpan.system.git.git import run_git
+from panpan.system.processes.process import Captured
 from panpan.system.sandbox.profile import is_placeholder
 from panpan.system.text.terminal_text import printable
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import SystemReminder
 from panpan.types.reminder_causes import PROJECT_CONTEXT
+
+_TIMEOUT_S = 2.0
+_MOST_CHANGES = 30
+_MOST_COMMITS = 5
+_LONGEST_LINE = 160
+
+
+async def git_state(cwd: Path) -> str:
+    """Return what git says about `cwd`, which lies in a repository, as lines of text."""
+    answers: dict[str, str] = {}
+
+    async def ask(name: str, *args: str) -> None:
+        answers[name] = await _answer(name, args, cwd)
+
+    async with anyio.create_task_group() as task_group:
+        task_group.start_soon(ask, "status", "--porcelain=v1", "--branch", "--untracked-files=normal", "-z")
+        task_group.start_soon(ask, "log", f"--max-count={_MOST_COMMITS}", "--format=%h %s")
+    return "\n".join(part for part in (answers["status"], answers["log"]) if part)
+
+
+async def _answer(name: str, args: Sequence[str], cwd: Path) -> str:
+    try:
+        captured = await run_git([name, *args], cwd=cwd, timeout_s=_TIMEOUT_S)
+    except ToolError as exc:
+        return str(exc) if name == "status" else ""
+    if captured.timed_out:
+        return f"git {name} took longer than {_TIMEOUT_S:.0f} s and was not waited for."
+    return _status(captured) if name == "status" else _commits(captured)
+
+
+def _status(captured: Captured) -> str:
+    if captured.exit_code != 0 and not captured.is_truncated:
+        return f"git status failed: {_line(captured.stderr.decode(errors='replace').strip())}"
+    branch, *changes = _status_entries(captured.stdout.decode(errors="replace"))
+    lines = [f"Branch: {_line(branch.removeprefix('## '))}"]
+    if not changes:
+        return f"{lines[0]}\nNo uncommitted changes."
+    more = "at least " if captured.is_truncated else ""
+    lines.append(f"Uncommitted changes ({more}{len(changes):,}):")
+    lines += [_line(change) for change in changes[:_MOST_CHANGES]]
+    if len(changes) > _MOST_CHANGES:
+        lines.append(f"… {len(changes) - _MOST_CHANGES:,} more")
+    return "\n".join(lines)
+
+
+def _status_entries(output: str) -> list[str]:
+    """Return the branch line and one entry for each change; a rename has its old name in a field of its own."""
+    fields = iter(output.rstrip("\0").split("\0"))
+    entries = [next(fields)]
+    for field in fields:
+        if field[:1] in ("R", "C") or field[1:2] in ("R", "C"):
+            entries.append(f"{field} (from {next(fields, '')})")
+        else:
+            entries.append(field)
+    return entries
+
+
+def _commits(captured: Captured) -> str:
+    if captured.exit_code != 0:
+        return ""  # no commits yet, as the branch line says
+    lines = captured.stdout.decode(errors="replace").splitlines()
+    return "\n".join(["Newest commits:", *map(_line, lines)]) if lines else ""
+
+
+def _line(text: str) -> str:
+    line = printable(text)
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
+
+
+MAX_BYTES = 4_096
+"""Bytes of the README that the model is told, at most."""
+
+NAMES = tuple(
+    f"{stem}{ending}"
+    for ending in (".md", ".rst", ".txt", "", ".markdown", ".org")
+    for stem in ("README", "Readme", "readme")
+)
+"""In the order in which they are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readme:
+    """A README and its beginning."""
+
+    path: Path
+    """Canonical."""
+    name: str
+    text: str
+    is_cut: bool
+
+
+def find_readme(root: Path, cwd: Path, panpan_home: Path, withholds: Withholds) -> Readme | None:
+    """Return the README at the top of a project; None where there is none that may be told.
+
+    Args:
+        root: Canonical top of the project.
+        cwd: Canonical working directory; what lies above it counts only where it is the user's.
+        panpan_home: Canonical; nothing in it is told.
+        withholds: Says what rules of the user's keep from the model.
+    """
+    name = next((name for name in NAMES if os.path.lexists(root / name)), None)
+    if name is None or (root != cwd and not is_trusted_owner(root / name, cwd)):
+        return None
+    try:
+        path = canonical_path(root / name)
+        if not is_below(path, root) or is_below(path, panpan_home) or withholds(path):
+            return None
+        if any(group.is_never_workspace for group, _ in protections(path)):
+            return None
+        with open_regular_file(path) as file:
+            data = file.read(MAX_BYTES + 1)
+    except (ToolError, OSError):
+        return None
+    text = data[:MAX_BYTES].decode("utf-8-sig", errors="replace").strip()
+    if not text or b"\0" in data:
+        return None
+    return Readme(path, name, text.rstrip("\ufffd"), len(data) > MAX_BYTES)
 
 
 @dataclass(frozen=True, slots=True)

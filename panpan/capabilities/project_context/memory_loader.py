@@ -5,19 +5,197 @@ a stranger wrote must not choose which files of the user's are sent to a model.
 """
 
 import os
-from collections.abc import Iterator
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol
 
-from panpan.capabilities.project_context.front_matter import split_front_matter
-from panpan.capabilities.project_context.imports import mentioned_paths
 from panpan.errors import ToolError
 from panpan.system.files.canonical import canonical_path, is_below
+from panpan.system.files.folder_tree import walk
 from panpan.system.files.protected import protections
 from panpan.system.files.read_file import read_regular_file
+from panpan.system.text.front_matter import FrontMatterError, Value, read_front_matter
 from panpan.types.dataclass import dataclass
+
+_MOST_RULES = 100
+_LOCAL_NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
+
+
+def files_of_home(home: Path) -> list[Path]:
+    """Return the files in the user's home that exist; what stands in them holds in every project, for every agent."""
+    return _agents_file(home) + _existing((home / "CLAUDE.md", home / ".claude" / "CLAUDE.md"))
+
+
+def files_of_panpan(panpan_home: Path) -> list[Path]:
+    """Return the files in the panpan home that exist: the user's words for panpan alone, which win over the others."""
+    return _agents_file(panpan_home) + _existing((panpan_home / "CLAUDE.md",))
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the memory files of one folder that exist; later ones win. Rules are apart: see `rules_of`."""
+    return _agents_file(folder) + _existing([folder / name for name in _LOCAL_NAMES])
+
+
+def rules_of(folder: Path, *, within: Path) -> list[Path]:
+    """Return the files below the `.claude/rules` of one folder, in the order of their names.
+
+    A folder of rules that leads out of `within` is not looked into; it stands for itself, for the loader to refuse.
+    """
+    top = folder / ".claude" / "rules"
+    if os.path.lexists(top) and not _leads_into(top, within):
+        return [top]
+    found: list[Path] = []
+    for parent, _, names in walk(top):
+        found += [Path(parent, name) for name in names if name.endswith(".md")]
+        if len(found) > _MOST_RULES:
+            break
+    return found[:_MOST_RULES]
+
+
+def folders_between(top: Path, bottom: Path) -> list[Path]:
+    """Return the folders from `top` down to `bottom`, both included; `bottom` lies in `top`."""
+    folders = [bottom, *bottom.parents]
+    return folders[: folders.index(top) + 1][::-1]
+
+
+def _leads_into(path: Path, within: Path) -> bool:
+    try:
+        return is_below(canonical_path(path), within)
+    except ToolError:  # a loop of links, say
+        return False
+
+
+def _agents_file(folder: Path) -> list[Path]:
+    return _existing((folder / "AGENTS.override.md", folder / "AGENTS.md"))[:1]
+
+
+def _existing(paths: Sequence[Path]) -> list[Path]:
+    return [path for path in paths if os.path.lexists(path)]
+
+
+_FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})(?P<rest>.*)")
+_RUN = re.compile(r"`+")
+
+
+def without_code(markdown: str) -> str:
+    """Return `markdown` without fenced blocks and code spans (CommonMark 0.31, sections 4.5 and 6.1)."""
+    return _without_spans("\n".join(_lines_outside_fences(markdown)))
+
+
+def _lines_outside_fences(markdown: str) -> Iterator[str]:
+    fence = ""
+    for line in markdown.splitlines():
+        match = _FENCE.match(line)
+        if fence:
+            is_end = match and match["mark"][0] == fence[0] and len(match["mark"]) >= len(fence)
+            if is_end and match and not match["rest"].strip():
+                fence = ""
+            yield ""
+        elif match and not (match["mark"][0] == "`" and "`" in match["rest"]):
+            fence = match["mark"]
+            yield ""
+        else:
+            yield line
+
+
+def _without_spans(text: str) -> str:
+    """Remove each run of backticks together with what lies between it and the next run of the same length."""
+    runs = [(match.start(), match.end()) for match in _RUN.finditer(text)]
+    starts_by_length: dict[int, list[int]] = defaultdict(list)
+    for start, end in runs:
+        starts_by_length[end - start].append(start)
+    kept: list[str] = []
+    position = 0
+    for start, end in runs:
+        if start < position:
+            continue
+        starts = starts_by_length[end - start]
+        following = bisect_right(starts, start)
+        if following == len(starts):
+            continue  # opens nothing
+        kept.append(text[position:start])
+        position = starts[following] + (end - start)
+    kept.append(text[position:])
+    return " ".join(kept)
+
+
+_MENTION = re.compile(r"(?:^|(?<=\s))@(?P<path>(?:\\ |[^\s\\]|\\(?! ))+)", re.MULTILINE)
+_MAY_BEGIN = re.compile(r"[\w./~-]")
+_TRAILING = ".,;:!?)]}>\"'*_"
+
+
+def mentioned_paths(markdown: str) -> list[tuple[str, ...]]:
+    """Return each mention outside code, as the paths it may mean: as written, then without punctuation behind it."""
+    mentions: dict[tuple[str, ...], None] = {}
+    for match in _MENTION.finditer(without_code(markdown)):
+        path = match["path"].replace("\\ ", " ")
+        if _MAY_BEGIN.match(path):
+            bare = path.rstrip(_TRAILING)
+            mentions[(path, bare) if bare and bare != path else (path,)] = None
+    return list(mentions)
+
+
+_MOST_ALTERNATIVES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RulesText:
+    """A rules file, taken apart."""
+
+    body: str
+    patterns: tuple[str, ...] = ()
+    """Files that the rules are for; empty where they always hold."""
+
+
+def split_front_matter(text: str) -> RulesText:
+    """Return the rules and the files that they are for."""
+    try:
+        parts = read_front_matter(text)
+    except FrontMatterError:
+        parts = None
+    if parts is None:
+        return RulesText(text)
+    values = _texts(parts.head["paths"].value) if "paths" in parts.head else ()
+    patterns = [part for value in values for one in _split(value) for part in _expanded(one)]
+    return RulesText(parts.body, tuple(patterns))
+
+
+def _texts(value: Value) -> tuple[str, ...]:
+    if isinstance(value, Mapping):
+        return ("{" + ",".join(value) + "}",)  # which is a pattern, if it is written without quotes
+    return (value,) if isinstance(value, str) else value
+
+
+def _split(value: str) -> list[str]:
+    """Return the values that commas outside braces set apart, without their quotes."""
+    parts, depth = [""], 0
+    for char in value:
+        depth += (char == "{") - (char == "}")
+        if char == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [bare for part in parts if (bare := part.strip().strip("'\"").strip())]
+
+
+def _expanded(pattern: str) -> list[str]:
+    """Return the patterns that `{a,b}` stands for."""
+    done: list[str] = []
+    pending = [pattern]
+    while pending and len(done) + len(pending) <= _MOST_ALTERNATIVES:
+        one = pending.pop(0)
+        match = re.search(r"\{([^{}]*)\}", one)
+        if match is None:
+            done.append(one)
+        else:
+            pending += [one[: match.start()] + option + one[match.end() :] for option in match[1].split(",")]
+    return done + pending
+
 
 MAX_HOPS = 4
 """Imports in a chain, as Claude Code counts them."""
@@ -184,3 +362,32 @@ def is_trusted_owner(path: Path, cwd: Path) -> bool:
         return os.lstat(path).st_uid in {os.getuid(), 0, cwd.stat().st_uid}
     except OSError:
         return False
+
+
+MAX_MEMORY_BYTES = 32 * 1024
+"""Bytes of UTF-8 for all memory files together, as in Codex."""
+
+
+def fitted(
+    sections: Sequence[MemorySection], *, max_bytes: int = MAX_MEMORY_BYTES
+) -> tuple[list[MemorySection], list[str]]:
+    """Return the sections that fit, in their order, and a warning for each that was cut or left out.
+
+    The nearest to the work are kept first, and among those of one folder the first.
+    """
+    kept: dict[int, MemorySection] = {}
+    warnings: dict[int, str] = {}
+    left = max_bytes
+    for number in sorted(range(len(sections)), key=lambda number: (-sections[number].closeness, number)):
+        section = sections[number]
+        data = section.text.encode(errors="replace")
+        if len(data) > left:
+            text = data[:left].decode(errors="ignore")
+            note = f"[cut: {left:,} of {len(data):,} bytes are shown; read {section.path} for the rest]"
+            section = replace(section, text=f"{text}\n{note}" if text else note)
+            warnings[number] = (
+                f"{section.path} was cut: the files with rules for agents are larger than {max_bytes:,} bytes together"
+            )
+        kept[number] = section
+        left -= min(left, len(data))
+    return [kept[number] for number in sorted(kept)], [warnings[number] for number in sorted(warnings)]

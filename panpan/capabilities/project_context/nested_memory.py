@@ -3,6 +3,7 @@
 Each comes once a session, as a reminder whose cause names it; that is how a resumed session knows what was told.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,16 +12,24 @@ import anyio
 import anyio.to_thread
 
 from panpan.capabilities.project_context.collect import rules_text
-from panpan.capabilities.project_context.memory_files import files_of, folders_between, rules_of
-from panpan.capabilities.project_context.memory_loader import MemoryLoader, MemorySection, Withholds, withhold_nothing
-from panpan.capabilities.project_context.memory_size import fitted
+from panpan.capabilities.project_context.memory_loader import (
+    MemoryLoader,
+    MemorySection,
+    Withholds,
+    files_of,
+    fitted,
+    folders_between,
+    rules_of,
+    withhold_nothing,
+)
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ToolError
 from panpan.system.files.canonical import is_below
 from panpan.system.files.globs import compile_gitignore
-from panpan.types.messages import SystemReminder
-from panpan.types.reminder_causes import MEMORY
+from panpan.types.dataclass import dataclass
+from panpan.types.messages import Message, SystemReminder
+from panpan.types.reminder_causes import MEMORY, PROJECT_CONTEXT
 from panpan.types.tool import Output
 
 
@@ -176,3 +185,35 @@ class _Conditional:
 
 def _text(section: MemorySection, path: Path) -> str:
     return f"Rules that people wrote for agents; they hold for files such as {path}.\n{rules_text([section])}"
+
+
+_CAUSE_OF_DEEPER = "memory:"  # see `nested_memory`
+# text of the files cannot forge these tags, see `our_tags`
+_RULES = re.compile(
+    r'<rules file="(?P<file>[^\n]*?)"(?: imported-by="(?P<by>[^\n]*?)")?>\n(?P<text>.*?)\n</rules>', re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToldRules:
+    """One memory file, as the model was told of it."""
+
+    path: str
+    """Printable."""
+    imported_by: str
+    """The file that brought it in; empty where none did."""
+    chars: int
+
+
+def rules_told(messages: Iterable[Message]) -> Sequence[ToldRules]:
+    """Return the memory files in the reminders of a conversation, in the order in which they were told."""
+    return [
+        ToldRules(found["file"], found["by"] or "", len(found["text"]))
+        for message in messages
+        if isinstance(message, SystemReminder) and _is_about_rules(message.cause)
+        for found in _RULES.finditer(message.text)
+    ]
+
+
+def _is_about_rules(cause: str) -> bool:
+    return cause == PROJECT_CONTEXT or cause.startswith(_CAUSE_OF_DEEPER)

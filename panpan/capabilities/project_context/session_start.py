@@ -1,6 +1,7 @@
-"""Tells the model where it is, once: the project context is the first reminder of a session."""
+"""What agents are told first of the place that they work in."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from panpan.capabilities.project_context.collect import ContextPlaces, take_project_context
 from panpan.capabilities.project_context.nested_memory import NestedMemory
@@ -45,3 +46,53 @@ def _has_context(conversation: Conversation) -> bool:
     return any(
         isinstance(message, SystemReminder) and message.cause == PROJECT_CONTEXT for message in conversation.messages
     )
+
+
+WORKTREE = "worktree"
+"""Cause of the reminder where a subagent works in a copy."""
+
+_MADE_ANEW = (
+    "Your worktree has been made anew with the user's present files, since the one of before is gone: what you had "
+    "changed there was merged into the project, was thrown away, or was nothing. Read files again before you rely on "
+    "them."
+)
+
+
+class GivenContext(Hook):
+    """Begins a subagent's conversation with what its parent knows of the project, which is not collected anew.
+
+    Args:
+        context: Returns the parent's project context; None where it has none.
+        worktree: The copy that the subagent works in; None: it works where its parent does.
+        is_made_anew: Whether the copy was made for this turn, so that nothing of an earlier turn is in it.
+    """
+
+    def __init__(
+        self, context: Callable[[], SystemReminder | None], worktree: Path | None = None, *, is_made_anew: bool = False
+    ) -> None:
+        self._context = context
+        self._worktree = worktree
+        self._is_made_anew = is_made_anew
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        told = {message.cause for message in conversation.messages if isinstance(message, SystemReminder)}
+        added: list[SystemReminder] = []
+        if PROJECT_CONTEXT not in told and (context := self._context()) is not None:
+            added.append(SystemReminder(text=context.text, cause=PROJECT_CONTEXT))
+        if self._worktree is not None and WORKTREE not in told:
+            text = (
+                f"You work in {self._worktree}, a copy of the project that is yours alone: a git worktree with the "
+                "user's present files, without those that git ignores. Change files there and nowhere else; what you "
+                "change is put to him afterwards."
+            )
+            added.append(SystemReminder(text=text, cause=WORKTREE))
+        elif self._worktree is not None and self._is_made_anew:
+            added.append(SystemReminder(text=_MADE_ANEW, cause=WORKTREE))
+        return added
+
+
+def project_context(conversation: Conversation | None) -> SystemReminder | None:
+    """Return what a conversation was told of the project at its start."""
+    messages = conversation.messages if conversation is not None else ()
+    reminders = (message for message in messages if isinstance(message, SystemReminder))
+    return next((reminder for reminder in reminders if reminder.cause == PROJECT_CONTEXT), None)

@@ -1,11 +1,13 @@
-"""Subagents that the user mentions with @, as `@explore` or `@agent-explore`: the model is told to use them.
+"""Subagents that the user mentions with @, as `@explore` or `@agent-explore`: the model is reminded to use them."""
 
-The rule: only names that there are count, so that `@explore` means a file where no subagent is called so.
-"""
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from collections.abc import Collection, Sequence
-
+from panpan.capabilities.subagents.task import TaskTool
+from panpan.core.hooks import Round
+from panpan.session.reminders.source import ReminderSource
+from panpan.types.attachments import attached_names
 from panpan.types.mentions import find_mentions
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage
 from panpan.types.tool import known_name
 
 PREFIX = "agent-"
@@ -37,3 +39,45 @@ def _meant(name: str, agents: Collection[str]) -> str:
         return known
     has_prefix = name[: len(PREFIX)].lower() == PREFIX
     return known_name(name[len(PREFIX) :], agents) if has_prefix else name
+
+
+MENTIONED = "agent:mentioned:"
+"""Begins the cause; behind it stands the message."""
+
+
+class AgentMentioned(ReminderSource):
+    """Looks for mentions such as `@explore` in what the user says.
+
+    Args:
+        agents: Returns the names of the subagents that there are.
+    """
+
+    def __init__(self, agents: Callable[[], Collection[str]]) -> None:
+        self._agents = agents
+
+    async def reminders(self, round_: Round) -> Sequence[SystemReminder]:
+        conversation = round_.conversation
+        if all(tool.name != TaskTool.name for tool in conversation.tools):
+            return ()
+        return list(self._told(_newest(conversation.messages)))
+
+    def _told(self, messages: Iterable[UserMessage]) -> Iterator[SystemReminder]:
+        for message in messages:
+            text = message.typed
+            if "@" in text and (names := mentioned_agents(text, self._agents(), attached_names(message))):
+                which = f"subagent {names[0]}" if len(names) == 1 else f"subagents {' and '.join(names)}"
+                yield SystemReminder(
+                    text=f"The user wants the {which} for this: use Task.", cause=f"{MENTIONED}{message.uuid}"
+                )
+
+
+def _newest(messages: Sequence[Message]) -> Iterator[UserMessage]:
+    """Yield what the user said since the last reply but one: a message may have come right before the last one."""
+    replies = 0
+    for message in reversed(messages):
+        if isinstance(message, UserMessage):
+            yield message
+        elif isinstance(message, AssistantMessage):
+            replies += 1
+            if replies == 2:
+                return

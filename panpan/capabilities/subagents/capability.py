@@ -5,13 +5,12 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from panpan.capabilities.subagents.agent_mentioned import AgentMentioned
+from panpan.capabilities.subagents.agent_mentions import AgentMentioned
 from panpan.capabilities.subagents.definitions.load import load_definitions
 from panpan.capabilities.subagents.host import SubagentHost
-from panpan.capabilities.subagents.left_open import results_of_subagents
-from panpan.capabilities.subagents.past import PastSubagents
 from panpan.capabilities.subagents.runner import SubagentRunner
 from panpan.capabilities.subagents.task import TaskTool
+from panpan.capabilities.subagents.transcript import PastSubagents, results_of_subagents
 from panpan.capabilities.subagents.worktrees.merge_worktree import MergeWorktreeTool
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent

@@ -8,21 +8,28 @@ from typing import Any
 
 import click
 
-from panpan.capabilities.subagents.definitions.files import NOT_FILLED_IN, ReadFile, head_of, read_file, read_place
-from panpan.capabilities.subagents.definitions.given import SOURCE as GIVEN
-from panpan.capabilities.subagents.definitions.given import parse_given
-from panpan.capabilities.subagents.definitions.load import AgentDefinitions, load_definitions
-from panpan.capabilities.subagents.definitions.places import (
+from panpan.capabilities.subagents.definitions.files import (
+    NOT_FILLED_IN,
     OWN_FOLDER,
     Place,
+    ReadFile,
+    as_text,
     format_of,
+    head_of,
+    new_text,
     places_of_project,
     places_of_user,
+    read_file,
+    read_place,
 )
-from panpan.capabilities.subagents.definitions.problem import Problem
-from panpan.capabilities.subagents.definitions.read_definition import name_problem
-from panpan.capabilities.subagents.definitions.tool_names import notes_on_tools, notes_on_tools_in
-from panpan.capabilities.subagents.definitions.written import as_text, new_text
+from panpan.capabilities.subagents.definitions.load import COMMAND_LINE as GIVEN
+from panpan.capabilities.subagents.definitions.load import AgentDefinitions, load_definitions, parse_given
+from panpan.capabilities.subagents.definitions.read_definition import (
+    Problem,
+    name_problem,
+    notes_on_tools,
+    notes_on_tools_in,
+)
 from panpan.cli_kit.chosen_folder import chosen_folder
 from panpan.cli_kit.command_group import CommandGroup
 from panpan.cli_kit.options import RUN_OPTIONS

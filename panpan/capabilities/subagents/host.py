@@ -7,9 +7,8 @@ import anyio
 from anyio.abc import TaskGroup
 
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
-from panpan.capabilities.subagents.place import Place
-from panpan.capabilities.subagents.subagents import SubagentTask
-from panpan.capabilities.subagents.worktrees.session_worktrees import SessionWorktrees
+from panpan.capabilities.subagents.task import SubagentTask
+from panpan.capabilities.subagents.worktrees.session_worktrees import Place, SessionWorktrees
 from panpan.core.background import Background
 from panpan.core.tool import Tool
 from panpan.errors import ConfigError, PanpanError

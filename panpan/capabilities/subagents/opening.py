@@ -1,23 +1,24 @@
 """Opens a subagent, new or to go on: its log, its conversation, its tools and its rights."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.subagents.child import Child, Parent, gate_of_child
-from panpan.capabilities.subagents.child_tools import child_tools
 from panpan.capabilities.subagents.host import DEFAULT_ROUNDS, SubagentHost
-from panpan.capabilities.subagents.left_open import results_of_subagents
-from panpan.capabilities.subagents.place import Place
-from panpan.capabilities.subagents.rights import LabelledAsker
-from panpan.capabilities.subagents.subagents import SubagentTask
+from panpan.capabilities.subagents.main_agent import child_tools
+from panpan.capabilities.subagents.task import SubagentTask
+from panpan.capabilities.subagents.transcript import results_of_subagents
+from panpan.capabilities.subagents.worktrees.session_worktrees import Place
 from panpan.core.conversation import Conversation
+from panpan.core.hooks import ToolCall
 from panpan.core.system_prompt import system_prompt
 from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.errors import ConfigError
 from panpan.models.provider_kind import FULL
+from panpan.permissions.gate import Gate, PermissionGate
 from panpan.session.agent import Agent, Identity, Rights, Transcript
 from panpan.session.agent_log import AgentRecord, agent_log_path, agent_record, new_agent_id
 from panpan.session.fold import FoldedSession
@@ -29,7 +30,143 @@ from panpan.session.resuming import resumed
 from panpan.session.unfinished import UnfinishedCalls
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
+from panpan.types.permission import (
+    Allow,
+    Ask,
+    Asker,
+    Decision,
+    Deny,
+    PermissionAnswer,
+    PermissionMode,
+    PermissionQuestion,
+)
 from panpan.types.tool import known_name
+
+
+class ChildGate(Gate):
+    """Gates one behind the other; the strictest word counts. The parent's is asked as it is at the moment.
+
+    Args:
+        parent: That of whoever started the subagent.
+        own: That of its definition; None: it has no mode of its own.
+        of_copy: That of the copy of the project in which it works; None: nothing holds there that does not anyway.
+    """
+
+    def __init__(self, parent: Gate, own: PermissionGate | None = None, of_copy: PermissionGate | None = None) -> None:
+        self._parent = parent
+        self._own = own
+        self._gates: Sequence[Gate] = [gate for gate in (parent, own, of_copy) if gate is not None]
+
+    @property
+    def mode(self) -> PermissionMode:
+        """The plan mode of either; else that of the definition, which the parent's still bounds."""
+        if self._own is None or self._parent.mode == "plan":
+            return self._parent.mode
+        return self._own.mode
+
+    async def before_tool(self, call: ToolCall) -> Decision | None:
+        decisions = [decision for gate in self._gates if (decision := await gate.before_tool(call)) is not None]
+        return reduce(stricter, decisions) if decisions else None
+
+    async def denies_now(self, call: ToolCall) -> Deny | None:
+        denials = [denial for gate in self._gates if (denial := await gate.denies_now(call)) is not None]
+        return denials[0] if denials else None
+
+
+def stricter(first: Decision, second: Decision) -> Decision:
+    """Return what holds where both do: a denial before a question, a question before an allowance.
+
+    Both gates have the same rules, so that what "always" saves answers both questions.
+    """
+    match first, second:
+        case Deny(), _:
+            return first
+        case _, Deny():
+            return second
+        case Ask(), Ask():
+            paths = first.approved_paths | second.approved_paths
+            return replace(first, approved_paths=paths, is_protected=first.is_protected or second.is_protected)
+        case Ask(), _:
+            return first
+        case _, Ask():
+            return second
+        case Allow(), Allow():
+            return Allow(first.reason, first.approved_paths & second.approved_paths)
+    raise AssertionError("every decision is one of three")
+
+
+class LabelledAsker:
+    """Asks the user in the name of a subagent, so that he sees who wants something.
+
+    Args:
+        ask: Whom the parent asks.
+        label: Who it is, as "explore: find the loss".
+    """
+
+    def __init__(self, ask: Asker, label: str) -> None:
+        self._ask = ask
+        self._label = label
+
+    async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
+        label = f"{self._label} → {question.agent}" if question.agent else self._label
+        return await self._ask(replace(question, agent=label))
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """An agent that may start subagents, in one call."""
+
+    agent: Agent
+    context: ToolContext
+    """Context of the call."""
+
+    @property
+    def agent_id(self) -> str:
+        """Id of a subagent; empty for the main agent."""
+        return "" if self.agent.is_main else self.agent.id
+
+
+@dataclass(slots=True)
+class Child:
+    """A subagent that is open."""
+
+    agent: Agent
+    record: AgentRecord
+    definition: AgentDefinition
+    in_background: bool
+    notes: list[str] = field(default_factory=list)
+    """What its parent should know of how it was begun, one sentence each."""
+
+    @property
+    def label(self) -> str:
+        """Name for people."""
+        return self.record.label
+
+    def close(self) -> None:
+        """Give its log back.
+
+        Raises:
+            SessionLogError: What waits to be written is lost.
+        """
+        self.agent.transcript.log.close()
+
+
+def gate_of_child(
+    parent: Gate, rules: PermissionGate, definition: AgentDefinition, of_copy: PermissionGate | None = None
+) -> ChildGate:
+    """Return the gate of a subagent.
+
+    One that is begun in plan mode stays in it, so that it may run beside others for as long as it lives.
+
+    Args:
+        parent: That of whoever starts it.
+        rules: That of the session, whose rules count for every agent.
+        definition: Its own.
+        of_copy: That of the copy of the project in which it works, if any.
+    """
+    mode = "plan" if parent.mode == "plan" else definition.permission_mode
+    return ChildGate(parent, None if mode is None else rules.with_mode(mode), of_copy)
+
 
 IN_GENERAL = (
     "You are a subagent: your task came from another agent, not from a user, and your last message is all that it gets "

@@ -4,23 +4,95 @@ The rule: a subagent may do what its parent and its own definition both allow, a
 itself; the call that starts it needs no permission of its own.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.subagents.kinds import told_kinds
-from panpan.capabilities.subagents.subagents import Subagents, SubagentTask
 from panpan.core.effects import Agent, Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.agent import Isolation
+from panpan.types.agent import AgentDefinition, Isolation
+from panpan.types.dataclass import dataclass
 from panpan.types.llm import ToolDefinition
 from panpan.types.tool import ToolYield
+
+MAX_CHARS = 16_000
+"""Of all descriptions together."""
+MAX_KINDS = 100
+
+
+def told_kinds(kinds: Sequence[AgentDefinition]) -> list[str]:
+    """Return a line for each kind; where they are too long together, the longest descriptions are cut.
+
+    Args:
+        kinds: All that there are, in their order.
+    """
+    told, left_out = kinds[:MAX_KINDS], len(kinds) - MAX_KINDS
+    descriptions = [" ".join(kind.description.split()) for kind in told]
+    limit = _limit([len(description) for description in descriptions])
+    lines = [f"- {kind.name}: {_cut(text, limit)}" for kind, text in zip(told, descriptions, strict=True)]
+    return [*lines, f"… and {left_out:,} more kinds, not told here"] if left_out > 0 else lines
+
+
+def _limit(lengths: Sequence[int]) -> int:
+    """Return how long each may be at most, so that all together are no longer than `MAX_CHARS`."""
+    left, limit = MAX_CHARS, MAX_CHARS
+    for number, length in enumerate(sorted(lengths)):
+        limit = left // (len(lengths) - number)
+        if length > limit:
+            return limit
+        left -= length
+    return MAX_CHARS
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+@dataclass(frozen=True, slots=True)
+class SubagentTask:
+    """What one subagent is to do."""
+
+    description: str
+    """In a few words, for people."""
+    prompt: str
+    agent: str
+    """Name of its definition; of one that goes on, that which it was begun with counts."""
+    resume: str = ""
+    """Id of the subagent that goes on with this prompt; empty: a new one."""
+    model: str | None = None
+    """As with `--model`; None: that of the definition."""
+    in_background: bool | None = None
+    """None: as the definition says."""
+    isolation: Isolation | None = None
+    """None: as the definition says."""
+
+
+class Subagents(Protocol):
+    """Runs subagents for one agent."""
+
+    @property
+    def definitions(self) -> Sequence[AgentDefinition]:
+        """Which kinds there are."""
+        ...
+
+    def runs_beside_others(self, task: SubagentTask) -> bool:
+        """Return whether nothing that it may do can get in the way of others, so that it need not run alone."""
+        ...
+
+    def run(self, task: SubagentTask, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        """Run one: yield its events, then what it reports.
+
+        Raises:
+            ToolError: It cannot be started.
+        """
+        ...
+
 
 GENERAL = "general-purpose"
 """The kind that is taken where the call names none."""

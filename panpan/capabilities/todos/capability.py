@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from panpan.capabilities.todos.todo_changed import TodoChanged
-from panpan.capabilities.todos.todo_forgotten import TodoForgotten
+from panpan.capabilities.todos.reminders import TodoChanged, TodoForgotten
 from panpan.capabilities.todos.todo_write import TodoWriteTool
 from panpan.capabilities.todos.todos import Todos
 from panpan.core.hooks import Hook

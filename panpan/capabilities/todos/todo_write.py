@@ -1,17 +1,30 @@
 """TodoWrite: the list of what is still to be done, which the user sees."""
 
-from collections.abc import AsyncGenerator
-from typing import Annotated, ClassVar
+from collections.abc import AsyncGenerator, Sequence
+from typing import Annotated, ClassVar, Protocol
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from panpan.capabilities.todos.todo_store import TodoStore
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import printable
 from panpan.types.display import ChecklistDisplay, ChecklistItem, ItemStatus, checklist_counts
 from panpan.types.tool import Output, ToolYield
+
+
+class TodoStore(Protocol):
+    """Keeps the todo list of one session."""
+
+    async def replace(self, wanted: Sequence[ChecklistItem]) -> Sequence[ChecklistItem]:
+        """Let the list be what the model wants, and return it; what is in it already keeps its id.
+
+        Raises:
+            ToolError: It could not be kept, or somebody else changed the list and the model does not know it yet;
+                the list is as it was.
+        """
+        ...
+
 
 MAX_TODOS = 100
 MAX_CHARS = 500

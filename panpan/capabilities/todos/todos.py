@@ -4,24 +4,221 @@ The rule: the file says what the list is, whoever wrote it; where there is none,
 model never replaces a list that it does not know.
 """
 
+import json
+import stat
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from hashlib import blake2b
+from itertools import accumulate, count
 from pathlib import Path
+from typing import Literal
 
 import anyio
 from anyio import to_thread
+from pydantic import ValidationError
 
-from panpan.capabilities.todos.todo_file import DamagedTodosError, TodoFile
-from panpan.capabilities.todos.todo_ids import with_ids
-from panpan.capabilities.todos.told_todos import ToldTodos, digest_of
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.core.our_tags import untagged
-from panpan.errors import ToolError
-from panpan.types.display import ChecklistItem
-from panpan.types.messages import Message, SystemReminder
+from panpan.errors import ConfigError, ToolError
+from panpan.system.files.atomic_write import write_atomic
+from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
+from panpan.system.files.folder_tree import make_private_folder
+from panpan.system.files.read_file import read_regular_file
+from panpan.types.content import Frozen
+from panpan.types.display import ChecklistDisplay, ChecklistItem
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
+
+MAX_BYTES = 1_000_000
+LOCK_WAIT_S = 2.0
+_MOST_ASIDE = 1_000
+
+
+class DamagedTodosError(ToolError):
+    """The file of a todo list holds something else."""
+
+
+class _Kept(Frozen):
+    """What the file holds."""
+
+    version: Literal[1] = 1
+    todos: tuple[ChecklistItem, ...]
+
+
+class TodoFile:
+    """Where one session keeps its list.
+
+    Args:
+        path: The file; neither it nor its folder need exist.
+        lock_wait_s: Longest wait for another process that changes the list.
+    """
+
+    def __init__(self, path: Path, *, lock_wait_s: float = LOCK_WAIT_S) -> None:
+        self.path = path
+        self._lock_wait_s = lock_wait_s
+
+    def read(self) -> tuple[ChecklistItem, ...] | None:
+        """Return the list; None where there is no file.
+
+        Raises:
+            DamagedTodosError: The file is no list of todos, larger than any, or a link, through which nothing is read
+                or written; it is left alone.
+            ToolError: It cannot be read.
+        """
+        try:
+            status = self.path.lstat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ToolError(f"the todo list {self.path} cannot be read: {error.strerror}") from error
+        if stat.S_ISLNK(status.st_mode):
+            raise DamagedTodosError(f"the todo list {self.path} is a link, and panpan makes none")
+        if status.st_size > MAX_BYTES:
+            raise DamagedTodosError(f"the todo list in {self.path} is larger than any that panpan writes")
+        data = read_regular_file(self.path, max_bytes=MAX_BYTES, follow_symlinks=True)
+        try:
+            todos = _Kept.model_validate_json(data).todos
+        except ValidationError as error:
+            raise DamagedTodosError(f"the todo list in {self.path} cannot be read") from error
+        if not all(todo.id for todo in todos):
+            raise DamagedTodosError(f"the todo list in {self.path} cannot be read")
+        return todos
+
+    def write(self, todos: Sequence[ChecklistItem]) -> None:
+        """Let the file hold `todos`; call it under `locked`.
+
+        Raises:
+            ToolError: It could not be written; the old one is as it was.
+        """
+        data = _Kept(todos=tuple(todos)).model_dump_json(indent=1)
+        write_atomic(self.path, f"{data}\n".encode("utf-8", "backslashreplace"), mode=0o600, follow_symlinks=True)
+
+    def put_aside(self) -> Path:
+        """Give a damaged file another name, so that nothing writes over it, and return that.
+
+        Raises:
+            ToolError: It could not be renamed.
+        """
+        try:
+            for number in range(1, _MOST_ASIDE):
+                aside = self.path.with_name(f"{self.path.stem}.damaged-{number}.json")
+                try:
+                    aside.hardlink_to(self.path)
+                except FileExistsError:
+                    continue
+                self.path.unlink()
+                return aside
+        except OSError as error:
+            raise ToolError(f"the damaged todo list {self.path} cannot be kept aside: {error.strerror}") from error
+        raise ToolError(f"{self.path.parent} is full of damaged todo lists; move them away")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from changing the list during the block.
+
+        Raises:
+            ToolError: Another one is changing it and does not end, or the folder cannot be made.
+        """
+        with ExitStack() as held:
+            try:
+                make_private_folder(self.path.parent)
+                held.enter_context(hold_lock(self.path.with_suffix(".lock"), wait_s=self._lock_wait_s))
+            except LockUnsupportedError:  # then the rename is all there is, and the last one counts
+                pass
+            except (ConfigError, LockHeldError) as error:
+                raise ToolError(f"the todo list cannot be changed now: {error}") from error
+            yield
+
+
+def with_ids(wanted: Sequence[ChecklistItem], before: Sequence[ChecklistItem]) -> tuple[ChecklistItem, ...]:
+    """Return the list with ids, of which none stands twice.
+
+    A todo keeps its id where its content is the same as before, else where the words are that say it is being done;
+    others get new numbers.
+    """
+    ids: dict[int, str] = {}
+    _match(wanted, before, ids, lambda todo: todo.content)
+    _match(wanted, before, ids, lambda todo: todo.active_form)
+    known = {todo.id for todo in before}
+    free = (str(number) for number in count(1) if str(number) not in known)
+    return tuple(
+        draft.model_copy(update={"id": ids[place] if place in ids else next(free)})
+        for place, draft in enumerate(wanted)
+    )
+
+
+def _match(
+    wanted: Sequence[ChecklistItem],
+    before: Sequence[ChecklistItem],
+    ids: dict[int, str],
+    words: Callable[[ChecklistItem], str],
+) -> None:
+    """Add to `ids`, by place, those of todos that have the same words and whose id is not given yet."""
+    by_words: dict[str, list[str]] = {}
+    for todo in reversed(before):
+        by_words.setdefault(words(todo), []).append(todo.id)
+    given = set(ids.values())
+    for place, draft in enumerate(wanted):
+        same = by_words.get(words(draft), [])
+        while place not in ids and same:
+            if (found := same.pop()) not in given:
+                ids[place] = found
+                given.add(found)
+
+
+CHANGED = "todo:changed:"
+"""What the cause of a reminder begins with that tells a list; its digest and a number follow."""
+
+
+def digest_of(todos: Sequence[ChecklistItem]) -> str:
+    """Return what tells lists apart: not the ids, which nobody is told."""
+    said = [(todo.content, todo.active_form, todo.status) for todo in todos]
+    return blake2b(json.dumps(said).encode(), digest_size=8).hexdigest()
+
+
+class ToldTodos:
+    """Follows one conversation; looks only at what is new in it."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Let all of the conversation be looked at again."""
+        self.written: Sequence[ChecklistItem] = ()
+        """The list as the model wrote it last."""
+        self.todos: Sequence[ChecklistItem] = ()
+        """The same, or nothing where it was told since that the list was cleared."""
+        self.written_in = ""
+        """`uuid` of the result that says so; empty where it never wrote one."""
+        self.digest = digest_of(())
+        """Of the list that the model knows."""
+        self.reminders = 0
+        """How often it was told that somebody else changed the list."""
+        self.replies_since = 0
+        """Rounds since it wrote the list, or since the beginning."""
+        self._seen = 0
+
+    def follow(self, messages: Sequence[Message]) -> None:
+        """Look at what was said since the last time."""
+        for message in messages[self._seen :]:
+            match message:
+                case ToolResultMessage(display=ChecklistDisplay(todos=todos)) if all(todo.id for todo in todos):
+                    self.written = self.todos = todos
+                    self.written_in, self.digest = message.uuid, digest_of(todos)
+                    self.replies_since = 0
+                case SystemReminder(cause=cause) if cause.startswith(CHANGED):
+                    self.digest = cause.removeprefix(CHANGED).partition(":")[0]
+                    self.reminders += 1
+                    if self.digest == digest_of(()):
+                        self.todos = ()
+                case AssistantMessage():
+                    self.replies_since += 1
+                case _:
+                    pass
+        self._seen = len(messages)
+
 
 CACHE_S = 5.0
 """How long what was read of the file counts before it is read again."""

@@ -33,7 +33,7 @@ def _check_tasks(locations: Locations) -> list[Check]:
 
 def _check_worktrees(locations: Locations) -> list[Check]:
     """Worktrees of subagents whose session has ended."""
-    from panpan.capabilities.subagents.worktrees.leavings import left_worktrees
+    from panpan.capabilities.subagents.worktrees.worktree import left_worktrees
 
     left = [worktree.top for worktree in left_worktrees(locations.worktrees_folder)]
     if not left:

@@ -9,7 +9,7 @@ import anyio
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
-from panpan.capabilities.subagents.past import PastSubagents
+from panpan.capabilities.subagents.transcript import PastSubagents
 from panpan.capabilities.todos.todos import Todos
 from panpan.config.locations import Locations
 from panpan.config.ui_look import ThemeSetting

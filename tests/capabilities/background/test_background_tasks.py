@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.background.registry import MAX_ENDED
+from panpan.capabilities.background.task import MAX_ENDED
 from panpan.config.settings import BackgroundSettings
 from panpan.core.background import BackgroundCommand, JobEnd, MovedCommand
 from panpan.core.conversation import Conversation

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.background.registry import MAX_ENDED, Registry, TaskRecord
+from panpan.capabilities.background.task import MAX_ENDED, Registry, TaskRecord
 from panpan.core.background import JobEnd
 from panpan.core.conversation import Conversation
 from panpan.system.processes.process_table import ProcessTree, running_process, running_processes

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from panpan.capabilities.compaction.compactor import Compactor
-from panpan.capabilities.compaction.make_room import MakeRoom
+from panpan.capabilities.compaction.make_room import Compactor, MakeRoom
 from panpan.config.settings import CompactionSettings, Settings
 from panpan.models.providers import anthropic_request
 from panpan.session.session import Session

@@ -8,8 +8,7 @@ import anyio
 import pytest
 
 from panpan.capabilities.compaction.capability import CompactionCapability
-from panpan.capabilities.compaction.compactor import Compactor
-from panpan.capabilities.compaction.make_room import MakeRoom
+from panpan.capabilities.compaction.make_room import Compactor, MakeRoom
 from panpan.errors import BudgetError, ConfigError
 from panpan.session.budget.budget import Budget
 from panpan.types.agent import SpendingLimits

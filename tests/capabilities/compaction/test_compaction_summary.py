@@ -5,8 +5,7 @@ from collections.abc import AsyncGenerator
 import anyio
 import pytest
 
-from panpan.capabilities.compaction.material import material
-from panpan.capabilities.compaction.summary import HEADINGS, ask_for_summary, summary_in
+from panpan.capabilities.compaction.summary import HEADINGS, ask_for_summary, material, summary_in
 from panpan.errors import CassetteError, ContextOverflowError
 from panpan.types.events import ModelEvent, TextDelta, ThinkingDelta, ToolInputDelta
 from panpan.types.llm import ModelRequest

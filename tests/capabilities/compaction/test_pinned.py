@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from panpan.capabilities.compaction.compactor import Compactor
-from panpan.capabilities.compaction.limits import Limits
-from panpan.capabilities.compaction.pinned import pinned_reminders
+from panpan.capabilities.compaction.make_room import Compactor, Limits
+from panpan.capabilities.compaction.steps import pinned_reminders
 from panpan.capabilities.plan_mode.plan_mode import PlanMode
 from panpan.capabilities.todos.todos import PINNED as TODOS
 from panpan.capabilities.todos.todos import Todos

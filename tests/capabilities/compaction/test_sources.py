@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.compaction.context_nearly_full import NEARLY, ContextNearlyFull
-from panpan.capabilities.compaction.long_session import LONG_S, LongSession
-from panpan.capabilities.todos.todo_changed import TodoChanged
-from panpan.capabilities.todos.todo_forgotten import ROUNDS_UNTOUCHED, ROUNDS_WITHOUT, TodoForgotten
+from panpan.capabilities.compaction.reminders import LONG_S, NEARLY, ContextNearlyFull, LongSession
+from panpan.capabilities.todos.reminders import ROUNDS_UNTOUCHED, ROUNDS_WITHOUT, TodoChanged, TodoForgotten
 from panpan.capabilities.todos.todo_write import TodoWriteTool
 from panpan.capabilities.todos.todos import Todos
 from panpan.config.settings import CompactionSettings

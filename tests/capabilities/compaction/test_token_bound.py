@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.compaction.compactor import Compactor
-from panpan.capabilities.compaction.limits import limits_of
-from panpan.capabilities.compaction.make_room import MakeRoom
+from panpan.capabilities.compaction.make_room import Compactor, MakeRoom, limits_of
 from panpan.config.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook, Round

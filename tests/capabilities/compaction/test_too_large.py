@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from panpan.capabilities.compaction.capability import CompactionCapability
-from panpan.capabilities.compaction.compactor import Compactor
-from panpan.capabilities.compaction.make_room import MakeRoom
-from panpan.capabilities.compaction.too_large import too_large
+from panpan.capabilities.compaction.make_room import Compactor, MakeRoom
+from panpan.capabilities.compaction.window import too_large
 from panpan.config.settings import CompactionSettings, Settings
 from panpan.errors import ContextOverflowError
 from panpan.session.session import Session

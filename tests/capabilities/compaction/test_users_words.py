@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.capabilities.compaction.users_words import quoted, said_by_user
+from panpan.capabilities.compaction.summary_messages import quoted, said_by_user
 from panpan.types.content import TextBlock
 from panpan.types.messages import Message, UserMessage
 from tests.capabilities.compaction.conversations import answered, replied, used

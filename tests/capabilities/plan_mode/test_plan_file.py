@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.plan_mode.plan_file import known_plan_file, new_plan_file, read_plan, write_plan
+from panpan.capabilities.plan_mode.plan_mode import known_plan_file, new_plan_file, read_plan, write_plan
 from panpan.core.tool import SeenFiles
 from panpan.errors import ToolError
 

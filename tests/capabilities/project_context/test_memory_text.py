@@ -2,9 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.project_context.code_marks import without_code
-from panpan.capabilities.project_context.front_matter import split_front_matter
-from panpan.capabilities.project_context.imports import mentioned_paths
+from panpan.capabilities.project_context.memory_loader import mentioned_paths, split_front_matter, without_code
 from panpan.core.our_tags import untagged
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.capabilities.project_context.memory_loader import MAX_WARNINGS
-from panpan.capabilities.project_context.memory_size import MAX_MEMORY_BYTES
+from panpan.capabilities.project_context.memory_loader import MAX_MEMORY_BYTES, MAX_WARNINGS
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
 from panpan.system.sandbox.profile import ALWAYS

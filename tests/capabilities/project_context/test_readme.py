@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.project_context.readme import MAX_BYTES, NAMES
+from panpan.capabilities.project_context.collect import MAX_BYTES, NAMES
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
 from tests.capabilities.project_context.project_folder import ProjectFolder

@@ -2,7 +2,7 @@ from datetime import date
 from pathlib import Path
 
 from panpan.capabilities.project_context.collect import ContextPlaces, take_project_context
-from panpan.capabilities.project_context.rules_told import ToldRules, rules_told
+from panpan.capabilities.project_context.nested_memory import ToldRules, rules_told
 from panpan.types.messages import SystemReminder, UserMessage
 
 

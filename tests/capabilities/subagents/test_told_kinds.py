@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.subagents.kinds import MAX_CHARS, MAX_KINDS, told_kinds
+from panpan.capabilities.subagents.task import MAX_CHARS, MAX_KINDS, told_kinds
 from panpan.types.agent import AgentDefinition
 
 

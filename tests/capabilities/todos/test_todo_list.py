@@ -12,10 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.todos.todo_file import MAX_BYTES, TodoFile
-from panpan.capabilities.todos.todo_ids import with_ids
-from panpan.capabilities.todos.todos import CACHE_S, Todos, listed
-from panpan.capabilities.todos.told_todos import CHANGED, digest_of
+from panpan.capabilities.todos.todos import CACHE_S, CHANGED, MAX_BYTES, TodoFile, Todos, digest_of, listed, with_ids
 from panpan.core.conversation import Conversation
 from panpan.errors import ToolError
 from panpan.system.files.file_lock import hold_lock

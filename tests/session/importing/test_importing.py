@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.todos.told_todos import ToldTodos
+from panpan.capabilities.todos.todos import ToldTodos
 from panpan.core.conversation import Conversation
 from panpan.errors import SessionError
 from panpan.session.export.as_claude import claude_text

@@ -6,23 +6,107 @@ be spent, is never said by a file of a project that the user did not trust, byte
 rights: an agent has those that both it and whoever starts it have.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 from panpan.capabilities.subagents.agent_mentions import names_behind_at
-from panpan.capabilities.subagents.definitions.files import ReadFile, read_place
-from panpan.capabilities.subagents.definitions.given import given_definitions
-from panpan.capabilities.subagents.definitions.places import Place, places_of_project, places_of_user
-from panpan.capabilities.subagents.definitions.problem import Problem
-from panpan.capabilities.subagents.definitions.shipped import shipped_definitions
+from panpan.capabilities.subagents.definitions.files import (
+    Place,
+    ReadFile,
+    places_of_project,
+    places_of_user,
+    read_place,
+    read_text,
+)
+from panpan.capabilities.subagents.definitions.read_definition import Problem, definition_from
 from panpan.config.trust import ProjectTrust
+from panpan.errors import ConfigError
+from panpan.system.text.front_matter import Entry, Value
+from panpan.system.text.terminal_text import printable
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
 from panpan.types.mentions import NamesBehindAt
 from panpan.types.tool import known_name
+
+COMMAND_LINE = "--agents"
+_EXAMPLE = '{"reviewer": {"description": "Reads a change.", "prompt": "You read a change and …"}}'
+
+
+def parse_given(text: str) -> Mapping[str, Any]:
+    """Return what `--agents` says.
+
+    Raises:
+        ConfigError: It is no JSON object.
+    """
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"what --agents says is no JSON ({error}); it is such as {_EXAMPLE}") from None
+    if not isinstance(given, dict):
+        raise ConfigError(f"what --agents says is no JSON object; it is such as {_EXAMPLE}")
+    return given
+
+
+def given_definitions(given: Mapping[str, Any]) -> Sequence[AgentDefinition]:
+    """Return the definitions, in their order.
+
+    Args:
+        given: Keys of a definition and `prompt`, by the agent's name.
+
+    Raises:
+        ConfigError: One of them cannot be used.
+    """
+    return [_definition(name, said) for name, said in given.items()]
+
+
+def _definition(name: str, said: Any) -> AgentDefinition:
+    if not isinstance(said, Mapping):
+        raise ConfigError(f"--agents: {printable(name)!r} is no JSON object; it is such as {_EXAMPLE}")
+    prompt = said.get("prompt", "")
+    head = {key: Entry(_value(value)) for key, value in said.items() if key != "prompt" and value is not None}
+    head["name"] = Entry(name)
+    definition, problems = definition_from(head, prompt if isinstance(prompt, str) else "", COMMAND_LINE)
+    if definition is None:
+        wrong = next(problem.text for problem in problems if problem.is_error)
+        raise ConfigError(printable(f"--agents: {name[:100]}: {wrong}"))
+    return definition
+
+
+def _value(value: Any) -> Value:
+    """Return a JSON value as a head has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return {str(key): Entry(_value(item)) for key, item in value.items()}
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+SHIPPED = "panpan"
+
+
+def shipped_definitions() -> Iterator[AgentDefinition]:
+    """Yield the definitions that are shipped, by their names."""
+    folder = _folder()
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".md"):
+            text = file.read_text(encoding="utf-8")
+            definition, _ = read_text(text, SHIPPED, Place(Path(file.name)), file.name.removesuffix(".md"))
+            if definition is not None:
+                yield definition
+
+
+def _folder() -> Traversable:
+    package = files("panpan")
+    installed = package.joinpath("_shipped", "agents")
+    checkout = Path(str(package)).parent / "agents"
+    return checkout if checkout.is_dir() and not installed.is_dir() else installed
+
 
 MAX_WARNINGS = 10
 MAX_ROUNDS_OF_PROJECT = 100

@@ -3,17 +3,224 @@
 The keys are those of Claude Code (https://code.claude.com/docs/en/sub-agents), and panpan's limits.
 """
 
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import cast, get_args
 
-from panpan.capabilities.subagents.definitions.fields import Fields
-from panpan.capabilities.subagents.definitions.problem import Problem
-from panpan.capabilities.subagents.definitions.tool_names import given_tools, notes_on_parts, taken_tools, tool_names
-from panpan.system.text.front_matter import Entry
+from panpan.system.text.front_matter import Entry, Value
+from panpan.system.text.terminal_text import printable
 from panpan.types.agent import AgentDefinition, Isolation, SpendingLimits
+from panpan.types.dataclass import dataclass
 from panpan.types.llm import Sampling
 from panpan.types.permission import PermissionMode, is_permission_mode
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that whoever wrote a definition should know."""
+
+    text: str
+    """Lower case, no full stop; may hold text of the file."""
+    line: int = 0
+    """Of the file, from 1; 0: it is not about one line."""
+    is_error: bool = True
+    """Whether the definition cannot be used; else it is used, and this has no effect or another than it seems."""
+    source: str = ""
+    """The file, or "--agents"."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, as `FILE:LINE`."""
+        return f"{self.source}:{self.line}" if self.line else self.source
+
+    def __str__(self) -> str:
+        return printable(f"{self.place}: {self.text}")
+
+
+_YES = frozenset({"true", "yes", "on"})
+_NO = frozenset({"false", "no", "off", ""})
+
+
+class Fields:
+    """Reads the values of one head.
+
+    Args:
+        head: The values, by key.
+    """
+
+    def __init__(self, head: Mapping[str, Entry]) -> None:
+        self.problems: list[Problem] = []
+        self._head = head
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._head
+
+    def line(self, key: str) -> int:
+        """Return the line of a key."""
+        return self._head[key].line if key in self._head else 0
+
+    def value(self, key: str) -> Value:
+        """Return what stands behind a key; nothing where there is no such key."""
+        return self._head[key].value if key in self._head else ""
+
+    def text(self, key: str) -> str:
+        """Return a text, without blanks around it."""
+        value = self._head[key].value if key in self._head else ""
+        if isinstance(value, str):
+            return value.strip()
+        self.fail(key, f"{key} has to be a text")
+        return ""
+
+    def is_on(self, key: str) -> bool:
+        """Return a yes or no; no where nothing is said."""
+        text = self.text(key).lower()
+        if text not in _YES | _NO:
+            self.fail(key, f"{key} has to be true or false, and not {text[:40]!r}")
+        return text in _YES
+
+    def whole_number(self, key: str) -> int | None:
+        """Return a whole number of 1 or more; None where nothing is said."""
+        number = self.number(key, kind="a whole number of 1 or more")
+        if number is None:
+            return None
+        if number != int(number) or number < 1:
+            self.fail(key, f"{key} has to be a whole number of 1 or more")
+        return int(number)
+
+    def number(self, key: str, *, kind: str = "", least: float | None = None, most: float = math.inf) -> float | None:
+        """Return a number; None where nothing is said.
+
+        Args:
+            key: What it stands behind.
+            kind: What it has to be, for messages; empty: as the bounds say.
+            least: The least that it may be; None: it has to be above 0.
+            most: The most that it may be.
+        """
+        lower = "a number above 0" if least is None else f"a number from {least:g} on"
+        kind = kind or (lower if most == math.inf else f"{lower}, {most:g} at most")
+        text = self.text(key)
+        if not text:
+            return None
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if math.isfinite(number) and (number > 0 if least is None else number >= least) and number <= most:
+            return number
+        self.fail(key, f"{key} has to be {kind}, and not {text[:40]!r}")
+        return None
+
+    def fail(self, key: str, text: str) -> None:
+        """Note what makes the definition unusable."""
+        self.problems.append(Problem(text, self.line(key)))
+
+    def note(self, key: str, text: str) -> None:
+        """Note what has no effect."""
+        self.problems.append(Problem(text, self.line(key), is_error=False))
+
+
+EVERY_TOOL = frozenset({"*", "all", "All tools"})
+
+_OTHER_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "Agent": "Task",
+        "BashOutput": "TaskOutput",
+        "AgentOutput": "TaskOutput",
+        "KillShell": "TaskStop",
+        "KillBash": "TaskStop",
+    }
+)
+"""What tools of the same kind are called elsewhere."""
+
+_WORD = re.compile(r"[^,()]+|[,()]")
+
+
+def tool_names(value: Value) -> tuple[str, ...]:
+    """Return the names in a value, each as panpan calls the tool."""
+    texts = _split(value) if isinstance(value, str) else tuple(value)
+    names = (name for text in texts if (name := text.strip().strip("\"'").strip()))
+    return tuple(dict.fromkeys(_OTHER_NAMES.get(name, name) for name in names))
+
+
+def _split(text: str) -> list[str]:
+    """Return what commas outside brackets set apart."""
+    parts, depth = [""], 0
+    for word in _WORD.findall(text):
+        depth = max(0, depth + (word == "(") - (word == ")"))
+        if word == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += word
+    return parts
+
+
+def given_tools(names: Iterable[str]) -> tuple[str, ...] | None:
+    """Return which of the names under `tools` give a tool; None: every tool."""
+    names = tuple(names)
+    return None if EVERY_TOOL & set(names) else tuple(name for name in names if "(" not in name)
+
+
+def taken_tools(names: Iterable[str]) -> tuple[str, ...]:
+    """Return which tools the names under `disallowedTools` take away."""
+    whole = (name.partition("(")[0].strip() for name in names)
+    return tuple(dict.fromkeys("*" if name in EVERY_TOOL else _OTHER_NAMES.get(name, name) for name in whole if name))
+
+
+def notes_on_parts(names: Iterable[str], *, are_given: bool, line: int) -> Iterator[Problem]:
+    """Yield a note on each tool that is named in part only."""
+    for name in names:
+        if "(" in name:
+            whole = name.partition("(")[0].strip()
+            effect = f"{whole} is not given at all" if are_given else f"all of {whole} is taken away"
+            yield Problem(
+                f"{name} names a part of a tool, so {effect}; say it in a permission rule", line, is_error=False
+            )
+
+
+def notes_on_tools(definition: AgentDefinition, known: Collection[str]) -> Iterator[Problem]:
+    """Yield a note on each tool that does not exist.
+
+    Args:
+        definition: Which tools it names.
+        known: The names of all tools.
+    """
+    names = (*(definition.tools or ()), *definition.disallowed_tools)
+    yield from notes_on_unknown(names, known, source=definition.source)
+
+
+def notes_on_tools_in(head: Mapping[str, Entry], known: Collection[str], source: str) -> Iterator[Problem]:
+    """Yield the same for a head, each with its line, whether the definition can be used or not."""
+    for key, counted in (("tools", given_tools), ("disallowedTools", taken_tools)):
+        if key in head and not isinstance(value := head[key].value, Mapping):
+            names = counted(tool_names(value)) or ()
+            yield from notes_on_unknown(names, known, line=head[key].line, source=source)
+
+
+def notes_on_unknown(
+    names: Iterable[str], known: Collection[str], *, line: int = 0, source: str = ""
+) -> Iterator[Problem]:
+    """Yield a note on each name that no tool has.
+
+    Args:
+        names: What is said.
+        known: The names of all tools.
+        line: Where it is said.
+        source: In which file.
+    """
+    from difflib import get_close_matches
+
+    lower = {name.casefold(): name for name in known}
+    for name in names:
+        meant = name.casefold()
+        if any(fnmatchcase(tool, meant) for tool in lower) or name.startswith("mcp__"):
+            continue
+        close = get_close_matches(meant, lower, n=1, cutoff=0.75)
+        advice = f"; did you mean {lower[close[0]]}?" if close else ""
+        yield Problem(f"there is no tool {name}, so it means nothing{advice}", line, is_error=False, source=source)
+
 
 MAX_NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 4_000

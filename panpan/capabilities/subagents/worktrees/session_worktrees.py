@@ -1,18 +1,102 @@
 """The worktrees of one session: made when the first is needed, tidied at its start, and given back at its end."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from panpan.capabilities.subagents.place import Place
 from panpan.config.locations import snapshots_folder
+from panpan.errors import PanpanError, SessionError
+from panpan.session.agent_log import AgentRecord, agent_log_path, agent_record, agents_folder
 from panpan.session.context import SessionContext
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.dataclass import dataclass
+from panpan.types.file_change import FileChange
 
 if TYPE_CHECKING:
-    from panpan.capabilities.subagents.worktrees.worktree_merges import WorktreeMerges
+    from panpan.capabilities.subagents.worktrees.merging import WorktreeMerges
     from panpan.capabilities.subagents.worktrees.worktrees import Worktrees
+
+
+MAX_FILES = 30
+"""Changed files that a result names."""
+_MAX_SHOWN = 3
+"""Of them, those that people are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorktreeEnd:
+    """What became of a worktree as its subagent ended."""
+
+    notes: Sequence[str] = ()
+    """What whoever started the subagent should know, one sentence each."""
+    summary: str = ""
+    """What waits in it, in a few words for people; empty where nothing does."""
+
+
+async def worktree_for(worktrees: "Worktrees", record: AgentRecord) -> tuple[Path, bool]:
+    """Return where a subagent works that has a worktree, and whether that is new: else it is the one that it had.
+
+    Raises:
+        PanpanError: It cannot be made.
+    """
+    worktree = worktrees.find(record.id)
+    return (worktree or await worktrees.make(record.id)).path, worktree is None
+
+
+async def end_worktree(worktrees: "Worktrees", record: AgentRecord) -> WorktreeEnd:
+    """Remove the worktree of a subagent if nothing was changed in it, and return what became of it."""
+    worktree = worktrees.find(record.id)
+    if worktree is None:
+        return WorktreeEnd()
+    try:
+        if await worktrees.remove(worktree):
+            told = "It changed nothing in its worktree, which is removed."
+            return WorktreeEnd(tuple(filter(None, (told, worktree.note))))
+        files = await worktrees.changes(worktree)
+    except PanpanError as error:
+        told = f"Its worktree {worktree.path} is kept; what was changed in it cannot be told: {error}"
+        return WorktreeEnd((told,), "its worktree is kept, not merged")
+    lines = [f"{file.path} ({file.kind}, {_counts(file)})" for file in files[:MAX_FILES]]
+    if len(files) > MAX_FILES:
+        lines.append(f"… and {len(files) - MAX_FILES:,} more")
+    changed = "\n".join(lines) or "no file, but something that is not merged, such as a repository of its own"
+    told = (
+        f"It changed files in its worktree {worktree.path}, and nothing of that is in the project yet. MergeWorktree "
+        f"with its id shows, merges or discards it:\n{changed}"
+    )
+    return WorktreeEnd(tuple(filter(None, (told, worktree.note))), f"{_shown(files)} in its worktree, not merged")
+
+
+def _shown(files: Sequence[FileChange]) -> str:
+    """Return the first files with their counts, for people."""
+    text = ", ".join(f"{file.path} {_counts(file)}" for file in files[:_MAX_SHOWN]) or "a change"
+    return f"{text} and {len(files) - _MAX_SHOWN:,} more" if len(files) > _MAX_SHOWN else text
+
+
+def _counts(file: FileChange) -> str:
+    return f"+{file.added or 0} \N{MINUS SIGN}{file.deleted or 0}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the session is."""
+
+    session_id: str
+    sessions_folder: Path
+    """That of the project."""
+    root: Path
+    """The workspace, canonical."""
+    git_branch: str
+    panpan_version: str
+
+    @property
+    def logs(self) -> Path:
+        """Where the logs of its subagents lie."""
+        return agents_folder(self.sessions_folder, self.session_id)
 
 
 class SessionWorktrees:
@@ -42,7 +126,7 @@ class SessionWorktrees:
         Args:
             is_running: Returns True for the id of a subagent that runs.
         """
-        from panpan.capabilities.subagents.worktrees.worktree_merges import WorktreeMerges
+        from panpan.capabilities.subagents.worktrees.merging import WorktreeMerges
 
         return WorktreeMerges(self.worktrees, is_running)
 
@@ -66,7 +150,54 @@ class SessionWorktrees:
         return "worktrees" in self.__dict__
 
     async def _name(self, agent_ids: Sequence[str]) -> None:
-        from panpan.capabilities.subagents.worktrees.waiting_worktrees import waiting_line
 
         if agent_ids and (line := await to_thread.run_sync(waiting_line, agent_ids, self._place)):
             self._session.warn(line)
+
+
+MAX_NAMED = 5
+"""Subagents that the line names, of this session and of earlier ones each."""
+_MAX_DESCRIPTION_CHARS = 60
+
+
+def waiting_line(agent_ids: Sequence[str], place: Place) -> str:
+    """Return the line, which says of each subagent whether it is of this session; empty where there is none.
+
+    Args:
+        agent_ids: The subagents whose worktrees hold changes.
+        place: Where the session is; reads the logs of subagents.
+    """
+    if not agent_ids:
+        return ""
+    own = [id_ for id_ in agent_ids if _log(id_, place.logs) is not None]
+    earlier = [id_ for id_ in agent_ids if id_ not in own]
+    kinds = (("this session", own), ("earlier sessions", earlier))
+    named = "; ".join(f"of {whose} {_named(ids, place)}" for whose, ids in kinds if ids)
+    number = "1 worktree holds" if len(agent_ids) == 1 else f"{len(agent_ids):,} worktrees hold"
+    return f"{number} changes that are not merged, {named}: ask the model to show, merge or discard them"
+
+
+def _named(agent_ids: Sequence[str], place: Place) -> str:
+    names = [_name(id_, place) for id_ in agent_ids[:MAX_NAMED]]
+    if (more := len(agent_ids) - MAX_NAMED) > 0:
+        names.append(f"and {more:,} more")
+    return ", ".join(names)
+
+
+def _name(agent_id: str, place: Place) -> str:
+    """Return the id, and what the subagent was to do where some session of the project knows it."""
+    folders = (place.logs, *(agents_folder(place.sessions_folder, path.stem) for path in _sessions(place)))
+    path = next(filter(None, (_log(agent_id, folder) for folder in folders)), None)
+    with suppress(SessionError):
+        if path is not None and (record := agent_record(path)) is not None and record.description:
+            return f"{agent_id} ({clean_line(record.description)[:_MAX_DESCRIPTION_CHARS]})"
+    return agent_id
+
+
+def _sessions(place: Place) -> Sequence[Path]:
+    return list(place.sessions_folder.glob("*.jsonl"))
+
+
+def _log(agent_id: str, folder: Path) -> Path | None:
+    path = agent_log_path(folder, agent_id)
+    return path if path is not None and path.is_file() else None

@@ -9,8 +9,10 @@ from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any
 
-from panpan.errors import PanpanError
+from panpan.errors import PanpanError, ToolError
+from panpan.system.files import folder_tree
 from panpan.system.files.atomic_write import write_atomic
+from panpan.system.files.file_lock import is_held
 from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
@@ -145,3 +147,27 @@ def shown(path: str, worktree: Worktree) -> str:
         return path
     prefix = f"{worktree.inside}/"
     return path.removeprefix(prefix) if path.startswith(prefix) else str(worktree.project_top / path)
+
+
+def left_worktrees(folder: Path) -> Sequence[Worktree]:
+    """Return the worktrees of a project that no panpan uses: of sessions that ended, or were killed.
+
+    Args:
+        folder: Where they lie.
+    """
+    return [worktree for worktree in WorktreeRecords(folder).all() if not is_held(worktree.top)]
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder with all that is in it, also where its permission bits are in the way; a link is not followed.
+
+    Raises:
+        ToolError: Something of it cannot be removed.
+    """
+    try:
+        if folder.is_symlink():
+            folder.unlink()
+        elif folder.exists():
+            folder_tree.remove_tree(folder)
+    except OSError as error:
+        raise ToolError(f"{error.filename or folder} could not be removed: {error.strerror}") from error

@@ -4,30 +4,194 @@ The rule: the project's files change by a merge alone, and of its repository not
 which goes again. What an agent changed is never thrown away unless somebody says so.
 """
 
+import errno
 import fcntl
 import os
-from collections.abc import Sequence
+import shutil
+import stat
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
-from panpan.capabilities.subagents.worktrees.comparing import Compared, compared
-from panpan.capabilities.subagents.worktrees.copying import copy_files
-from panpan.capabilities.subagents.worktrees.kept_content import keep_files, keep_for_good
-from panpan.capabilities.subagents.worktrees.leavings import left_worktrees, remove_tree
-from panpan.capabilities.subagents.worktrees.worktree import Worktree, WorktreeRecords, shown, with_changed
+from panpan.capabilities.subagents.worktrees.kept_content import keep_files, keep_for_good, kept
+from panpan.capabilities.subagents.worktrees.worktree import (
+    Worktree,
+    WorktreeRecords,
+    left_worktrees,
+    remove_tree,
+    shown,
+    with_changed,
+)
 from panpan.errors import PanpanError, ToolError
-from panpan.file_trees.kept_files import KeepLimits
+from panpan.file_trees.kept_files import TOO_LONG, KeepLimits, look_at
 from panpan.file_trees.own_repository import OwnRepository
-from panpan.file_trees.snapshot import listed
+from panpan.file_trees.snapshot import Difference, Snapshot, differences, listed, names
+from panpan.system.files.atomic_write import is_temporary_name
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.file_lock import is_held
-from panpan.system.files.folder_tree import make_private_folder
+from panpan.system.files.folder_tree import make_folders, make_private_folder
+from panpan.system.files.read_file import opened_folder
+from panpan.system.git.git import run_git
 from panpan.system.git.git_worktrees import add_worktree, forget_worktree, repository_around
+from panpan.types.dataclass import dataclass
 from panpan.types.file_change import FileChange
+
+_LIST_TIMEOUT_S = 60.0
+_NOT_COPIED = "it is a repository of its own, or a submodule"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What is in a folder, as far as git does not ignore it."""
+
+    files: Sequence[str]
+    """Of files and links, whether they are there or were deleted."""
+    repositories: Sequence[str] = field(default_factory=tuple)
+    """Folders with repositories of their own, each with a slash at its end; what is in them is not list_files."""
+
+
+async def list_files(top: Path) -> Listed:
+    """Return what git tracks in the work tree `top`, and what is new there and not ignored.
+
+    Raises:
+        ToolError: git cannot tell.
+    """
+    listing = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    found = await run_git(listing, cwd=top, timeout_s=_LIST_TIMEOUT_S)
+    if found.timed_out or found.is_truncated:
+        raise ToolError(f"{top} holds too many files for a worktree")
+    if found.exit_code != 0:
+        raise ToolError(f"git cannot tell which files are in {top}; nothing was done")
+    paths = [path for path in dict.fromkeys(os.fsdecode(found.stdout).split("\0")) if path]
+    return await to_thread.run_sync(_sorted, top, paths)
+
+
+async def copy_files(source: Path, target: Path, limits: KeepLimits) -> tuple[Sequence[str], Mapping[str, str]]:
+    """Copy the files of one work tree into another, which is empty.
+
+    Args:
+        source: Top of the user's work tree.
+        target: Top of the other.
+        limits: How much may be copied.
+
+    Returns:
+        The paths that were copied, and why others were not.
+
+    Raises:
+        ToolError: There is too much, or a file cannot be copied.
+    """
+    found = await list_files(source)
+    return await to_thread.run_sync(_copy, source, target, found, limits)
+
+
+def _sorted(top: Path, paths: Sequence[str]) -> Listed:
+    """Tell repositories from files; of a submodule, git names the folder like a file."""
+    repositories = {
+        f"{path.rstrip('/')}/" for path in paths if path.endswith("/") or os.path.lexists(f"{top}/{path}/.git")
+    }
+    inside = tuple(repositories)
+    return Listed([path for path in paths if not f"{path}/".startswith(inside)], sorted(repositories))
+
+
+def _copy(source: Path, target: Path, found: Listed, limits: KeepLimits) -> tuple[Sequence[str], Mapping[str, str]]:
+    looked = look_at(source, found.files, limits)
+    if len(looked.bits) > limits.max_files:
+        raise ToolError(f"{source} holds more than {limits.max_files:,} files, too many for a worktree")
+    if sum(looked.sizes.values()) > limits.max_new_bytes:
+        raise ToolError(f"{source} holds more than {limits.max_new_bytes // 1_000_000:,} MB, too much for a worktree")
+    made: set[str] = set()
+    copied: list[str] = []
+    for path in looked.bits:
+        folder = path.rpartition("/")[0]
+        try:
+            if folder and folder not in made:
+                make_folders(target / folder)
+                made.add(folder)
+            _copy_file(source / path, target / path)
+        except FileNotFoundError:
+            continue  # the user has deleted it a moment ago
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:  # the worktree's own path may be longer than the user's
+                looked.left_out[path] = TOO_LONG
+                continue
+            raise ToolError(f"{path} could not be copied into a worktree: {error}") from error
+        copied.append(path)
+    for path in found.repositories:
+        with suppress(OSError):  # as git leaves a submodule that was not fetched
+            make_folders(target / path)
+    return copied, looked.left_out | dict.fromkeys(found.repositories, _NOT_COPIED)
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    """Copy a file with its mode and time, or a link as a link; what is copied is reached through no link.
+
+    Raises:
+        OSError: It cannot be copied.
+    """
+    with opened_folder(source.parent) as folder:
+        try:
+            target.symlink_to(os.readlink(source.name, dir_fd=folder))
+            return
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+        fd = os.open(source.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(fd, "rb") as file, target.open("xb") as copy:
+        shutil.copyfileobj(file, copy)
+        status = os.fstat(fd)
+        copy.flush()
+        os.fchmod(copy.fileno(), stat.S_IMODE(status.st_mode))
+        os.utime(copy.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+_NOT_MERGED = "it is a repository of its own, which is not merged"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A worktree by now, and how it began."""
+
+    base: Snapshot
+    now: Snapshot
+    files: Sequence[Difference]
+    """What differs; folders are no matter of git's."""
+    left: Mapping[str, str]
+    """Why something in it can be neither compared nor merged, by path."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether something would be lost with the worktree."""
+        return bool(self.files or self.left)
+
+
+async def compared(repository: OwnRepository, worktree: Worktree, index: Path, limits: KeepLimits) -> Compared:
+    """Return what is in a worktree by now, and how it began.
+
+    Files that it began with count whatever git says of them; of new ones, those that git does not ignore.
+
+    Args:
+        repository: Has the content; its work tree is the worktree.
+        worktree: Which.
+        index: What git knew of its files the last time.
+        limits: How large a file may be.
+
+    Raises:
+        PanpanError: It cannot be told.
+    """
+    base = await kept(repository, worktree.base)
+    found = await list_files(worktree.top)
+    known = [*await names(repository, base.tree), *found.files]
+    paths = [path for path in dict.fromkeys(known) if not is_temporary_name(path)]
+    try:
+        now = await keep_files(repository, index, paths, limits, usual=base.modes)
+    except OSError as error:
+        raise ToolError(f"the worktree {worktree.top} cannot be compared: {error.strerror}") from error
+    files = [one for one in await differences(repository, base, now) if not one.is_folder]
+    return Compared(base, now, files, {**now.left_out, **dict.fromkeys(found.repositories, _NOT_MERGED)})
 
 
 class Worktrees:

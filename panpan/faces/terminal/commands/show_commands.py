@@ -10,7 +10,7 @@ from itertools import accumulate
 from anyio import to_thread
 
 from panpan.capabilities.project_context.collect import ContextPlaces, take_project_context
-from panpan.capabilities.project_context.rules_told import ToldRules, rules_told
+from panpan.capabilities.project_context.nested_memory import ToldRules, rules_told
 from panpan.config.keys import dotted, flatten
 from panpan.config.locations import Locations
 from panpan.config.settings import Settings

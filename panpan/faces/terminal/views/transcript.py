@@ -5,8 +5,8 @@ It is made of the messages when it is asked for, and of what is in none of them 
 
 from collections.abc import Iterator, Sequence
 
-from panpan.capabilities.subagents.past import PastSubagents, PastTurns
 from panpan.capabilities.subagents.task import TaskTool
+from panpan.capabilities.subagents.transcript import PastSubagents, PastTurns
 from panpan.core.conversation import Conversation
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.tool_lines import diff_text, title_of

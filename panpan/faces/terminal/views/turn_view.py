@@ -5,7 +5,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Protocol
 
-from panpan.capabilities.subagents.past import PastSubagents
+from panpan.capabilities.subagents.transcript import PastSubagents
 from panpan.core.conversation import Conversation
 from panpan.faces.amounts import WaitingTime, cost_in_short, spoken_duration
 from panpan.faces.past_turns import beginning_of_last_turns, earlier, past_events, task_end_told, was_interrupted

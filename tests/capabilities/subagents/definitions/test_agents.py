@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import panpan
-from panpan.capabilities.subagents.definitions.load import AgentDefinitions
-from panpan.capabilities.subagents.definitions.shipped import shipped_definitions
+from panpan.capabilities.subagents.definitions.load import AgentDefinitions, shipped_definitions
 from tests.fakes.every_tool import every_tool
 
 FOLDER = Path(__file__).parents[4] / "agents"

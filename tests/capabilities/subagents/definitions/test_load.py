@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from panpan.capabilities.subagents.definitions.files import MAX_FILES
-from panpan.capabilities.subagents.definitions.given import parse_given
-from panpan.capabilities.subagents.definitions.load import MAX_WARNINGS, AgentDefinitions, load_definitions
+from panpan.capabilities.subagents.definitions.load import MAX_WARNINGS, AgentDefinitions, load_definitions, parse_given
 from panpan.config.project_files import ProjectFiles, read_project_files
 from panpan.config.trust import ProjectTrust, Trusted, Untrusted
 from panpan.errors import ConfigError
@@ -329,7 +328,7 @@ def test_what_the_command_line_says_wrong_is_refused_at_once(
 
 
 def test_the_shipped_definitions_are_read_without_pyyaml() -> None:
-    shipped = "panpan.capabilities.subagents.definitions.shipped"
+    shipped = "panpan.capabilities.subagents.definitions.load"
     code = f"import sys, {shipped} as it; print(len(list(it.shipped_definitions())) > 3, 'yaml' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True False\n"

@@ -4,12 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.subagents.definitions.files import read_text
-from panpan.capabilities.subagents.definitions.places import Format, Place
-from panpan.capabilities.subagents.definitions.problem import Problem
-from panpan.capabilities.subagents.definitions.read_definition import COLORS, KEYS, MAX_DESCRIPTION_CHARS
-from panpan.capabilities.subagents.definitions.tool_names import notes_on_tools
-from panpan.capabilities.subagents.definitions.written import TO_FILL_IN, as_text, new_text
+from panpan.capabilities.subagents.definitions.files import TO_FILL_IN, Format, Place, as_text, new_text, read_text
+from panpan.capabilities.subagents.definitions.read_definition import (
+    COLORS,
+    KEYS,
+    MAX_DESCRIPTION_CHARS,
+    Problem,
+    notes_on_tools,
+)
 from panpan.types.agent import AgentDefinition, SpendingLimits
 from panpan.types.llm import Sampling
 from panpan.types.permission import PermissionMode

@@ -5,8 +5,8 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from panpan.capabilities.subagents.worktrees.merging import WorktreeMerges
 from panpan.capabilities.subagents.worktrees.worktree import Worktree
-from panpan.capabilities.subagents.worktrees.worktree_merges import WorktreeMerges
 from panpan.capabilities.subagents.worktrees.worktrees import Worktrees
 from tests.system.git.hostile_repository import git
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.subagents.worktrees.worktree_merges import WorktreeMerges
+from panpan.capabilities.subagents.worktrees.merging import WorktreeMerges
 from panpan.errors import SnapshotError, ToolError
 from panpan.file_trees.writing import write_changes
 from panpan.system.files.atomic_write import DiskOperations

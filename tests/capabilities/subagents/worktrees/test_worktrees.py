@@ -6,7 +6,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from panpan.capabilities.subagents.worktrees.leavings import left_worktrees
+from panpan.capabilities.subagents.worktrees.worktree import left_worktrees
 from panpan.capabilities.subagents.worktrees.worktrees import Worktrees
 from panpan.errors import PanpanError, ToolError
 from panpan.file_trees.kept_files import KeepLimits

@@ -13,7 +13,7 @@ from panpan.app import slash_commands
 from panpan.capabilities.language_servers.language_servers import LanguageServers
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
 from panpan.capabilities.subagents.host import SubagentHost
-from panpan.capabilities.subagents.past import PastSubagents
+from panpan.capabilities.subagents.transcript import PastSubagents
 from panpan.capabilities.todos.todos import Todos
 from panpan.config.settings import Settings
 from panpan.config.ui_look import ThemeSetting

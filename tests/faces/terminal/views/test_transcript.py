@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from panpan.capabilities.subagents.past import PastSubagents
+from panpan.capabilities.subagents.transcript import PastSubagents
 from panpan.core.conversation import Conversation
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.transcript import MAX_CUT_SHORT, MAX_MESSAGES, Transcript

@@ -1,0 +1,265 @@
+"""What a request holds now: how large each part is, where it may be cut, and why it stays too long."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from panpan.capabilities.compaction.make_room import Limits
+from panpan.capabilities.compaction.summary_messages import summary_told_by
+from panpan.core.conversation import Conversation
+from panpan.core.tool import Tool
+from panpan.session.context_usage import used_tokens
+from panpan.session.token_estimate import BYTES_PER_TOKEN, message_tokens, text_tokens, tool_tokens
+from panpan.types.compaction import Compaction, CompactionTrigger
+from panpan.types.dataclass import dataclass
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.reminder_causes import MEMORY, PLAN, PROJECT_CONTEXT, WORDS
+
+Weigh: TypeAlias = Callable[[Message], float]
+"""Returns about how many tokens a message has."""
+
+
+def start_of_recent(messages: Sequence[Message], least: int, most_tokens: float, weigh: Weigh) -> int:
+    """Return where the newest blocks begin that have `most_tokens` together; what awaits an answer is among them.
+
+    Args:
+        messages: The conversation.
+        least: Index before which nothing is looked at.
+        most_tokens: What they may have.
+        weigh: Says how much each message has.
+    """
+    chosen = max(least, _start_of_newest(messages))
+    size = sum(map(weigh, messages[chosen:]))
+    end = chosen
+    for start in range(chosen - 1, least - 1, -1):
+        if isinstance(messages[start], ToolResultMessage):
+            continue
+        size += sum(map(weigh, messages[start:end]))
+        if size > most_tokens:
+            break
+        chosen = end = start
+    return chosen
+
+
+def newest_prompt(messages: Sequence[Message]) -> int | None:
+    """Return the index of what the user said last; None where he has said nothing."""
+    for index in range(len(messages) - 1, -1, -1):
+        if isinstance(messages[index], UserMessage):
+            return index
+    return None
+
+
+def _start_of_newest(messages: Sequence[Message]) -> int:
+    """Return where that begins which the model has not answered yet, or its answer, where nothing came since.
+
+    Of several things that the user has said since, the newest: a turn that failed before leaves its prompt behind, and
+    one that is too long for the window would be in the way of all that he says after it.
+    """
+    prompts: list[int] = []
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if isinstance(message, UserMessage):
+            prompts.append(index)
+        elif isinstance(message, AssistantMessage):
+            is_open = index == len(messages) - 1 or bool(message.tool_uses)
+            return prompts[0] if len(prompts) > 1 else index if is_open else index + 1
+    return prompts[0] if len(prompts) > 1 else 0
+
+
+_LEAST_FACTOR, _MOST_FACTOR = 0.5, 3.0
+
+
+class Size:
+    """Weighs messages of one conversation, in tokens.
+
+    Args:
+        conversation: As it is now.
+    """
+
+    def __init__(self, conversation: Conversation) -> None:
+        fixed = text_tokens(conversation.system) + tool_tokens(conversation.tools)
+        estimate = fixed + sum(map(message_tokens, conversation.sent))
+        self.whole = used_tokens(conversation)
+        """Of the request as it would be now."""
+        self.factor = min(_MOST_FACTOR, max(_LEAST_FACTOR, self.whole / max(1, estimate)))
+        """By what an estimate is multiplied."""
+        self.fixed_tokens = round(fixed * self.factor)
+        """Of what every request has: the system prompt and the tools."""
+
+    def of_one(self, message: Message) -> float:
+        """Return what one message has."""
+        return message_tokens(message) * self.factor
+
+    def of_text(self, text: str) -> float:
+        """Return what a text has."""
+        return text_tokens(text) * self.factor
+
+    def of(self, messages: Iterable[Message]) -> float:
+        """Return what messages have together."""
+        return sum(map(self.of_one, messages))
+
+    def of_request(self, messages: Sequence[Message]) -> int:
+        """Return what a request with these messages has."""
+        return round(self.fixed_tokens + self.of(messages))
+
+
+class Window:
+    """What a compaction starts from.
+
+    Args:
+        conversation: As it is now, with at least one message and no open call.
+        limits: What the next request may have.
+        trigger: Why it shall become shorter.
+        tools: Those of the session.
+    """
+
+    def __init__(
+        self, conversation: Conversation, limits: Limits, trigger: CompactionTrigger, tools: Iterable[Tool[Any]] = ()
+    ) -> None:
+        self.messages: Sequence[Message] = tuple(conversation.messages)
+        self.size = Size(conversation)
+        self.limits = limits
+        self.trigger = trigger
+        tools, told = list(tools), {tool.name for tool in conversation.tools}
+        self.history_tool = next((tool.name for tool in tools if tool.shows_history and tool.name in told), "")
+        """Name of the tool with which the model can read what it is not sent; empty: it has none."""
+        self.answering = {tool.name for tool in tools if tool.returns_users_words}
+        """Names of the tools whose results are the user's answers."""
+        self._before = conversation.compactions[-1] if conversation.compactions else None
+
+    @property
+    def room_tokens(self) -> int:
+        """What messages may have."""
+        return self.limits.room_tokens(self.size.fixed_tokens)
+
+    def chars(self, share: float) -> int:
+        """Return how many characters fill a share of the room."""
+        return round(self.room_tokens * share / self.size.factor * BYTES_PER_TOKEN)
+
+    @cached_property
+    def present(self) -> Compaction:
+        """A compaction that changes nothing."""
+        newest = next(message for message in reversed(self.messages) if not isinstance(message, ToolResultMessage))
+        before = self._before
+        return Compaction(
+            trigger=self.trigger,
+            up_to=newest.uuid,
+            tokens_before=self.size.whole,
+            tokens_after=self.size.whole,
+            pinned=before.pinned if before is not None else (),
+            added=before.added if before is not None else (),
+            kept_from=before.kept_from if before is not None else None,
+            notes=before.notes if before is not None else {},
+        )
+
+    def is_present(self, compaction: Compaction) -> bool:
+        """Return whether a compaction changes nothing, however the estimates of its size differ."""
+        return _content(compaction) == _content(self.present)
+
+    def start_of(self, compaction: Compaction) -> int:
+        """Return the index of the oldest message that a compaction keeps."""
+        kept_from = compaction.kept_from
+        return next((index for index, message in enumerate(self.messages) if message.uuid == kept_from), 0)
+
+    @cached_property
+    def start(self) -> int:
+        """Index of the oldest message that is sent as it is, or with a note."""
+        return self.start_of(self.present)
+
+    @cached_property
+    def recent(self) -> int:
+        """Index of the oldest of the newest messages, which stay in any case."""
+        most = float(self.limits.recent_tokens)
+        if self.trigger == "manual":  # most of what is there should go, however little it is
+            most = min(most, self.size.of(self.messages[self.start :]) / 4)
+        return start_of_recent(self.messages, self.start, most, self.size.of_one)
+
+    @property
+    def leaving(self) -> Sequence[Message]:
+        """What is sent as it is now, and does not have to stay."""
+        return self.messages[self.start : self.recent]
+
+    @property
+    def to_summarise(self) -> Sequence[Message]:
+        """The same, behind the prompt of the turn that goes on, should that be older."""
+        prompt = newest_prompt(self.messages)
+        asked = [] if prompt is None or prompt >= self.start else [self.messages[prompt]]
+        return [*asked, *self.leaving]
+
+    @property
+    def earlier_summary(self) -> str:
+        """The summary that is sent now; empty where there is none."""
+        return next(filter(None, map(summary_told_by, self.present.added)), "")
+
+
+def _content(compaction: Compaction) -> tuple[object, ...]:
+    return compaction.pinned, compaction.added, compaction.kept_from, dict(compaction.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One part of a request, as the user knows it."""
+
+    name: str
+    advice: str
+    """What he can do about it; empty: nothing of its own."""
+
+
+_SYSTEM = _Part("the system prompt", "say less in it (--system-prompt, --append-system-prompt)")
+_TOOLS = _Part("the definitions of the tools", "switch some off ([tools] enabled)")
+_PROMPT = _Part("your newest message", "say less at once, or name files in place of their text (/rewind takes it back)")
+_EARLIER = _Part("what you said before", "begin a new session with what still counts")
+_RULES = _Part("the project's context and rules", "make its AGENTS.md or CLAUDE.md shorter")
+_REMEMBERED = _Part("what you said in your own words, to be remembered", "begin a new session with what still counts")
+_PLAN = _Part("the plan", "make it shorter")
+_OTHER = _Part("notes for the model", "")
+_OUTPUT = _Part("the newest output of tools", "let the model read less at once")
+_REPLIES = _Part("what the model said", "")
+
+
+def too_large(conversation: Conversation, window_tokens: int | None, *, is_refused: bool) -> str:
+    """Return what is to be said of a conversation that nothing more can leave.
+
+    Args:
+        conversation: As it would be sent.
+        window_tokens: Of the model's window; None where it is not known.
+        is_refused: Whether the provider has refused it; if not, it fills more of the window than it should.
+    """
+    size = Size(conversation)
+    total: dict[_Part, float] = {}
+    for part, tokens in _weighed(conversation, size):
+        total[part] = total.get(part, 0.0) + tokens
+    largest = max(total, key=lambda part: total[part])
+    advice = [largest.advice, "choose a model with a larger window (--model)"]
+    is_window_sure = window_tokens is not None and (size.whole > window_tokens or not is_refused)
+    if not is_window_sure:  # it must be smaller than what is known of the model
+        advice.append("say how large its window is ([compaction] window_tokens)")
+    what = "is too long for the model's context window" if is_refused else "leaves too little room for the reply"
+    most = f" of at most {window_tokens:,}" if is_window_sure else ""
+    return (
+        f"the request {what}, and nothing more can leave it: about {size.whole:,} tokens{most}, and about "
+        f"{round(total[largest]):,} of them are {largest.name}; {', or '.join(filter(None, advice))}"
+    )
+
+
+def _weighed(conversation: Conversation, size: Size) -> Iterator[tuple[_Part, float]]:
+    yield _SYSTEM, text_tokens(conversation.system) * size.factor
+    yield _TOOLS, tool_tokens(conversation.tools) * size.factor
+    prompt = newest_prompt(conversation.sent)
+    for index, message in enumerate(conversation.sent):
+        match message:
+            case UserMessage():
+                part = _PROMPT if index == prompt else _EARLIER
+            case SystemReminder(cause=cause):
+                part = _of_reminder(cause)
+            case ToolResultMessage():
+                part = _OUTPUT
+            case AssistantMessage():
+                part = _REPLIES
+        yield part, size.of_one(message)
+
+
+def _of_reminder(cause: str) -> _Part:
+    if cause == PROJECT_CONTEXT or cause.startswith(MEMORY):
+        return _RULES
+    return {WORDS: _REMEMBERED, PLAN: _PLAN}.get(cause, _OTHER)

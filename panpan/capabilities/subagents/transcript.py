@@ -1,0 +1,231 @@
+"""What the subagents of a session said and did, and what became of those that a crash cut short, from their logs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import field
+from pathlib import Path
+
+from panpan.capabilities.subagents.task import TaskTool
+from panpan.core.conversation import NEVER_BEGUN, error_result
+from panpan.errors import PanpanError, SessionError, TurnLimitError
+from panpan.session.agent_log import AgentRecord, agent_log_path, agent_records, begun_by
+from panpan.session.fold import folded
+from panpan.session.log import read_records
+from panpan.session.open_calls import UnfinishedCall
+from panpan.session.records import message_of
+from panpan.types.content import TextBlock, ToolResultBlock
+from panpan.types.dataclass import dataclass
+from panpan.types.display import SummaryDisplay
+from panpan.types.events import Event, SubagentEvent, ToolFinished, ToolStarted, TurnEnded
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, Usage
+from panpan.types.tool import Output
+
+MAX_MESSAGES = 500
+"""Told of one call; those before are in the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastTurn:
+    """A turn of a subagent."""
+
+    agent_id: str
+    begun_at: str
+    """As its log says it; the later, the greater."""
+    number: int
+    """Of the turn in its log, from 1."""
+    path: Path
+    """Its log."""
+
+    def messages(self) -> Sequence[Message]:
+        """Return what was said in it, the newest last; reads the log."""
+        messages: list[Message] = []
+        with suppress(SessionError):
+            messages += self._messages()
+        return messages[-MAX_MESSAGES:]
+
+    def _messages(self) -> Iterator[Message]:
+        number = 0
+        for record in read_records(self.path):
+            if begun_by(record) is not None:
+                number += 1
+            elif number == self.number and (message := message_of(record)) is not None:
+                yield message
+
+
+class PastTurns:
+    """The turns of subagents, by the calls that began them, as they are when this is made.
+
+    Args:
+        folder: Where their logs lie.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        found = [one for path in folder.glob("agent-*.jsonl") for one in _turns_in(path)]
+        self._turns = dict(sorted(found, key=lambda one: one[1].begun_at))
+
+    def take(self, tool_use_id: str, *, of: str = "") -> PastTurn | None:
+        """Return the turn that a call began; None where none is known, or it was taken before.
+
+        Ids are those of one conversation: a subagent may have calls of the same id as its session. Of two that the
+        same agent made, the first was taken back. None is told in a circle, whatever the logs say.
+
+        Args:
+            tool_use_id: The call.
+            of: Id of the subagent that made it; empty: the session's own model.
+        """
+        return self._turns.pop((of, tool_use_id), None)
+
+
+def _turns_in(path: Path) -> Sequence[tuple[tuple[str, str], PastTurn]]:
+    """Return each turn in a log, behind who made the call that began it, and its id."""
+    found: list[tuple[tuple[str, str], PastTurn]] = []
+    with suppress(SessionError):
+        for record in read_records(path, only=lambda line: b'"subagent"' in line):
+            if (begun := begun_by(record)) is not None:
+                turn = PastTurn(begun.id, str(record.get("timestamp", "")), len(found) + 1, path)
+                found.append(((begun.parent, begun.tool_use_id), turn))
+    return found
+
+
+class PastSubagents:
+    """The subagents that a session has had.
+
+    Args:
+        folder: Where their logs lie; need not exist.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def turns(self) -> PastTurns:
+        """Return what they said and did so far; reads files."""
+        return PastTurns(self._folder)
+
+    def records(self) -> Sequence[AgentRecord]:
+        """Return how each was begun, or last gone on with, and how that ended, the oldest first; reads files."""
+        return list(agent_records(self._folder))
+
+
+NO_WORDS = "(it ended without a report)"
+
+
+@dataclass(slots=True)
+class Report:
+    """What is known of a turn so far."""
+
+    agent_id: str
+    name: str
+    """Of its definition."""
+    text: str = ""
+    """What it said last."""
+    rounds: int = 0
+    tool_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    """With that of its own subagents."""
+    duration_s: float = 0.0
+    is_interrupted: bool = False
+
+    def follow(self, event: Event) -> None:
+        """Take in what has happened."""
+        match event:
+            case AssistantMessage():
+                self.rounds += 1
+                self.tool_calls += len(event.tool_uses)
+                self.text = event.text.strip() or self.text
+            case TurnEnded():
+                self.duration_s, self.is_interrupted = event.duration_s, event.is_interrupted
+            case _:
+                pass
+        if (reply := _reply(event)) is not None:
+            self.usage += reply.usage
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        rounds = f"{self.rounds} round{'' if self.rounds == 1 else 's'}"
+        calls = f"{self.tool_calls} tool call{'' if self.tool_calls == 1 else 's'}"
+        return f"{rounds} · {calls} · {self.usage.context_tokens:,} tokens · {self.duration_s:.0f} s"
+
+    def output(self, failures: Sequence[Exception], *, notes: Sequence[str] = (), waiting: str = "") -> Output:
+        """Return the result of the call that ran it.
+
+        Args:
+            failures: What ended it, the first first; nothing where it ended well.
+            notes: What its parent should know besides, one sentence each.
+            waiting: What of its work is not in the project yet, in a few words for people.
+        """
+        words, is_error = self.text or NO_WORDS, False
+        match failures[0] if failures else None:
+            case TurnLimitError():
+                words = f"It was stopped after {self.rounds} rounds, the most that it may take. It said last:\n{words}"
+            case PanpanError() as error:
+                words, is_error = f"The subagent failed: {error}. It said last:\n{words}", True
+            case None if self.is_interrupted:
+                words, is_error = f"The subagent was stopped before it was done. It said last:\n{words}", True
+            case None:
+                pass
+            case error:
+                raise error
+        kept = going_on(self.name, self.agent_id)
+        summary = " · ".join(filter(None, (self.summary, waiting)))
+        return Output("\n\n".join([words, *notes, kept]), SummaryDisplay(text=summary), is_error=is_error)
+
+
+def going_on(name: str, agent_id: str) -> str:
+    """Return the line that tells an agent how to go on with a subagent."""
+    return f'[{name}, id {agent_id}; Task with subagent_type: "{name}" and resume: "{agent_id}" goes on with it]'
+
+
+def told(event: Event) -> str:
+    """Return what a file tells of an event: what was said and called; nothing for most."""
+    match event:
+        case AssistantMessage():
+            return event.text.strip()
+        case ToolStarted():
+            return f"· {event.name} {event.title}".rstrip()
+        case ToolFinished(is_error=True):
+            return "  failed"
+        case _:
+            return ""
+
+
+def _reply(event: Event) -> AssistantMessage | None:
+    """Return the reply that an event is or holds, of whichever agent."""
+    while isinstance(event, SubagentEvent):
+        event = event.event
+    return event if isinstance(event, AssistantMessage) else None
+
+
+def results_of_subagents(folder: Path, *, parent: str = "") -> Callable[[UnfinishedCall], ToolResultMessage | None]:
+    """Return what finds the result of a call that the session left open, where a subagent was begun by it.
+
+    Args:
+        folder: Where the logs of the session's subagents lie.
+        parent: Id of the subagent whose calls they are; empty: the session's own model.
+    """
+
+    def result(call: UnfinishedCall) -> ToolResultMessage | None:
+        use = call.tool_use
+        if use.name != TaskTool.name:
+            return None
+        records = (one for one in agent_records(folder) if (one.tool_use_id, one.parent) == (use.id, parent))
+        record = next(records, None)
+        path = agent_log_path(folder, record.id) if record is not None else None
+        if record is None or path is None:  # a subagent has a log before it does anything; in a fork, another session
+            return error_result(use.id, NEVER_BEGUN) if call.process_mark else None
+        try:
+            messages = folded(read_records(path)).messages
+        except SessionError:
+            return None
+        last = messages[-1] if messages else None
+        kept = going_on(record.name, record.id)
+        if isinstance(last, AssistantMessage) and last.stop_reason == "end_turn" and not last.tool_uses:
+            text = f"The session ended right after the subagent was done. It said:\n{last.text}\n\n{kept}"
+            return ToolResultMessage(result=ToolResultBlock(tool_use_id=use.id, content=(TextBlock(text=text),)))
+        text = (
+            "The session ended while the subagent worked on this. What it has done until then stands, and its "
+            f"conversation is kept.\n\n{kept}"
+        )
+        return error_result(use.id, text)
+
+    return result

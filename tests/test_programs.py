@@ -26,7 +26,7 @@ STARTERS = {
 
 NAMES_GIT = {
     "system/git/git.py": "the git runner; knows the folder with the user's settings",
-    "cli/doctor/doctor_command.py": "looks whether it is installed, and asks for its version in /",
+    "cli/doctor_command.py": "looks whether it is installed, and asks for its version in /",
     "permissions/rules/command_parts.py": "knows it by its name in commands that somebody else wrote",
     "permissions/reach/folder_walk.py": "knows the folder with its list of what is left out",
     "permissions/rules/matching.py": "knows it by its name in commands that somebody else wrote",

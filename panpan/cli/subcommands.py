@@ -1,8 +1,9 @@
-"""The subcommands of `panpan`: those of this folder, of the capabilities, and of other packages.
+"""Subcommands of `panpan`, and what else features bring to the command line.
 
-A capability has a subcommand if its folder has a `cli.py`. The docstring of that file says, in a line for each,
-`panpan NAME` and its help; the command is the attribute NAME of the module. So all are found and listed without an
-import. Another package names its commands in the entry point group `panpan.commands`.
+Nothing here imports a feature by its name, so that each can be left out: it is found by the files in its folder. A
+feature has subcommands if it has a `cli.py`, whose docstring says, in a line for each, `panpan NAME` and its help; the
+command is the attribute NAME of the module. So all are listed without an import. Another package names its commands in
+the entry point group `panpan.commands`.
 """
 
 import os
@@ -10,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import NamedTuple
 
 import click
@@ -17,6 +19,7 @@ import click
 ENTRY_POINTS = "panpan.commands"
 
 _CAPABILITIES = "panpan.capabilities"
+_FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "capabilities")  # noqa: PTH118, PTH120
 _LINE = r"(?m)^`panpan ([a-z][a-z-]*)`: (.+)$"
 """Of a docstring: the name of a command, and its help."""
 _HEAD_CHARS = 2_000
@@ -46,7 +49,7 @@ _OWN: Mapping[str, Subcommand] = {
         ("config", "config_command", "Show the settings and where they come from."),
         ("debug", "debug_command", "Ask the gate and the URL guard what they would decide."),
         ("demo", "demo_command", "See panpan fix a bug, with no key and no network."),
-        ("doctor", "doctor.doctor_command", "Check what panpan finds on this machine."),
+        ("doctor", "doctor_command", "Check what panpan finds on this machine."),
         ("sessions", "sessions_command", "List, search, show, export, import and mend sessions."),
         ("trust", "trust.trust_command", "Say which projects' own settings are believed."),
     )
@@ -56,8 +59,7 @@ _OWN: Mapping[str, Subcommand] = {
 @cache
 def subcommands() -> Mapping[str, Subcommand]:
     """Return panpan's own subcommands by name."""
-    folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "capabilities")  # noqa: PTH118, PTH120
-    return dict(sorted({**_OWN, **dict(_of_capabilities(folder))}.items()))
+    return dict(sorted({**_OWN, **dict(_of_features())}.items()))
 
 
 def foreign_subcommand(name: str) -> click.Command | None:
@@ -81,15 +83,22 @@ def foreign_subcommand(name: str) -> click.Command | None:
     return None
 
 
-def _of_capabilities(folder: str) -> Iterator[tuple[str, Subcommand]]:
-    """Yield the subcommands that the capabilities in a folder have."""
-    for capability in os.listdir(folder):  # noqa: PTH208
+def feature_modules(name: str) -> Iterator[ModuleType]:
+    """Yield the modules of a name that features have in their folders, such as `doctor.py`, in the features' order."""
+    for feature in sorted(os.listdir(_FOLDER)):  # noqa: PTH208
+        if os.path.exists(f"{_FOLDER}/{feature}/{name}.py"):  # noqa: PTH110
+            yield import_module(f"{_CAPABILITIES}.{feature}.{name}")
+
+
+def _of_features() -> Iterator[tuple[str, Subcommand]]:
+    """Yield the subcommands of features."""
+    for feature in os.listdir(_FOLDER):  # noqa: PTH208
         try:
-            with open(f"{folder}/{capability}/cli.py", encoding="utf-8") as file:  # noqa: PTH123
+            with open(f"{_FOLDER}/{feature}/cli.py", encoding="utf-8") as file:  # noqa: PTH123
                 head = file.read(_HEAD_CHARS)
         except OSError:  # it has none
             continue
         docstring = head.partition('"""')[2].partition('"""')[0]
         for name, text in re.findall(_LINE, docstring):
-            module = f"{_CAPABILITIES}.{capability}.cli"
+            module = f"{_CAPABILITIES}.{feature}.cli"
             yield name, Subcommand(module, name.replace("-", "_"), text)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from panpan.cli.doctor.doctor_leavings import how_to_remove
+from panpan.cli.doctor_checks import how_to_remove
 from panpan.cli.sessions.common import ALL, CWD, JSON, folders_of, locations_of, log_of, logs_of
 from panpan.errors import ConfigError, SessionLogError
 from panpan.session.examination import Finding, examined

@@ -7,37 +7,37 @@ model to ask. What is only missing costs a feature.
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import anyio
 import click
 
-from panpan.cli.doctor.doctor_checks import (
-    EMBEDDED_MODEL,
+from panpan.cli.doctor_checks import (
     LOCAL_MODEL,
     MODEL,
-    Check,
     check_home,
+    check_limits,
     check_model,
     check_network,
     check_other_keys,
     check_panpan,
+    check_program,
     check_python,
-    check_search,
+    check_sandbox,
     check_servers,
     check_settings,
     check_snapshots,
     check_system,
     check_terminal,
+    check_unfinished,
 )
-from panpan.cli.doctor.doctor_leavings import check_leavings
-from panpan.cli.doctor.doctor_programs import Programs, check_language_servers, check_limits, check_sandbox
+from panpan.cli.subcommands import feature_modules
 from panpan.cli_kit.chosen_folder import chosen_folder
+from panpan.cli_kit.doctor import SMALL_MODEL, Check, Machine, Section
 from panpan.config.keys import shown
 from panpan.config.locations import Locations
-from panpan.config.sources import Loaded
 
 _COLOURS = {"ok": "green", "note": "yellow", "optional": None, "missing": "yellow", "broken": "red"}
 
@@ -70,7 +70,7 @@ def judged(checks: Sequence[Check]) -> tuple[bool, str]:
     if models:
         return True, f"panpan is ready; it asks {shown(models[0].found)}"
     servers = [check for check in checks if check.name == LOCAL_MODEL and check.status == "ok"]
-    if any(check.name == EMBEDDED_MODEL and check.status == "ok" for check in checks):
+    if any(check.name == SMALL_MODEL and check.status == "ok" for check in checks):
         offer = f"offers what runs here ({shown(servers[0].found)}), else " if servers else ""
         return True, f"panpan is ready; where nothing says which model, it {offer}asks the small local one"
     if servers:
@@ -83,7 +83,13 @@ def judged(checks: Sequence[Check]) -> tuple[bool, str]:
 async def all_checks(locations: Locations, env: Mapping[str, str]) -> Sequence[Check]:
     """Make every check, those that wait side by side, and return them in the order to read them."""
     settings, loaded = check_settings(locations, env)
-    waiting = await _programs_and_servers(Programs(env, locations.project_root), loaded)
+    models, model_kind = check_model(loaded, locations, env) if loaded else ([], "")
+    machine = Machine(locations, env, loaded, model_kind)
+    features = [module.CHECKS for module in feature_modules("doctor")]
+
+    def of_features(section: Section) -> Iterator[Check]:
+        return (check for checks in features if section in checks for check in checks[section](machine))
+
     return [
         check_panpan(),
         check_python(),
@@ -91,46 +97,36 @@ async def all_checks(locations: Locations, env: Mapping[str, str]) -> Sequence[C
         check_terminal(env),
         check_home(locations.home),
         check_snapshots(locations),
-        *check_leavings(locations),
+        *of_features("leavings"),
+        *check_unfinished(locations),
         *settings,
-        *(
-            (*check_model(loaded, locations, env), *check_other_keys(loaded, env), check_search(loaded, env))
-            if loaded
-            else ()
-        ),
+        *models,
+        *of_features("model"),
+        *(check_other_keys(loaded, env) if loaded else ()),
+        *of_features("web"),
         *check_network(),
-        *waiting,
+        *await _programs_and_servers(machine),
+        *of_features("programs"),
     ]
 
 
-async def _programs_and_servers(programs: Programs, loaded: Loaded | None) -> list[Check]:
-    found: dict[str, list[Check]] = {}
-
-    async def one(name: str, why: str, *, program: str | None = None, beside: Path | None = None) -> None:
-        found[name] = [await programs.check(name, why, program=program, beside=beside)]
-
-    async def sandbox() -> None:
-        found["sandbox"] = [await check_sandbox(loaded), await check_limits(loaded)]
-
-    async def servers() -> None:
-        found["servers"] = await check_servers()
-
+async def _programs_and_servers(machine: Machine) -> Iterable[Check]:
+    beside_python = Path(sys.executable).parent
+    without_git = "without it there is no branch or change shown to the model"
+    without_ripgrep = "Grep and Glob are slower without it; install ripgrep"
     async with anyio.create_task_group() as group:
-        group.start_soon(lambda: one("git", "without it there is no branch or change shown to the model"))
-        group.start_soon(
-            lambda: one(
-                "ripgrep",
-                "Grep and Glob are slower without it; install ripgrep",
-                program="rg",
-                beside=Path(sys.executable).parent,
+        waiting = [
+            group.start_soon(check)
+            for check in (
+                lambda: check_program(machine, "git", without_git),
+                lambda: check_program(machine, "ripgrep", without_ripgrep, program="rg", beside=beside_python),
+                lambda: check_program(machine, "bash", "the Bash tool cannot run commands without it"),
+                lambda: check_sandbox(machine.loaded),
+                lambda: check_limits(machine.loaded),
             )
-        )
-        group.start_soon(lambda: one("bash", "the Bash tool cannot run commands without it"))
-        group.start_soon(sandbox)
-        group.start_soon(servers)
-    order = ("git", "ripgrep", "bash", "sandbox", "servers")
-    language_servers = [check_language_servers(programs, loaded)] if loaded is not None else []
-    return [*(check for name in order for check in found[name]), *language_servers, programs.check_browser(loaded)]
+        ]
+        servers = group.start_soon(check_servers)
+    return [*[task.return_value for task in waiting], *servers.return_value]
 
 
 def _line(check: Check) -> str:

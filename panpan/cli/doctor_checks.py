@@ -1,49 +1,36 @@
-"""What `panpan doctor` looks at: each check finds out one thing and says why it matters.
-
-Nothing of the project is run, no key is shown, and nothing is changed. A check that cannot find out says so. What keeps
-panpan from working is `broken`, what costs a feature is `missing`, and what most users never miss is `optional`.
-"""
+"""What `panpan doctor` looks at, but for the features' own checks."""
 
 import os
 import platform
+import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 import panpan
 from panpan.cli.trust.trust_text import summary
+from panpan.cli_kit.doctor import MAX_NAMED, Check, Machine, Status, named
 from panpan.config.keys import shown
+from panpan.config.limits import limits_of
 from panpan.config.locations import Locations, snapshots_folder
 from panpan.config.sources import Loaded, load_settings
 from panpan.config.trust import ProjectTrust
 from panpan.config.vendors import VENDORS
-from panpan.errors import ConfigError
+from panpan.errors import ConfigError, ToolError
+from panpan.system.environment import child_environment
 from panpan.system.files.folder_tree import walk
-from panpan.types.dataclass import dataclass
-
-Status: TypeAlias = Literal["ok", "note", "optional", "missing", "broken"]
+from panpan.system.processes.limits import RUNNING_TASKS_FILE, Limits, limits_trial
+from panpan.system.processes.process import capture
+from panpan.system.sandbox.choice import SandboxChoice, find_sandbox
 
 OLDEST_PYTHON = (3, 11)
+_TIMEOUT_S = 5.0
 
 MODEL = "model"
 LOCAL_MODEL = "local model"
-EMBEDDED_MODEL = "small model"
 """Names of the checks that the verdict looks at."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What was found about one thing."""
-
-    name: str
-    status: Status
-    found: str
-    """What is there."""
-    advice: str = ""
-    """Why it matters, or what to do; empty where all is well."""
 
 
 def check_python() -> Check:
@@ -150,8 +137,8 @@ def _check_trust(trust: ProjectTrust) -> Check:
 _OWNERS: Mapping[str, str] = {"user": "yours", "project": "the project's", "local": "yours for this project"}
 
 
-def check_model(loaded: Loaded, locations: Locations, env: Mapping[str, str]) -> list[Check]:
-    """Which model would be asked, and where its key comes from; nothing is sent."""
+def check_model(loaded: Loaded, locations: Locations, env: Mapping[str, str]) -> tuple[list[Check], str]:
+    """The model that would be asked and the place of its key, and the kind of that model; nothing is sent."""
     from panpan.app import kinds_of
     from panpan.models.factory import resolve_from
     from panpan.models.model_choice import NoModelError
@@ -159,12 +146,11 @@ def check_model(loaded: Loaded, locations: Locations, env: Mapping[str, str]) ->
     try:
         model = resolve_from(loaded, env, kinds=kinds_of(loaded, locations))
     except NoModelError as exc:
-        return [Check(MODEL, "missing", "none is chosen", str(exc)), check_embedded(env)]
+        return [Check(MODEL, "missing", "none is chosen", str(exc))], ""
     except ConfigError as exc:
-        return [Check(MODEL, "broken", "the one that is chosen cannot be asked", str(exc)), check_embedded(env)]
+        return [Check(MODEL, "broken", "the one that is chosen cannot be asked", str(exc))], ""
     key = f"found in {model.key_place}" if model.key_place else "none is sent; fine for a server that asks for none"
-    embedded = check_embedded(env, is_chosen=model.kind == "local")
-    return [Check(MODEL, "ok", model.reason), Check("key", "ok", key), embedded]
+    return [Check(MODEL, "ok", model.reason), Check("key", "ok", key)], model.kind or ""
 
 
 def check_other_keys(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
@@ -175,41 +161,6 @@ def check_other_keys(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
     if not present:
         return [Check("keys", "optional", "no variable holds a key")]
     return [Check("keys", "ok", f"set: {', '.join(present)}")]
-
-
-def check_search(loaded: Loaded, env: Mapping[str, str]) -> Check:
-    """Which search engine WebSearch would ask; nothing is sent."""
-    from panpan.capabilities.web.search.choice import NoEngine, chosen_engine
-
-    engine = chosen_engine(loaded.settings.web, env)
-    if isinstance(engine, NoEngine):
-        return Check("web search", "missing" if engine.is_mistake else "optional", "no WebSearch", engine.why)
-    from panpan.models.network_variables import network_variables
-
-    found = f"asks {engine.title} at {engine.host}"
-    if proxies := [name for name in network_variables() if name.lower() in ("http_proxy", "https_proxy", "all_proxy")]:
-        return Check("web search", "note", found, f"the tools of the web go there directly, not over {proxies[0]}")
-    return Check("web search", "ok", found)
-
-
-def check_embedded(env: Mapping[str, str], *, is_chosen: bool = False) -> Check:
-    """Whether the embedded model can be used; the hash of its weights is compared when it is.
-
-    Args:
-        env: The environment.
-        is_chosen: Whether it is the one that would be asked.
-    """
-    from panpan.capabilities.local_model.warm_up import MODEL_NAME
-    from panpan.capabilities.local_model.weight_store import embedded_store
-    from panpan.capabilities.local_model.weights import require_machine
-
-    try:
-        store = embedded_store(env)
-        store.require_ready()
-        require_machine()
-    except ConfigError as exc:
-        return Check(EMBEDDED_MODEL, "broken" if is_chosen else "optional", "cannot be used", str(exc))
-    return Check(EMBEDDED_MODEL, "ok", f"{store.path}; use --model {MODEL_NAME}")
 
 
 async def check_servers() -> list[Check]:
@@ -231,3 +182,110 @@ def check_network() -> list[Check]:
     if variables and (fault := variables_fault()):
         checks.append(Check("network", "broken", str(fault), "requests will fail"))
     return checks
+
+
+def check_unfinished(locations: Locations) -> list[Check]:
+    """Sessions that a fork or an import did not write to the end."""
+    from panpan.session.whole_log import left_unfinished
+
+    left = left_unfinished([locations.sessions_folder])
+    return [Check("unfinished", "note", f"no session: {named(left)}", how_to_remove(left))] if left else []
+
+
+def how_to_remove(unfinished: Sequence[Path]) -> str:
+    """Return what to do about files that a fork or an import left."""
+    files = " ".join(shlex.quote(str(path)) for path in unfinished[:MAX_NAMED])
+    return f"a fork or an import was killed at work; the session that it copied is whole. Remove with: rm {files}"
+
+
+async def check_program(
+    machine: Machine, name: str, why: str, *, program: str | None = None, beside: Path | None = None
+) -> Check:
+    """Return whether a program is there and starts, with the first line of its `--version`.
+
+    A program that lies in the project is never run, not even for its version: whoever wrote the repository wrote it.
+
+    Args:
+        machine: The machine.
+        name: What the check is called, and the program, where `program` is not given.
+        why: What panpan cannot do without it.
+        program: The name of its file.
+        beside: A folder to look in before all others.
+    """
+    path = machine.find_program(program or name, beside=beside)
+    if path is None:
+        return Check(name, "missing", "not found", why)
+    version = await _first_line([path, "--version"])
+    if version is None:
+        return Check(name, "missing", f"{path} does not start", why)
+    return Check(name, "ok", f"{version} ({path})")
+
+
+async def _first_line(command: Sequence[str]) -> str | None:
+    """Return the first line that a program prints, or None where it cannot be run or fails."""
+    try:
+        ended = await capture(command, cwd=Path("/"), env=child_environment(), timeout_s=_TIMEOUT_S, max_bytes=100_000)
+    except ToolError:
+        return None
+    if ended.exit_code != 0 or ended.timed_out:
+        return None
+    return ended.stdout.decode(errors="replace").partition("\n")[0].strip()
+
+
+async def check_sandbox(loaded: Loaded | None) -> Check:
+    """Return what keeps commands in bounds here, tried with a harmless one, and why it is not the better one.
+
+    Args:
+        loaded: The settings; None where they cannot be read.
+    """
+    choice = await find_sandbox()
+    if loaded is not None and loaded.settings.sandbox.mode == "off":
+        works = "none works here" if choice.sandbox is None else f"{choice.sandbox.name} works"
+        origin = loaded.origins["sandbox.mode"]
+        return Check("sandbox", "note", f"switched off by {origin}", f"commands run with all your rights; {works}")
+    return sandbox_check(choice)
+
+
+def sandbox_check(choice: SandboxChoice) -> Check:
+    """Return what to say of the sandbox that was found, where it is not switched off."""
+    reasons = "; ".join(choice.passed_over)
+    if choice.sandbox is None:
+        advice = f'every command asks, unless you set sandbox.mode to "off"; {reasons}'
+        return Check("sandbox", "missing", "none works here", advice)
+    found = f"commands run in {choice.sandbox.name}"
+    if reasons:
+        return Check("sandbox", "note", found, f"{reasons}. Its limits: {'; '.join(choice.sandbox.limits)}")
+    return Check("sandbox", "ok", found)
+
+
+async def check_limits(loaded: Loaded | None) -> Check:
+    """Return which limits of commands the system knows, tried with a shell.
+
+    Args:
+        loaded: The settings; None where they cannot be read.
+    """
+    limits = Limits() if loaded is None else limits_of(loaded.settings.limits)
+    try:
+        tried = await capture(
+            limits_trial(limits), cwd=Path("/"), env=child_environment(), timeout_s=_TIMEOUT_S, max_bytes=1_000
+        )
+    except ToolError as exc:
+        return Check("limits", "missing", "limits of commands cannot be tried", str(exc))
+    return limits_check(limits, tried.stdout.decode().split())
+
+
+def limits_check(limits: Limits, lacking: Sequence[str]) -> Check:
+    """Return what to say of the limits of commands.
+
+    Args:
+        limits: Those of the settings.
+        lacking: Keys of those that cannot be set.
+    """
+    names = ", ".join(f"limits.{key}" for key in lacking)
+    if any(key in limits.required for key in lacking):
+        return Check("limits", "missing", f"cannot be set: {names}", "no command runs; remove it from your settings")
+    if lacking:
+        return Check("limits", "note", f"cannot be set: {names}", "commands run without it")
+    if limits.processes is not None and limits.already_running is None:
+        return Check("limits", "note", "processes of commands are not counted", f"{RUNNING_TASKS_FILE} cannot be read")
+    return Check("limits", "ok", "all limits of commands can be set")

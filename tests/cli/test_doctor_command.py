@@ -12,17 +12,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from panpan.capabilities.background.doctor import check_tasks
+from panpan.capabilities.language_servers.doctor import check_language_servers
 from panpan.capabilities.subagents.worktrees.worktree import Worktree, WorktreeRecords
-from panpan.cli.doctor.doctor_checks import Check
-from panpan.cli.doctor.doctor_command import command, judged
-from panpan.cli.doctor.doctor_leavings import check_leavings
-from panpan.cli.doctor.doctor_programs import (
-    Programs,
-    check_language_servers,
-    check_sandbox,
-    limits_check,
-    sandbox_check,
-)
+from panpan.capabilities.web.doctor import check_browser
+from panpan.cli.doctor_checks import check_sandbox, limits_check, sandbox_check
+from panpan.cli.doctor_command import command, judged
+from panpan.cli_kit.doctor import Check, Machine
 from panpan.config.locations import Locations, snapshots_folder
 from panpan.config.sources import load_settings
 from panpan.config.trust import TrustStore, trust_of
@@ -70,6 +66,11 @@ def program(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
+
+
+def machine_of(project: Path, env: Mapping[str, str]) -> Machine:
+    locations = Locations.find(project, env)
+    return Machine(locations, env, load_settings(project, env, {}, locations))
 
 
 def test_a_machine_with_a_key_and_no_settings_is_fit(project: Path, env: dict[str, str]) -> None:
@@ -124,12 +125,12 @@ async def test_what_was_left_running_is_named_with_the_session_that_takes_it_up(
     async with home.serving(keep=True) as tasks:
         await start(tasks, "sleep 600", title="npm run dev")
 
-    checks = check_leavings(locations)
+    checks = list(check_tasks(Machine(locations, env, None)))
     async with home.serving():
         pass  # which ends it
 
     assert checks == [Check("tasks", "note", "running in the background: npm run dev", "panpan -r tasks takes them up")]
-    assert check_leavings(locations) == []
+    assert list(check_tasks(Machine(locations, env, None))) == []
 
 
 def test_what_a_session_still_uses_is_no_news(project: Path, env: dict[str, str]) -> None:
@@ -324,11 +325,11 @@ def test_language_servers_are_named_and_not_started(project: Path, env: dict[str
     env["PATH"] = f"{tmp_path}/bin:{project}/bin"
     program(tmp_path / "bin" / "ty", f"touch {tmp_path}/was-run")
     program(project / "bin" / "gopls", f"touch {tmp_path}/was-run")
-    locations, programs = Locations.find(project, env), Programs(env, project)
+    locations = Locations.find(project, env)
 
-    untrusted = check_language_servers(programs, load_settings(project, env, {}, locations))
+    [untrusted] = check_language_servers(machine_of(project, env))
     TrustStore(locations.home).keep(trust_of(locations).files, is_trusted=True)
-    trusted = check_language_servers(programs, load_settings(project, env, {}, locations))
+    [trusted] = check_language_servers(machine_of(project, env))
 
     assert (untrusted.status, trusted.status) == ("note", "ok")
     assert "`panpan trust add`" in untrusted.advice
@@ -341,9 +342,8 @@ def test_language_servers_that_are_switched_off_are_said_to_be(project: Path, en
     settings = Path(env["PANPAN_HOME"]) / "settings.toml"
     settings.parent.mkdir()
     settings.write_text("[language_servers]\nenabled = false\n")
-    loaded = load_settings(project, env, {}, Locations.find(project, env))
 
-    check = check_language_servers(Programs(env, project), loaded)
+    [check] = check_language_servers(machine_of(project, env))
 
     assert check.found.startswith("language servers are switched off by ")
 
@@ -358,16 +358,15 @@ def test_the_browser_is_the_one_of_the_settings(
     settings = Path(env["PANPAN_HOME"]) / "settings.toml"
     settings.parent.mkdir()
     settings.write_text(f'[web]\nbrowser = "{chosen}"\n')
-    loaded = load_settings(project, env, {}, Locations.find(project, env))
 
-    check = Programs(env, project).check_browser(loaded)
+    [check] = check_browser(machine_of(project, env))
 
     assert check.status == status
     assert check.found.startswith(said)
 
 
 def test_where_there_is_no_browser_it_is_said_how_to_get_one(project: Path, env: dict[str, str]) -> None:
-    check = Programs({**env, "PATH": "/nonexistent"}, project).check_browser(None)
+    [check] = check_browser(machine_of(project, {**env, "PATH": "/nonexistent"}))
 
     assert check.status == "optional"
     assert "there is no Chromium or Chrome" in check.advice
@@ -379,7 +378,7 @@ def test_a_browser_without_its_driver_gets_the_command_for_panpans_own_environme
     program(tmp_path / "chromium", "true")
     monkeypatch.setitem(sys.modules, "playwright", None)
 
-    check = Programs({**env, "PATH": str(tmp_path)}, project).check_browser(None)
+    [check] = check_browser(machine_of(project, {**env, "PATH": str(tmp_path)}))
 
     assert check.status == "optional"
     assert f"{sys.executable} -m pip install 'playwright>=" in check.advice

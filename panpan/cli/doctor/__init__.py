@@ -1,1 +1,0 @@
-"""`panpan doctor`: checks of this machine."""

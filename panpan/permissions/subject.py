@@ -218,7 +218,7 @@ def _paths_in(told: Effects) -> int:
 def _may_take_long(facts: LineFacts) -> bool:
     """Return whether folders may have to be looked through to tell what a line reaches."""
     acting = [effect.command for effect in facts.effects if not effect.is_read_only]
-    if any(effect.asks_git_in for effect in facts.effects):  # the git folder is looked through
+    if any(effect.look.asks_git_in for effect in facts.effects):  # the git folder is looked through
         return True
     has_pattern = any(word.is_glob for acts in acting for word in all_words(acts))
     return has_pattern or reaches_unnamed(facts) or any(next(takings(acts), None) for acts in acting)

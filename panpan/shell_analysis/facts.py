@@ -7,7 +7,7 @@ tuple means that there is nothing.
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from panpan.errors import ToolError
 from panpan.system.files.canonical import user_home
@@ -132,6 +132,55 @@ class ParsedLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """What is known of a program."""
+
+    runs_code: bool | None
+    """True if it runs code that is not its own: scripts, other programs, configuration of the folder, pagers."""
+    uses_network: bool | None
+    why: str = ""
+    """The row of the table, or the assumption, that says so; one sentence for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Folders whose files a command shows or hands on."""
+
+    folders: tuple[str, ...] = ()
+    """Those of its reads that, where they are folders, have what is in their files shown."""
+    only_names: tuple[str, ...] = ()
+    """Patterns, one of which the name of each file fits that is shown; empty where they may have any."""
+    leaves_out_hidden: bool = False
+    """True if nothing is shown that begins with a dot, or lies in a folder that does, but for what an ignore file takes
+    in again with a `!`."""
+    only_tracked: bool = False
+    """True if nothing is shown but files that git tracks."""
+    follows_links: bool = False
+    """True if it goes through links in the folder, out of it."""
+    odd_names: re.Pattern[str] | None = None
+    """Found in paths below the folders, relative to these, that its program would not take as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a command looks at what it names."""
+
+    globs: tuple[str, ...] = ()
+    """Patterns among its paths, as `Word.pattern`; each may match links, and their folders are among the reads."""
+    bare_globs: tuple[str, ...] = ()
+    """Those of `globs` whose names would be unknown to its program where they are signed."""
+    opens_nothing: bool = False
+    """True if it asks the file system about what it names, and opens none of the files."""
+    gathers: tuple[Word, ...] = ()
+    """Words that may be folders, all in which its program may show, copy or pack; see `gathered`."""
+    asks_git_in: str | None = None
+    """The folder in which git is asked about a repository, relative to the directory of the command. It is harmless
+    only with the variables of `harmless_git_variables` in system/git/git.py."""
+    git_paths: tuple[str, ...] = ()
+    """Files that git takes from the top of the repository on, wherever it runs; not among its reads."""
+
+
+@dataclass(frozen=True, slots=True)
 class Effect:
     """What one simple command would do."""
 
@@ -142,50 +191,41 @@ class Effect:
     reads: tuple[str, ...] | None
     """Paths as the shell would pass them, relative to the directory of the command; a glob as its folder."""
     writes: tuple[str, ...] | None
-    runs_code: bool | None
-    """Whether it runs code that is not its own: scripts, other programs, configuration of the folder, pagers."""
-    uses_network: bool | None
-    why: str
-    """Which row of the table, or which assumption, says so; one sentence for the user."""
-    mentions: tuple[str, ...] = ()
-    """Every fixed word that could be a path, whatever happens to it; also where reads and writes are unknown."""
-    globs: tuple[str, ...] = ()
-    """Patterns among its paths, as `Word.pattern`; each may match links, and their folders are among the reads."""
-    searches: tuple[str, ...] = ()
-    """Those of its reads that, where they are folders, have what is in their files shown."""
-    follows_links: bool = False
-    """Whether such a search goes through links in the folder, out of it."""
-    only_names: tuple[str, ...] = ()
-    """Patterns, one of which the name of each file fits that is shown in `searches`; empty where they may have any."""
-    leaves_out_hidden: bool = False
-    """Whether nothing below `searches` is shown that begins with a dot, or lies in a folder that does, but for what an
-    ignore file takes in again with a `!`."""
-    only_tracked: bool = False
-    """Whether nothing below `searches` is shown but files that git tracks."""
-    opens_nothing: bool = False
-    """Whether it asks the file system about what it names, and opens none of the files."""
-    odd_names: re.Pattern[str] | None = None
-    """Found in paths below `searches`, relative to these, that its program would not take as they are."""
-    bare_globs: tuple[str, ...] = ()
-    """Those of `globs` whose names would be unknown to its program where they are signed."""
-    asks_git_in: str | None = None
-    """The folder in which git is asked about a repository, relative to the directory of the command. It is harmless
-    only with the variables of `harmless_git_variables` in system/git/git.py."""
-    recorded: tuple[str, ...] = ()
-    """Files that git takes from the top of the repository on, wherever it runs; not among its reads."""
+    kind: Kind
+    search: Search = Search()
+    look: Look = Look()
     needed_environment: Mapping[str, str | None] = field(default_factory=dict)
     """The variables with which it is harmless; None: it must not be set."""
     only_makes: bool = False
-    """Whether its program makes empty files and folders, and takes nothing away."""
-    gathers: tuple[Word, ...] = ()
-    """Words that may be folders, all in which its program may show, copy or pack; see `gathering.py`."""
+    """True if its program makes empty files and folders, and takes nothing away."""
+    path_like_words: tuple[str, ...] = ()
+    """Every fixed word that could be a path, whatever happens to it; also where reads and writes are unknown."""
+
+    @property
+    def runs_code(self) -> bool | None:
+        """True if it runs code that is not its own."""
+        return self.kind.runs_code
+
+    @property
+    def uses_network(self) -> bool | None:
+        """True if it uses the network."""
+        return self.kind.uses_network
+
+    @property
+    def why(self) -> str:
+        """What says so; one sentence for the user."""
+        return self.kind.why
+
+    def but(self, *, why: str, **changes: bool | None) -> "Effect":
+        """Return the same of another kind: with `runs_code` or `uses_network` as given."""
+        return replace(self, kind=replace(self.kind, why=why, **changes))
 
     @property
     def is_read_only(self) -> bool:
         """Whether it is known to change nothing, run nothing else, and stay off the network."""
         if not self.only_looks_somewhere:
             return False
-        asked = () if self.asks_git_in is None else (self.asks_git_in,)
+        asked = () if self.look.asks_git_in is None else (self.look.asks_git_in,)
         paths = (*(self.reads or ()), *asked)
         return self.command.directories is not None or all(path.startswith("/") for path in paths)
 
@@ -198,7 +238,7 @@ class Effect:
     def only_looks_or_makes(self) -> bool:
         """Whether it is known to do nothing but to make empty files and folders, or to look at what it names."""
         if self.is_read_only:
-            return not (self.searches or self.globs or self.asks_git_in)
+            return not (self.search.folders or self.look.globs or self.look.asks_git_in)
         is_known = self.placed_reads is not None and self.placed_writes is not None and not self.command.redirects
         return self.only_makes and is_known and self.runs_code is False and self.uses_network is False
 
@@ -220,23 +260,24 @@ class Effect:
 
     @property
     def placed_searches(self) -> tuple[str, ...]:
-        """`searches`, relative to the directory in which the line starts, as far as that is known."""
-        return _placed(self.searches, self.command.directories) or ()
+        """Folders of `search`, relative to the directory in which the line starts, as far as that is known."""
+        return _placed(self.search.folders, self.command.directories) or ()
 
     @property
     def assumed_searches(self) -> Sequence[str]:
-        """`searches`, as in `assumed_reads`."""
-        return _placed(self.searches, self.command.directories or self.command.likely) or ()
+        """Folders of `search`, as in `assumed_reads`."""
+        return _placed(self.search.folders, self.command.directories or self.command.likely) or ()
 
     @property
     def placed_globs(self) -> tuple[str, ...]:
         """`globs`, relative to the directory in which the line starts, as far as that is known."""
-        return self.command.placed_patterns(self.globs)
+        return self.command.placed_patterns(self.look.globs)
 
     @property
     def git_folders(self) -> Sequence[str]:
         """Where it asks git about a repository, relative to the directory in which the line starts."""
-        return _placed((self.asks_git_in,), self.command.directories) or () if self.asks_git_in else ()
+        folder = self.look.asks_git_in
+        return _placed((folder,), self.command.directories) or () if folder else ()
 
     @property
     def placed_writes(self) -> tuple[str, ...] | None:

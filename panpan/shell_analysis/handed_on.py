@@ -21,6 +21,9 @@ from panpan.shell_analysis.facts import (
     SPLIT_NAME,
     UNSIGNED_NAMES,
     Effect,
+    Kind,
+    Look,
+    Search,
     SimpleCommand,
     Word,
 )
@@ -60,15 +63,11 @@ _STAYS_IN_FOLDER = re.compile(r"(?:(?:\.?[\w@%+=,*?\[\]!^ -][\w.@%+=,*?\[\]!^ -]
 class Listing:
     """What a search prints the names of."""
 
-    folders: tuple[str, ...]
-    only_names: tuple[str, ...] = ()
-    leaves_out_hidden: bool = False
+    search: Search
+    """With `odd_names` as they do not arrive where they are not parted by NUL."""
     globs: tuple[str, ...] = ()
-    only_tracked: bool = False
     leads: tuple[str, ...] = ()
     """Beginnings of the names; empty where they may begin in any way."""
-    odd_names: re.Pattern[str] = SPLIT_NAME
-    """Found in names that do not arrive as they are where they are not parted by NUL."""
 
 
 def listing_of(command: SimpleCommand, search: Effect) -> Listing | None:
@@ -80,7 +79,7 @@ def listing_of(command: SimpleCommand, search: Effect) -> Listing | None:
         return _tracked(command.words[1:])
     if texts[0] == "find":
         is_plain = (
-            all(_FIND_PRINTS_NAMES.fullmatch(text) for text in texts if text.startswith("-")) and not search.globs
+            all(_FIND_PRINTS_NAMES.fullmatch(text) for text in texts if text.startswith("-")) and not search.look.globs
         )
         return found_by(search, command.words) if is_plain else None
     if texts[0] not in _LISTING:
@@ -95,13 +94,14 @@ def listing_of(command: SimpleCommand, search: Effect) -> Listing | None:
         # BSD's shows hidden names to root whatever it is told.
         shows_hidden = any("A" in flag for flag in flags) or (sys.platform != "linux" and os.geteuid() == 0)
         folders = tuple(dict.fromkeys((".", *(search.reads or ()))))
-        odd_names = (
-            BARE_NAME if search.globs else SPLIT_NAME
-        )  # what is in a folder that a pattern matches it shows, too
-        return Listing(folders, leaves_out_hidden=not shows_hidden, globs=search.globs, odd_names=odd_names)
-    if search.globs:
+        # What is in a folder that a pattern matches it shows, too.
+        odd_names = BARE_NAME if search.look.globs else SPLIT_NAME
+        return Listing(Search(folders, leaves_out_hidden=not shows_hidden, odd_names=odd_names), search.look.globs)
+    if search.look.globs:
         return None
-    return Listing(search.reads or (), search.only_names, search.leaves_out_hidden)
+    told = search.search
+    folders = search.reads or ()
+    return Listing(Search(folders, told.only_names, leaves_out_hidden=told.leaves_out_hidden, odd_names=SPLIT_NAME))
 
 
 def found_by(search: Effect, words: Sequence[Word]) -> Listing:
@@ -112,7 +112,7 @@ def found_by(search: Effect, words: Sequence[Word]) -> Listing:
         words: Its words up to where it does.
     """
     starts = search.reads or ()
-    return Listing(starts, only_names_of(words), leads=starts, odd_names=PARTED_NAME)
+    return Listing(Search(starts, only_names_of(words), odd_names=PARTED_NAME), leads=starts)
 
 
 def _tracked(words: Sequence[Word]) -> Listing | None:
@@ -127,7 +127,7 @@ def _tracked(words: Sequence[Word]) -> Listing | None:
         is_known = _LISTING_TRACKED if text.startswith("-") else _STAYS_IN_FOLDER
         if not is_known.fullmatch(text):
             return None
-    return Listing((".",), only_tracked=True, odd_names=QUOTED_NAME)
+    return Listing(Search((".",), only_tracked=True, odd_names=QUOTED_NAME))
 
 
 def ends_names(command: SimpleCommand) -> bool:
@@ -192,7 +192,7 @@ def _of_exec(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -
     # In the place of `-exec …`, which is a test, stands another one.
     rest = (*command.words[:begin], Word("-true", "-true"), *command.words[end + 1 :])
     search = judge(replace(command, words=rest, redirects=(), fed_by=()))
-    if not search.is_read_only or search.globs:
+    if not search.is_read_only or search.look.globs:
         return None
     listing = found_by(search, command.words[:begin])
     variants = [_with_names(program, "{}", name) for name in _names_of(listing)]
@@ -213,23 +213,24 @@ def _of_xargs(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) 
     if listing is None or not all(_passes_lines(feeding, judge) for feeding in passing):
         return None
     variants = given.with_names(_names_of(listing))
-    odd_names: re.Pattern[str] | None = listing.odd_names
+    odd_names = listing.search.odd_names
     if given.is_exact and ends_names(first) and not passing:
         odd_names = None if listing.leads else SIGNED_NAME
     elif any(SPLIT_NAME.search(path) for path in search.reads or ()):
         return None
     found = _joined(command, search, _effects(command, variants, judge), listing)
-    return found and replace(found, odd_names=odd_names)
+    return found and replace(found, search=replace(found.search, odd_names=odd_names))
 
 
 def _of_any_text(command: SimpleCommand, given: "_Given", judge: Callable[[SimpleCommand], Effect]) -> Effect | None:
     """Return the effect of xargs with a program that looks at no file, whatever words it is given; else None."""
     effects = _effects(command, given.with_any_text(), judge)
-    if not effects or any(not effect.is_read_only or effect.reads or effect.asks_git_in for effect in effects):
+    if not effects or any(not effect.is_read_only or effect.reads or effect.look.asks_git_in for effect in effects):
         return None
     needed = {name: value for effect in effects for name, value in effect.needed_environment.items()}
     why = f"it gives what it reads to {effects[0].program}, and {effects[0].why}"
-    return Effect(command, "xargs", (), (), False, False, why, opens_nothing=True, needed_environment=needed)
+    kind = Kind(runs_code=False, uses_network=False, why=why)
+    return Effect(command, "xargs", (), (), kind, look=Look(opens_nothing=True), needed_environment=needed)
 
 
 def _effects(
@@ -254,29 +255,22 @@ def _joined(command: SimpleCommand, search: Effect, effects: Sequence[Effect], l
     for effect in effects:
         if (
             not effect.is_read_only
-            or effect.searches
-            or effect.asks_git_in
-            or not (effect.globs == () or (len(effect.globs) == 1 and effect.globs[0] in patterns))
+            or effect.search.folders
+            or effect.look.asks_git_in
+            or not (effect.look.globs == () or (len(effect.look.globs) == 1 and effect.look.globs[0] in patterns))
         ):
             return None
-    reads = (*listing.folders, *(path for effect in effects for path in effect.reads or ()))
-    own = {} if search.asks_git_in else search.needed_environment
+    reads = (*listing.search.folders, *(path for effect in effects for path in effect.reads or ()))
+    own = {} if search.look.asks_git_in else search.needed_environment
     needed = {name: value for part in (own, *(e.needed_environment for e in effects)) for name, value in part.items()}
     return Effect(
         command,
         command.words[0].text,
         tuple(dict.fromkeys(reads)),
         (),
-        runs_code=False,
-        uses_network=False,
-        why=f"it gives the names found to {effects[0].program}, and {effects[0].why}",
-        globs=listing.globs,
-        searches=listing.folders,
-        follows_links=True,
-        only_names=listing.only_names,
-        leaves_out_hidden=listing.leaves_out_hidden,
-        only_tracked=listing.only_tracked,
-        opens_nothing=all(effect.opens_nothing for effect in effects),
+        Kind(False, False, f"it gives the names found to {effects[0].program}, and {effects[0].why}"),
+        replace(listing.search, follows_links=True, odd_names=None),
+        Look(listing.globs, opens_nothing=all(effect.look.opens_nothing for effect in effects)),
         needed_environment=needed,
     )
 

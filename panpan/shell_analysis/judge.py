@@ -14,7 +14,7 @@ from itertools import islice
 from urllib.parse import unquote
 
 from panpan.shell_analysis.arguments import Reading, read_arguments
-from panpan.shell_analysis.facts import Effect, LineFacts, SimpleCommand, TooNestedError, Word
+from panpan.shell_analysis.facts import Effect, Kind, LineFacts, Look, Search, SimpleCommand, TooNestedError, Word
 from panpan.shell_analysis.handed_on import handed_on
 from panpan.shell_analysis.languages import NotHarmlessError
 from panpan.shell_analysis.parser import ShellParser
@@ -46,7 +46,7 @@ _BEHIND_FILE_COMMANDS = re.compile(r"(?=[rRwW][ \t]*([^\n]{1,4096})(?:\n|$))")
 """What sed may take for the file that it reads or writes: all that stands behind the letter of such a command."""
 
 
-def mentioned(command: SimpleCommand) -> Iterable[str]:
+def path_like_words(command: SimpleCommand) -> Iterable[str]:
     """Yield every fixed word that could be a path, and what stands in one behind `=`, `@` and other such signs."""
     name = command.words[0].text if command.words else ""
     before = ""
@@ -103,14 +103,14 @@ def judge(command: SimpleCommand) -> Effect:
 
 def _judge(command: SimpleCommand, most_wrappers: int) -> Effect:
     effect = _of_program(command, most_wrappers) if command.words else _only_redirects(command)
-    effect = replace(effect, mentions=tuple(mentioned(command)))
+    effect = replace(effect, path_like_words=tuple(path_like_words(command)))
     return _with_redirects(effect) if command.redirects else effect
 
 
 def _only_redirects(command: SimpleCommand) -> Effect:
     if command.assignments:
         return _unknown(command, None, "it sets variables of the shell, which may change what follows")
-    return Effect(command, None, (), (), False, False, "it only opens the files that it redirects")
+    return Effect(command, None, (), (), _looks("it only opens the files that it redirects"))
 
 
 def _of_program(command: SimpleCommand, most_wrappers: int) -> Effect:
@@ -120,9 +120,7 @@ def _of_program(command: SimpleCommand, most_wrappers: int) -> Effect:
     if command.assignments:
         names = ", ".join(command.assignments)
         changed = _of_program(replace(command, assignments=()), most_wrappers)
-        return replace(
-            changed, command=command, runs_code=None, uses_network=None, why=f"{names} may change what {name} does"
-        )
+        return replace(changed, command=command, kind=Kind(None, None, f"{names} may change what {name} does"))
     if "/" in name:
         return _by_path(command, name, most_wrappers)
     refusal = ""
@@ -137,15 +135,16 @@ def _of_program(command: SimpleCommand, most_wrappers: int) -> Effect:
             # Of what only its version is asked, there is more to say.
             refusal = "" if row.not_bare and not row.sub else f"{name} is not known to be harmless {exc}"
     effect = _other(command, name, refusal, most_wrappers)
-    return replace(effect, searches=_may_search(arguments)) if is_searcher(name) else effect
+    return _searching(effect, arguments) if is_searcher(name) else effect
 
 
-def _may_search(arguments: Sequence[Word]) -> tuple[str, ...]:
-    """Return the folders that a search with flags that the table does not have may show.
+def _searching(effect: Effect, arguments: Sequence[Word]) -> Effect:
+    """Return an effect with the folders that a search with flags that the table does not have may show.
 
     The flags may make a search of `grep x`, and any word the pattern, so the folder in which it runs always counts.
     """
-    return (".", *paths_of([word for word in arguments if not (word.text or "-").startswith("-")]))
+    folders = paths_of([word for word in arguments if not (word.text or "-").startswith("-")])
+    return replace(effect, search=replace(effect.search, folders=(".", *folders)))
 
 
 def _by_path(command: SimpleCommand, name: str, most_wrappers: int) -> Effect:
@@ -154,17 +153,13 @@ def _by_path(command: SimpleCommand, name: str, most_wrappers: int) -> Effect:
     folder, _, base = name.rpartition("/")
     if folder not in _SYSTEM_FOLDERS or not base:
         effect = _unknown(command, name if name.startswith("/") else None, why)
-        searches = _may_search(command.words[1:]) if is_searcher(base) else ()
-        return replace(_with_folders(effect, name, most_wrappers), searches=searches)
+        effect = _with_folders(effect, name, most_wrappers)
+        if is_searcher(base):
+            return _searching(effect, command.words[1:])
+        return replace(effect, search=replace(effect.search, folders=()))
     named = _of_program(replace(command, words=(Word(base, base), *command.words[1:])), most_wrappers)
-    is_harmless = named.is_read_only
-    return replace(
-        named,
-        command=command,
-        program=name,
-        runs_code=None if is_harmless else named.runs_code,
-        why=why if is_harmless else named.why,
-    )
+    kind = replace(named.kind, runs_code=None, why=why) if named.is_read_only else named.kind
+    return replace(named, command=command, program=name, kind=kind)
 
 
 def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
@@ -174,7 +169,7 @@ def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
     paths = [in_folder(reading.folder, path) for path in paths_of(files)]
     paths += [in_folder(reading.folder, path) for path in reading.files]
     paths += [path + ending for path in paths for ending in row.tries]
-    from_top, from_folder = _recorded(files, reading.lines_of) if is_git else ((), ())
+    from_top, from_folder = _git_paths(files, reading.lines_of) if is_git else ((), ())
     paths += [in_folder(reading.folder, path) for path in from_folder]
     if reading.folder is not None:
         paths.append(reading.folder)
@@ -190,18 +185,20 @@ def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
         name,
         tuple(dict.fromkeys(paths)),
         (),
-        runs_code=False,
-        uses_network=False,
-        why=f"{reading.name} only looks: {row.reason.partition('. ')[0].rstrip('.')}",
-        globs=tuple(globs),
-        bare_globs=reading.bare_globs,
-        searches=searches,
-        follows_links=row.follows_links,
-        opens_nothing=row.opens_nothing or is_git,
-        only_names=reading.names.only,
-        leaves_out_hidden=reading.names.leaves_out_hidden and not globs,
-        asks_git_in=(reading.folder or ".") if is_git else None,
-        recorded=from_top,
+        _looks(f"{reading.name} only looks: {row.reason.partition('. ')[0].rstrip('.')}"),
+        Search(
+            searches,
+            reading.names.only,
+            leaves_out_hidden=reading.names.leaves_out_hidden and not globs,
+            follows_links=row.follows_links,
+        ),
+        Look(
+            tuple(globs),
+            reading.bare_globs,
+            opens_nothing=row.opens_nothing or is_git,
+            asks_git_in=(reading.folder or ".") if is_git else None,
+            git_paths=from_top,
+        ),
         needed_environment={**load_table().programs[name].environment, **row.environment, **home_for(files)},
     )
 
@@ -210,7 +207,7 @@ _LONGEST_PATH = 4_096
 _MAGIC = re.compile(r"^(?:\([^)]*\)|[/!^]+)")
 
 
-def _recorded(files: Iterable[Word], lines_of: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _git_paths(files: Iterable[Word], lines_of: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the files that words name as git has them, from the top of the repository and from the folder on.
 
     Git takes `HEAD:file` and `:file` from the top, `HEAD:./file` and `1,9:file` from the folder; what begins with a
@@ -247,12 +244,12 @@ def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) 
             name,
             tuple(paths_of(written.reads)),
             tuple(paths_of(written.writes)) or None,  # what writes is not held to write nothing
-            written.runs_code,
-            uses_network=False,
-            why=refusal or f"{name} changes files",
-            globs=tuple(word.pattern for word in (*written.reads, *written.writes) if word.is_glob),
+            Kind(written.runs_code, uses_network=False, why=refusal or f"{name} changes files"),
+            look=Look(
+                tuple(word.pattern for word in (*written.reads, *written.writes) if word.is_glob),
+                gathers=gathered_by_writer(name, written.reads),
+            ),
             only_makes=written.only_makes,
-            gathers=gathered_by_writer(name, written.reads),
         )
     if name == "git":
         return _of_git(command, refusal)
@@ -262,7 +259,7 @@ def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) 
     never = load_table().never.get(name, "")
     about = f"{name}: {never or kind.why}" if never or kind.why else f"panpan does not know what {name} does here"
     runs_code = True if never else kind.runs_code
-    effect = Effect(command, name, None, None, runs_code, kind.uses_network, refusal or about)
+    effect = Effect(command, name, None, None, Kind(runs_code, kind.uses_network, refusal or about))
     return _with_folders(effect, name, most_wrappers)
 
 
@@ -275,15 +272,14 @@ def _with_folders(effect: Effect, name: str, most_wrappers: int) -> Effect:
     behind = range(1, len(words)) if most_wrappers and may_run_words(effect) else ()
     starts = islice((at for at in behind if may_show(words, at)), _MOST_SEARCHES)
     found = [_of_program(replace(effect.command, words=words[at:], redirects=()), 0) for at in starts]
-    searching = [one for one in found if one.searches]
-    is_one = len(searching) == 1
+    searching = [one for one in found if one.search.folders]
+    only = searching[0].search if len(searching) == 1 else Search()
+    folders = tuple(path for one in searching for path in one.search.folders)
+    asks_git_in = next((one.look.asks_git_in for one in searching if one.look.asks_git_in), None)
     return replace(
         effect,
-        searches=tuple(path for one in searching for path in one.searches),
-        only_names=searching[0].only_names if is_one else (),
-        leaves_out_hidden=is_one and searching[0].leaves_out_hidden,
-        gathers=gathered(name, words[1:]),
-        asks_git_in=next((one.asks_git_in for one in searching if one.asks_git_in), None),
+        search=Search(folders, only.only_names, leaves_out_hidden=only.leaves_out_hidden),
+        look=replace(effect.look, gathers=gathered(name, words[1:]), asks_git_in=asks_git_in),
     )
 
 
@@ -297,13 +293,16 @@ def _of_wrapped(command: SimpleCommand, name: str, wrapped: Wrapped, most_wrappe
         inner,
         command=command,
         program=name,
-        runs_code=inner.runs_code if wrapped.is_transparent else True,
-        why=f"{name} runs {inner.program or 'a program'}, and {inner.why}",
+        kind=Kind(
+            inner.runs_code if wrapped.is_transparent else True,
+            inner.uses_network,
+            f"{name} runs {inner.program or 'a program'}, and {inner.why}",
+        ),
     )
     if not wrapped.adds_words:
         return effect
     why = f"what {name} gives to {inner.program} is known only when it runs" if inner.is_read_only else effect.why
-    return replace(effect, reads=None, writes=None, why=why)
+    return replace(effect.but(why=why), reads=None, writes=None)
 
 
 def _of_git(command: SimpleCommand, refusal: str) -> Effect:
@@ -314,23 +313,27 @@ def _of_git(command: SimpleCommand, refusal: str) -> Effect:
         "git",
         (more.folder,),
         (more.folder,) if more.is_known else None,
-        runs_code=True,
-        uses_network=more.uses_network,
-        why=refusal or "this git command is not one that only looks",
-        searches=(more.folder,) if shows else (),
-        asks_git_in=more.folder if shows else None,
-        gathers=command.words[1:] if shows or more.form == "clone" else (),
+        Kind(True, more.uses_network, refusal or "this git command is not one that only looks"),
+        Search((more.folder,) if shows else ()),
+        Look(
+            gathers=command.words[1:] if shows or more.form == "clone" else (),
+            asks_git_in=more.folder if shows else None,
+        ),
     )
 
 
 def _of_find(command: SimpleCommand, refusal: str) -> Effect:
     texts = [word.text or "" for word in command.words[1:]]
     runs = any(text in ("-exec", "-execdir", "-ok", "-okdir") for text in texts)
-    return Effect(command, "find", None, None, True if runs else None, uses_network=None, why=refusal)
+    return Effect(command, "find", None, None, Kind(True if runs else None, None, refusal))
 
 
 def _unknown(command: SimpleCommand, program: str | None, why: str, *, runs_code: bool | None = None) -> Effect:
-    return Effect(command, program, None, None, runs_code, None, why)
+    return Effect(command, program, None, None, Kind(runs_code, None, why))
+
+
+def _looks(why: str) -> Kind:
+    return Kind(runs_code=False, uses_network=False, why=why)
 
 
 def _with_redirects(effect: Effect) -> Effect:
@@ -345,7 +348,7 @@ def _with_redirects(effect: Effect) -> Effect:
     if effect.is_read_only and writes != ():
         why = f"{effect.command.source.partition(' ')[0]} is redirected into a file"
     needed = {**effect.needed_environment, **home_for([redirect.target for redirect in effect.command.redirects])}
-    return replace(effect, reads=reads, writes=writes, why=why, needed_environment=needed)
+    return replace(effect.but(why=why), reads=reads, writes=writes, needed_environment=needed)
 
 
 _MOST_REMEMBERED = 64

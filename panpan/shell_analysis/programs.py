@@ -15,7 +15,7 @@ from importlib.resources import files
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
-from panpan.shell_analysis.facts import Effect, Word
+from panpan.shell_analysis.facts import Effect, Kind, Word
 from panpan.shell_analysis.languages import JQ_PROGRAM, PRINTF_FORMAT, SED_SCRIPT
 from panpan.shell_analysis.runners import program_name
 from panpan.types.dataclass import dataclass
@@ -168,15 +168,6 @@ _RUNS_CODE = frozenset({
     "cmake", "ninja", "gcc", "g++", "clang", "clang++", "cc", "perl", "sqlite3", "tar",
 })  # fmt: skip
 """Beside those that the table says are never harmless; compilers and archivers run helpers that arguments name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What is known of a program."""
-
-    runs_code: bool | None
-    uses_network: bool | None
-    why: str = ""
 
 
 def kind_of(name: str, arguments: Sequence[str]) -> Kind:

@@ -39,7 +39,7 @@ def test_a_pattern_in_braces_is_one_pattern_each() -> None:
     [effect] = analyse("cat src/*.{ts,tsx}").effects
 
     assert effect.is_read_only
-    assert effect.globs == ("src/*.ts", "src/*.tsx")
+    assert effect.look.globs == ("src/*.ts", "src/*.tsx")
 
 
 def test_a_program_and_the_target_of_a_redirect_are_not_made_of_braces() -> None:
@@ -49,7 +49,7 @@ def test_a_program_and_the_target_of_a_redirect_are_not_made_of_braces() -> None
 
 def test_what_is_in_braces_counts_for_what_is_protected() -> None:
     assert analyse("rm -rf .{git,x}").writes == (".git", ".x")
-    assert ".git/config" in analyse("make .git/{config,x}; (true)").effects[0].mentions
+    assert ".git/config" in analyse("make .git/{config,x}; (true)").effects[0].path_like_words
 
 
 def test_the_number_of_words_is_bounded() -> None:

@@ -139,10 +139,10 @@ def test_a_search_whose_names_are_only_looked_at_is_a_search(line: str) -> None:
     facts = analyse(line)
 
     assert facts.is_read_only, [effect.why for effect in facts.effects]
-    assert last(line).searches == LOOKING[line]
+    assert last(line).search.folders == LOOKING[line]
     assert set(LOOKING[line]) <= set(last(line).reads or ())
-    assert last(line).follows_links
-    assert last(line).globs == ()
+    assert last(line).search.follows_links
+    assert last(line).look.globs == ()
 
 
 @pytest.mark.parametrize("line", NOT_KNOWN)
@@ -161,18 +161,18 @@ def test_a_program_that_looks_at_no_file_may_be_given_anything(line: str) -> Non
     facts = analyse(line)
 
     assert facts.is_read_only, [effect.why for effect in facts.effects]
-    assert next(effect for effect in facts.effects if effect.program == "xargs").searches == ()
+    assert next(effect for effect in facts.effects if effect.program == "xargs").search.folders == ()
 
 
 def test_names_that_git_lists_are_of_files_that_it_tracks() -> None:
-    assert last("git ls-files | xargs cat").only_tracked
-    assert not last("find . | xargs cat").only_tracked
+    assert last("git ls-files | xargs cat").search.only_tracked
+    assert not last("find . | xargs cat").search.only_tracked
 
 
 def test_names_that_ls_lists_are_hidden_only_where_it_shows_these() -> None:
-    assert last("ls | xargs cat").leaves_out_hidden
-    assert not last("ls -A | xargs cat").leaves_out_hidden
-    assert last("ls src/*.py | xargs cat").globs == ("src/*.py",)
+    assert last("ls | xargs cat").search.leaves_out_hidden
+    assert not last("ls -A | xargs cat").search.leaves_out_hidden
+    assert last("ls src/*.py | xargs cat").look.globs == ("src/*.py",)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_names_that_ls_lists_are_hidden_only_where_it_shows_these() -> None:
     ],
 )
 def test_names_are_odd_that_do_not_arrive_as_they_are(line: str, odd: re.Pattern[str] | None) -> None:
-    assert last(line).odd_names is odd
+    assert last(line).search.odd_names is odd
 
 
 @pytest.mark.parametrize(
@@ -217,9 +217,9 @@ def test_names_that_the_gate_looks_at_may_be_handed_on(line: str) -> None:
 
 
 def test_patterns_are_bare_whose_names_may_be_flags() -> None:
-    assert last("cat *").bare_globs == ("*",)
-    assert last("grep foo *.py src/*").bare_globs == ("*.py",)
-    assert last("ls -- *").bare_globs == last("cat ./* src/* [!+@-]*").bare_globs == ()
+    assert last("cat *").look.bare_globs == ("*",)
+    assert last("grep foo *.py src/*").look.bare_globs == ("*.py",)
+    assert last("ls -- *").look.bare_globs == last("cat ./* src/* [!+@-]*").look.bare_globs == ()
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_patterns_are_bare_whose_names_may_be_flags() -> None:
 )
 def test_names_are_narrowed_only_by_a_test_that_all_of_them_passed(line: str, only: str) -> None:
     assert analyse(line).is_read_only
-    assert last(line).only_names == ((only,) if only else ())
+    assert last(line).search.only_names == ((only,) if only else ())
 
 
 @pytest.mark.parametrize(
@@ -260,8 +260,8 @@ def test_names_are_narrowed_only_by_a_test_that_all_of_them_passed(line: str, on
 )
 def test_names_of_a_search_are_those_that_it_shows(line: str, only: tuple[str, ...], leaves_out_hidden: bool) -> None:
     assert analyse(line).is_read_only
-    assert last(line).only_names == only
-    assert last(line).leaves_out_hidden is leaves_out_hidden
+    assert last(line).search.only_names == only
+    assert last(line).search.leaves_out_hidden is leaves_out_hidden
 
 
 def test_what_is_done_behind_cd_is_a_search_there() -> None:

@@ -156,10 +156,10 @@ def test_only_a_plain_timeout_is_as_harmless_as_what_it_runs() -> None:
 
 
 def test_every_word_that_could_be_a_path_is_mentioned() -> None:
-    assert only("make -C sub X=../y --file=z 'a b' *.c").mentions == (
+    assert only("make -C sub X=../y --file=z 'a b' *.c").path_like_words == (
         "sub", "X=../y", "../y", "z", "a b", "a", "b", ".",
     )  # fmt: skip
-    assert only("rm $X .git/config > log").mentions == (".git/config", "log")
+    assert only("rm $X .git/config > log").path_like_words == (".git/config", "log")
 
 
 @pytest.mark.parametrize(
@@ -175,14 +175,14 @@ def test_every_word_that_could_be_a_path_is_mentioned() -> None:
     ],
 )
 def test_a_file_behind_a_sign_in_a_word_is_mentioned(words: str) -> None:
-    assert ".env" in only(f"curl {words} http://example.org").mentions
+    assert ".env" in only(f"curl {words} http://example.org").path_like_words
 
 
 def test_a_pattern_is_named_with_its_folder() -> None:
     effect = only("cat src/*.py 'a b'/[xy] '*'?")
 
     assert effect.reads == ("src", "a b", ".")
-    assert effect.globs == ("src/*.py", "a b/[xy]", "\\*?")
+    assert effect.look.globs == ("src/*.py", "a b/[xy]", "\\*?")
 
 
 @pytest.mark.parametrize("line", ["sort *", "rg x *.py", "find *", "tail ?", "sed -n 1p [ab]*", "diff * b"])
@@ -191,12 +191,12 @@ def test_a_pattern_that_may_match_a_flag_is_refused_where_flags_can_do_harm(line
 
 
 def test_searches_are_told_from_lists_of_names() -> None:
-    assert only("grep -rn x src").searches == ("src",)
-    assert only("grep x src").searches == ()
-    assert only("rg x").searches == (".",)
-    assert only("git log -p").searches == (".",)
-    assert only("git log").searches == ()
-    assert only("ls -R src").searches == ()
+    assert only("grep -rn x src").search.folders == ("src",)
+    assert only("grep x src").search.folders == ()
+    assert only("rg x").search.folders == (".",)
+    assert only("git log -p").search.folders == (".",)
+    assert only("git log").search.folders == ()
+    assert only("ls -R src").search.folders == ()
     assert only("diff a b").follows_links
 
 

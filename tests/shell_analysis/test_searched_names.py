@@ -80,9 +80,9 @@ def of(line: str) -> Effect:
 )
 def test_a_search_is_narrowed_by_what_is_certain(line: str, only: Sequence[str], leaves_out_hidden: bool) -> None:
     assert analyse(line).is_read_only
-    assert of(line).searches
-    assert of(line).only_names == only
-    assert of(line).leaves_out_hidden is leaves_out_hidden
+    assert of(line).search.folders
+    assert of(line).search.only_names == only
+    assert of(line).search.leaves_out_hidden is leaves_out_hidden
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_a_search_is_narrowed_by_what_is_certain(line: str, only: Sequence[str],
 )
 def test_a_list_of_names_is_no_search_of_what_is_in_files(line: str) -> None:
     assert analyse(line).is_read_only
-    assert of(line).searches == ()
+    assert of(line).search.folders == ()
 
 
 @pytest.mark.parametrize("line", ["rg -- --files", "rg -e --files", "rg -g --files foo", "rg --regexp --files ."])
 def test_what_is_no_flag_makes_no_list(line: str) -> None:
-    assert of(line).searches
+    assert of(line).search.folders
 
 
 @settings(
@@ -133,6 +133,9 @@ def assert_said(line: str, tree: Path, program: str = "") -> None:
     [effect] = facts.effects
     for shown in ran.stdout.splitlines():
         parts = Path(shown).parts
-        below = parts[1:] if effect.searches == (parts[0],) else parts
-        assert not effect.only_names or any(fnmatchcase(parts[-1], name) for name in effect.only_names), (line, shown)
-        assert not effect.leaves_out_hidden or not any(part.startswith(".") for part in below), (line, shown)
+        below = parts[1:] if effect.search.folders == (parts[0],) else parts
+        assert not effect.search.only_names or any(fnmatchcase(parts[-1], name) for name in effect.search.only_names), (
+            line,
+            shown,
+        )
+        assert not effect.search.leaves_out_hidden or not any(part.startswith(".") for part in below), (line, shown)

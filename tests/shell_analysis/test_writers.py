@@ -43,7 +43,7 @@ def test_with_a_flag_that_is_not_known_nobody_knows_what_is_written(line: str) -
     ],
 )  # fmt: skip
 def test_names_within_words_are_mentioned(line: str, name: str) -> None:
-    assert name in analyse(line).effects[0].mentions
+    assert name in analyse(line).effects[0].path_like_words
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_names_within_words_are_mentioned(line: str, name: str) -> None:
              "gh pr create --body 'see docs/x'", "git commit --message='leave docs/x out'"],
 )  # fmt: skip
 def test_a_message_is_text(line: str) -> None:
-    assert "docs/x" not in analyse(line).effects[0].mentions
+    assert "docs/x" not in analyse(line).effects[0].path_like_words

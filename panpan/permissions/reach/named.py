@@ -176,7 +176,7 @@ def _used_unseen(effect: Effect, words: Sequence[Word], cwd: Path) -> Iterator[s
     from panpan.shell_analysis.words import with_ansi_c_decoded  # with the rest of the analysis
 
     folders = _folders(effect.command)
-    yield from (posixpath.join(folder, word) for word in effect.mentions for folder in folders)
+    yield from (posixpath.join(folder, word) for word in effect.path_like_words for folder in folders)
     places = [os.path.join(cwd, folder) for folder in folders]  # noqa: PTH118 - strings, of which there are many
     for text in filter(None, (word.text for word in words[1:])):
         yield from _behind_letters(text, places)

@@ -69,7 +69,7 @@ class Reached:
 
 def reaches_unnamed(facts: LineFacts) -> bool:
     """Return whether a line may reach anything without naming it, so that folders have to be looked through."""
-    return any(effect.follows_links or next(_patterns(effect), None) for effect in facts.effects)
+    return any(effect.search.follows_links or next(_patterns(effect), None) for effect in facts.effects)
 
 
 def reached_paths(facts: LineFacts, cwd: Path) -> Reached:
@@ -108,9 +108,10 @@ def _add_matched(effect: Effect, cwd: Path, found: ReachedPaths, *, is_wide: boo
 
 def _linked(effect: Effect, cwd: Path) -> Iterator[PathUse]:
     """Yield the links in folders that a command searches and follows links in."""
-    folders = dict.fromkeys(cwd / path for path in effect.placed_searches) if effect.follows_links else ()
+    search = effect.search
+    folders = dict.fromkeys(cwd / path for path in effect.placed_searches) if search.follows_links else ()
     links = links_below(
-        folders, effect.only_names, leaves_out_hidden=effect.leaves_out_hidden, only_tracked=effect.only_tracked
+        folders, search.only_names, leaves_out_hidden=search.leaves_out_hidden, only_tracked=search.only_tracked
     )
     for count, link in enumerate(links, 1):
         if count > MOST_NAMES:
@@ -126,7 +127,7 @@ def _patterns(effect: Effect) -> Iterator[PathUse]:
             yield PathUse(redirect.target.pattern, "write" if redirect.is_write else "read")
     written = _written(effect)
     if written is None:  # it looks at them, whatever else the line does
-        yield from (PathUse(pattern, "read") for pattern in effect.globs)
+        yield from (PathUse(pattern, "read") for pattern in effect.look.globs)
     else:
         yield from (PathUse(word.pattern, "read") for word in _globs(written.reads))
         yield from (PathUse(word.pattern, "write") for word in _globs(written.writes))

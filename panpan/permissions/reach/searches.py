@@ -29,7 +29,7 @@ from panpan.permissions.reach.located import repository_around
 from panpan.permissions.rules.patterns import PathPattern
 from panpan.permissions.rules.rules import Rule
 from panpan.permissions.subject import Subject
-from panpan.shell_analysis.facts import Effect, LineFacts
+from panpan.shell_analysis.facts import Effect, LineFacts, Search
 from panpan.system.files.canonical import canonical_path
 from panpan.system.files.paths import PathResolver
 from panpan.system.files.protected import may_name_secrets
@@ -53,8 +53,8 @@ async def withheld_file(rules: Sequence[Rule], subject: Subject) -> Reason | Non
         for rule in rules
         if isinstance(rule.specifier, PathPattern) and (rule.is_about_reading or rule.tool == subject.tool)
     ]
-    may_search = subject.told.searches or any(effect.searches or effect.gathers for effect in subject.effects)
-    if not readers or not may_search:
+    searching = any(effect.search.folders or effect.look.gathers for effect in subject.effects)
+    if not readers or not (subject.told.searches or searching):
         return None
     look = partial(_look, readers, subject)
     return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
@@ -66,7 +66,9 @@ async def secret_file(subject: Subject, paths: PathResolver) -> Reason | None:
     Grep leaves such files out itself, and what git tracks is no secret.
     """
     searching = [
-        effect for effect in subject.effects if effect.bare_globs or (effect.asks_git_in is None and effect.searches)
+        effect
+        for effect in subject.effects
+        if effect.look.bare_globs or (effect.look.asks_git_in is None and effect.search.folders)
     ]
     if not searching:
         return None
@@ -81,11 +83,12 @@ async def secret_file(subject: Subject, paths: PathResolver) -> Reason | None:
 def _look_through(search: Effect, cwd: Path, paths: PathResolver) -> Reason | None:
     """Return why what is in the folders of a search may not be shown, or not as it would be, or None."""
     folders = _folders_of(search, cwd)
-    if search.only_tracked:
-        odd = why_unclear(folders, search.odd_names)
+    odd_names = search.search.odd_names
+    if search.search.only_tracked:
+        odd = why_unclear(folders, odd_names)
     else:
-        odd = look_for_odd_names(folders, search.odd_names) if search.odd_names is not None else None
-    if odd is None and search.bare_globs:
+        odd = look_for_odd_names(folders, odd_names) if odd_names is not None else None
+    if odd is None and search.look.bare_globs:
         odd = _look_for_signed_names(search, cwd)
     if odd is not None:
         return Reason(odd, "protected", command=search.command.source, assumption=odd)
@@ -94,17 +97,19 @@ def _look_through(search: Effect, cwd: Path, paths: PathResolver) -> Reason | No
 
 def _look_for_signed_names(search: Effect, cwd: Path) -> str | None:
     try:
-        return look_for_signed_names(search.bare_globs, [cwd / folder for folder in search.command.directories or ()])
+        return look_for_signed_names(
+            search.look.bare_globs, [cwd / folder for folder in search.command.directories or ()]
+        )
     except TooManyNamesError as exc:
         return str(exc)
 
 
 def _look_for_secrets(folders: Sequence[Path], paths: PathResolver, search: Effect) -> Reason | None:
-    source = search.command.source
-    is_meant = names_filter(search.only_names)
+    source, shown = search.command.source, search.search
+    is_meant = names_filter(shown.only_names)
     count = 0
     for parent, _, files in walk_folders(
-        folders, leaves_out_hidden=search.leaves_out_hidden, only_tracked=search.only_tracked
+        folders, leaves_out_hidden=shown.leaves_out_hidden, only_tracked=shown.only_tracked
     ):
         count += len(files)
         if count > MOST_NAMES:
@@ -134,7 +139,7 @@ def _searches(subject: Subject) -> list[tuple[list[Path], Effect | None]]:
 def _shown_folders(search: Effect, subject: Subject) -> list[Path]:
     """Return the folders whose files a search may show: git shows what is in the whole repository, wherever it runs."""
     folders = _folders_of(search, subject.cwd)
-    if search.asks_git_in is None:
+    if search.look.asks_git_in is None:
         return folders
     tops = (repository_around(folder) for folder in folders)
     # What lies around the workspace is not looked through for a look into it.
@@ -149,7 +154,7 @@ def _folders_of(search: Effect, cwd: Path) -> list[Path]:
 def _gathered_by(effect: Effect, cwd: Path) -> Iterator[Path]:
     """Yield the folders among the words of a program that may hand on all that lies in them."""
     command = effect.command
-    for word in effect.gathers:
+    for word in effect.look.gathers:
         if not word.is_glob:
             text = word.home_path or word.text or ""
             names = filter(None, (text, text.partition("=")[2]))
@@ -169,7 +174,7 @@ def _folders_in(paths: Iterable[Path]) -> Iterator[Path]:
 
 def _of_all_names(effect: Effect) -> Effect:
     """Return what a program does that may hand on all in a folder, beside the search that it may run."""
-    return replace(effect, searches=(), only_names=(), leaves_out_hidden=False, only_tracked=False)
+    return replace(effect, search=Search())
 
 
 def _look(rules: Sequence[Rule], subject: Subject) -> Reason | None:
@@ -187,7 +192,7 @@ def _look(rules: Sequence[Rule], subject: Subject) -> Reason | None:
                 name := rule.specifier.first_restricted_file(folder, searched, root)
             ):
                 does = f"the search would read; {_ADVICE}"
-                if search is not None and not search.searches:
+                if search is not None and not search.search.folders:
                     does = "the command may hand on with its folder; name the files that it needs"
                 text = f"{rule} names {folder / name}, which {does}"
                 return Reason(text, "withheld", rule.text, rule.source, source, str(folder / name))
@@ -196,10 +201,11 @@ def _look(rules: Sequence[Rule], subject: Subject) -> Reason | None:
 
 def _files(folders: Sequence[Path], search: Effect | None) -> Iterator[tuple[Path, Sequence[str], Effect | None]]:
     """Yield each folder, the names of the files in it that a search may show, links among them, and the search."""
-    leaves_out_hidden = search is not None and search.leaves_out_hidden
-    only_tracked = search is not None and search.only_tracked
-    is_meant = names_filter(search.only_names if search is not None else ())
-    walk = walk_folders(folders, leaves_out_hidden=leaves_out_hidden, enters_git=False, only_tracked=only_tracked)
+    shown = search.search if search is not None else Search()
+    is_meant = names_filter(shown.only_names)
+    walk = walk_folders(
+        folders, leaves_out_hidden=shown.leaves_out_hidden, enters_git=False, only_tracked=shown.only_tracked
+    )
     for folder, _, files in walk:
         yield Path(folder), [file.name for file in files if is_meant(file.name)], search
 
@@ -224,7 +230,7 @@ async def waiting_file(subject: Subject) -> Reason | None:
         return None
     if reason := _first_special(_named_files(subject, subject.facts)):
         return reason
-    searches = [effect for effect in subject.effects if effect.follows_links and not effect.opens_nothing]
+    searches = [effect for effect in subject.effects if effect.search.follows_links and not effect.look.opens_nothing]
     if not searches:
         return None
 
@@ -236,9 +242,9 @@ async def waiting_file(subject: Subject) -> Reason | None:
 
 def _named_files(subject: Subject, facts: LineFacts) -> Iterator[Path]:
     """Yield what is opened of what the line names; with patterns in it, of all that any pattern in the line matches."""
-    opening = [effect for effect in facts.effects if not effect.opens_nothing or effect.command.redirects]
+    opening = [effect for effect in facts.effects if not effect.look.opens_nothing or effect.command.redirects]
     opened = {path for effect in opening for path in effect.assumed_reads}
-    has_patterns = any(effect.globs or effect.follows_links for effect in opening)
+    has_patterns = any(effect.look.globs or effect.search.follows_links for effect in opening)
     for use in subject.uses:
         if use.use.path in opened or (use.is_shallow and has_patterns):
             yield use.path
@@ -247,10 +253,11 @@ def _named_files(subject: Subject, facts: LineFacts) -> Iterator[Path]:
 def _found_files(search: Effect, cwd: Path) -> Iterator[Path]:
     """Yield what is neither a folder nor a file nor a link in the folders whose files a search hands on."""
     count = 0
-    is_meant = names_filter(search.only_names)
+    shown = search.search
+    is_meant = names_filter(shown.only_names)
     folders = [cwd / path for path in search.placed_searches]
     for _, _, others in walk_folders(
-        folders, leaves_out_hidden=search.leaves_out_hidden, only_tracked=search.only_tracked
+        folders, leaves_out_hidden=shown.leaves_out_hidden, only_tracked=shown.only_tracked
     ):
         count += len(others)
         if count > _MOST_LOOKED_AT:

@@ -271,7 +271,7 @@ def _only_filters(words: tuple[str, ...]) -> bool:
     if has_live_words(words):
         return False
     effect = judge(SimpleCommand(shlex.join(words), tuple(Word(shlex.quote(word), word) for word in words)))
-    is_at_files = effect.reads not in ((), (".",)) or effect.searches or effect.asks_git_in
+    is_at_files = effect.reads not in ((), (".",)) or effect.search.folders or effect.look.asks_git_in
     return effect.is_read_only and not is_at_files and not effect.needed_environment
 
 

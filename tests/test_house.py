@@ -17,7 +17,7 @@ HELD = {
     "files": 671,
     "lines": 105_200,
     "files in one folder, 90th percentile": 16,
-    "most parameters": 17,
+    "most parameters": 15,
     "attributes set on another object": 31,
 }
 """Each figure as it is. `scripts/house_figures.py` prints them, each with its aim."""

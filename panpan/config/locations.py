@@ -111,11 +111,6 @@ class Locations:
         return self.home / "tasks"
 
     @property
-    def claims_folder(self) -> Path:
-        """Which places panpans at work need at the same time: one lock file a place."""
-        return self.home / "claims"
-
-    @property
     def logins_folder(self) -> Path:
         """What the user's log-ins to web sites have left: one file a site, as good as his passwords."""
         return self.home / "logins"

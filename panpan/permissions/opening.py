@@ -77,12 +77,11 @@ def sandbox_of(
     return CommandSandbox(
         is_on=wanted.mode == "on",
         writable=wanted.writable,
-        protected=(locations.home,),
+        home=locations.home,
         has_network=wanted.network,
         domains=domains.named,
         own_hosts=domains.own,
         lets_out=partial(_lets_out, wanted.outside),
-        claims_folder=locations.claims_folder,
         find=find,
     )
 

@@ -1,8 +1,8 @@
-"""Starting a command that can outlive panpan: nothing of it hangs on us, and how it ended can be read later.
+"""Starting commands that can outlive panpan, and holding what trees of processes do.
 
-The rule: it writes into a file and not into a pipe, it leads its own session, it has the mark of its own tree, and a
-small shell around it, outside of any sandbox, notes its exit code. Words are handed on as arguments, never put into
-the text of a script.
+The rule: nothing of a detached command hangs on us, and how it ended can be read later. It writes into a file and not
+into a pipe, it leads its own session, it has the mark of its own tree, and a small shell around it, outside of any
+sandbox, notes its exit code. Words are handed on as arguments, never put into the text of a script.
 """
 
 import os
@@ -17,7 +17,6 @@ import anyio
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.system.processes.process_table import (
-    MARKS_VARIABLE,
     ProcessTree,
     RunningProcess,
     look,
@@ -25,6 +24,7 @@ from panpan.system.processes.process_table import (
     running_processes,
     send_signal,
     still_running,
+    with_mark,
 )
 from panpan.system.text.terminal_text import printable
 
@@ -58,14 +58,8 @@ def start_detached(
 ) -> RunningProcess:
     """Start a command, and return the process that leads its session; a child of ours until panpan ends.
 
-    Args:
-        argv: The program and its arguments.
-        cwd: Its working directory.
-        env: Its whole environment; the mark of the tree is added.
-        tree: What it and all that it starts belongs to.
-        output: The file that it prints to, made private where it is missing; errors go there, too.
-        exit_file: A file that is not there yet; gets its exit code.
-        pass_fds: Descriptors that it inherits under the same numbers.
+    It prints, errors included, to the end of `output`, which is made private where it is missing. `exit_file` must not
+    be there yet. `env` is its whole environment but for the mark of the tree.
 
     Raises:
         ToolError: It cannot be started.
@@ -110,10 +104,10 @@ def exit_code_in(file: Path) -> int | None:
 
 
 _AT_ONCE_S = 0.05
-"""How long everything else waits for it."""
+"""For which everything else waits."""
 _LOOKS = 20
-"""How often it looks after that, while new processes are found or those that were signalled do not stand still: half a
-second, and longer on a machine that takes long for a look, since what no look has seen is not stopped."""
+"""Looks after that, while new processes are found or those that were signalled do not stand still: half a second, and
+longer on a machine that takes long for a look, since what no look has seen is not stopped."""
 _POLL_S = 0.005
 _REST_POLL_S = 0.02
 _STOPPED = frozenset(("T", "t", "Z", "X", ""))
@@ -122,18 +116,14 @@ _USERS = "00"
 
 
 def marked_as_users(tree: ProcessTree, env: Mapping[str, str]) -> dict[str, str]:
-    """Return `env` so that what is started with it, as part of the tree, counts as run by the user himself."""
-    marks = env.get(MARKS_VARIABLE) or os.environ.get(MARKS_VARIABLE, "")
-    own = f"{tree.mark}{_USERS}"
-    return {**env, MARKS_VARIABLE: f"{marks}:{own}" if marks else own}
+    """Return `env` so that what is started with it, as part of the tree, counts as run by the user."""
+    return with_mark(env, f"{tree.mark}{_USERS}")
 
 
 class HeldProcesses:
-    """What is held of some trees.
+    """Processes of some trees that are stopped as they stand, to go on later as if nothing had been.
 
-    Args:
-        trees: Know their processes.
-        state_of: Returns the state of a process in a letter (proc_pid_stat(5)); empty where that cannot be seen.
+    `state_of` returns the state of a process in a letter (proc_pid_stat(5)); empty where that cannot be seen.
     """
 
     def __init__(self, *trees: ProcessTree, state_of: Callable[[RunningProcess], str] | None = None) -> None:
@@ -145,11 +135,11 @@ class HeldProcesses:
 
     @property
     def names(self) -> Sequence[str]:
-        """What is held and alive, each with its number and name."""
+        """Each held process that is alive, with its name and number."""
         return [_named(process) for process in still_running(self._held)] if self._held else []
 
     def hold(self) -> bool:
-        """Stop the trees, and return whether all of them stands still; where not, `hold_rest` has to go on."""
+        """Stop the trees, and return True if all of them stands still; if not, `hold_rest` has to go on."""
         if not any(tree.has_processes for tree in self._trees):
             return True
         self._is_holding = True
@@ -161,11 +151,7 @@ class HeldProcesses:
         return True
 
     async def hold_rest(self) -> Sequence[str]:
-        """Go on until all of the trees stands still, or `release` is called.
-
-        Returns:
-            The names of what goes on all the same, such as processes of another user.
-        """
+        """Go on until all of the trees stands still, or `release` is called; return names of what cannot be held."""
         for _ in range(_LOOKS):
             if not self._is_holding:
                 break
@@ -176,7 +162,6 @@ class HeldProcesses:
         return [_named(process) for process in self._going_on()] if self._is_holding else []
 
     def release(self) -> None:
-        """Let what is held go on."""
         self._is_holding = False
         for process in reversed(self._held):
             send_signal(process, signal.SIGCONT)
@@ -186,7 +171,7 @@ class HeldProcesses:
         return [member for tree in self._trees for member in tree.members_among(processes)]
 
     def _stop(self, members: Sequence[RunningProcess]) -> bool:
-        """Stop those of the trees that are new; return whether there were any."""
+        """Stop those of the trees that are new; return True if there were any."""
         held = {(process.pid, process.started) for process in self._held}
         new = [
             process

@@ -1,8 +1,4 @@
-"""What one command may use of the machine.
-
-The rule: the defaults stop an accident and never a computation. Address space is not bounded, since CUDA, JAX and the
-sanitizers of compilers reserve far more of it than there is memory; nor, since there are time-outs, processor time.
-"""
+"""Limits of what one command may use of the machine, and the end of commands that multiply."""
 
 import os
 import re
@@ -23,8 +19,8 @@ from panpan.types.dataclass import dataclass
 GB = 10**9
 
 _ENDED_FIRST = 300
-"""How much of the machine's memory, in thousandths, a command counts as using on top of what it uses when the system
-chooses whom to end for lack of memory (proc_pid_oom_score_adj(5)). So it is a command, and not the user's editor."""
+"""Thousandths of the machine's memory that a command counts as using on top of what it uses when the system chooses
+whom to end for lack of memory (proc_pid_oom_score_adj(5)). So it is a command, and not the user's editor."""
 _OOM_SCORE = Path("/proc/self/oom_score_adj")
 RUNNING_TASKS_FILE = Path("/proc/loadavg")
 _BLOCK_BYTES, _DATA_UNIT_BYTES = 512, 1024
@@ -39,12 +35,12 @@ _REFUSE = (
 
 
 def default_processes() -> int:
-    """Return how many processes and threads a command may have: far more than pools of workers on all processors."""
+    """Return the most processes and threads of a command: far more than pools of workers on all processors."""
     return 2048 + 512 * (os.cpu_count() or 1)
 
 
 def running_tasks() -> int | None:
-    """Return how many processes and threads the machine runs."""
+    """Return the number of processes and threads that the machine runs."""
     with suppress(OSError, ValueError, IndexError):
         return int(RUNNING_TASKS_FILE.read_text().split()[3].partition("/")[2])
     return None
@@ -83,7 +79,7 @@ def limited(argv: Sequence[str], limits: Limits) -> list[str]:
 
 
 def limits_trial(limits: Limits) -> list[str]:
-    """Return what to start to learn what cannot be set of `limits`: it prints the keys in `[limits]`, one a line."""
+    """Return a command that prints what cannot be set of `limits`: the keys in `[limits]`, one a line."""
     settings = "; ".join(f"{{ {command}; }} 2>&- || echo {key}" for key, command in _settings(limits))
     return ["/bin/sh", "-c", settings or ":"]
 
@@ -93,11 +89,10 @@ def _required(limits: Limits, key: str, command: str) -> str:
 
 
 def _courtesies() -> Iterator[str]:
-    """Yield what no setting asks for."""
     yield "ulimit -S -c 0 2>&-"
-    score = _number_in(_OOM_SCORE)
-    if score is not None and score < _ENDED_FIRST:
-        yield f"{{ echo {_ENDED_FIRST} >{_OOM_SCORE}; }} 2>&-"
+    with suppress(OSError, ValueError):
+        if int(_OOM_SCORE.read_text()) < _ENDED_FIRST:
+            yield f"{{ echo {_ENDED_FIRST} >{_OOM_SCORE}; }} 2>&-"
 
 
 def _settings(limits: Limits) -> Iterator[tuple[str, str]]:
@@ -122,12 +117,6 @@ def _tighter(wanted: int | None, kind: int) -> int | None:
     return wanted if wanted is not None and (soft == resource.RLIM_INFINITY or wanted < soft) else None
 
 
-def _number_in(path: Path) -> int | None:
-    with suppress(OSError, ValueError):
-        return int(path.read_text())
-    return None
-
-
 _TOO_LARGE = re.compile(r"file too large|file size limit exceeded|\bEFBIG\b", re.IGNORECASE)
 _TOO_LONG = re.compile(r"cpu time limit exceeded", re.IGNORECASE)
 _TOO_MANY = re.compile(
@@ -146,13 +135,9 @@ _KILLED = 128 + signal.SIGKILL
 
 
 def limit_note(exit_code: int, output: str, limits: Limits, *, timed_out: bool = False) -> str | None:
-    """Return which limit probably made a command fail, as a sentence for model and user.
+    """Return the limit that probably made a command fail, as a sentence for model and user.
 
-    Args:
-        exit_code: As a shell tells it; 0 is no failure.
-        output: What it printed, or the end of it.
-        limits: Those under which it ran.
-        timed_out: Whether it was ended because its time was up, so that the exit code tells nothing.
+    `output` may be the end of what it printed. `timed_out` means that its exit code tells nothing.
     """
     if exit_code == 0:
         return None
@@ -180,7 +165,7 @@ _POLL_S = 0.3
 _TRIES = 5
 """How often the end of all is tried: on a busy machine, what multiplies may outlive one."""
 _ENOUGH = 0.9
-"""Which part of the limit is too much: at all of it, the system lets nothing more start, and nothing would be seen."""
+"""Part of the limit that is too much: at all of it, the system lets nothing more start, and nothing would be seen."""
 
 NOT_COUNTED = (
     f"the processes of commands are not counted (limits.processes): {RUNNING_TASKS_FILE} cannot be read; "
@@ -191,9 +176,12 @@ NOT_COUNTED = (
 def process_watches(
     limits: Limits, trees: Sequence[ProcessTree], warn: Callable[[str], None]
 ) -> Sequence[Callable[[], Coroutine[None, None, None]]]:
-    """Return what counts the processes of each tree while a session is open; nothing where they have no limit.
+    """Return functions that watch over the processes of the trees while a session is open; none without a limit.
 
-    Where they cannot be counted although the settings ask for a limit, the user is warned.
+    A limit of the system holds for what its user starts, but not against root, and nothing but the end of the session
+    ends what multiplies in the background. So somebody has to count. That costs next to nothing as long as the whole
+    machine runs about as much as before. Where nothing can be counted although the settings ask for a limit, the user
+    is warned.
     """
     most = limits.processes
     if most is None:
@@ -210,14 +198,7 @@ async def end_what_multiplies(
     *,
     running_tasks: Callable[[], int | None] = running_tasks,
 ) -> None:
-    """End all of `tree` whenever it has too many processes and threads; returns only where they cannot be counted.
-
-    Args:
-        tree: What the commands of a session belong to.
-        max_processes: How many they may have.
-        warn: Told what was ended, in one sentence.
-        running_tasks: Counts the processes and threads of the machine; None where it cannot.
-    """
+    """End all of `tree` whenever it has too many processes and threads; returns only where they cannot be counted."""
     others = running_tasks()
     while others is not None:
         await anyio.sleep(_POLL_S)

@@ -17,8 +17,7 @@ _SET_DUMPABLE = 4
 def hide_process(env: Mapping[str, str]) -> None:
     """Keep this process from the looks of others of the same user, where the system can; Linux can, but not from root.
 
-    Args:
-        env: The environment. A panpan that another one started stays visible, since that one has to end it.
+    A panpan that another one started stays visible, since that one has to end it.
     """
     if sys.platform == "linux" and MARKS_VARIABLE not in env:
         from panpan.system.sandbox.landlock_launcher import call  # not ctypes, which takes milliseconds to import
@@ -35,8 +34,11 @@ _INIT = 1
 def end_with_parent(parent: int) -> None:
     """Send SIGTERM to this process when its parent ends, or at once where that has ended already.
 
+    A thread watches, so that it also counts before the event loop runs and while that is busy. PR_SET_PDEATHSIG would
+    be shorter, but is sent when the thread that started panpan ends, which in many programs is long before their end.
+
     Args:
-        parent: What `os.getppid` said when this process began.
+        parent: The value of `os.getppid` when this process began.
     """
 
     def watch() -> None:
@@ -47,12 +49,10 @@ def end_with_parent(parent: int) -> None:
 
 
 def wait_for_end_of(parent: int, *, getppid: Callable[[], int] = os.getppid) -> None:
-    """Return when this process has another parent than `parent`; blocks.
+    """Return when this process has another parent than `parent`, which `getppid` returned when it began; blocks.
 
-    Args:
-        parent: What `getppid` said when this process began. Where that is init, which takes over orphans, and init is
-            in another session, whoever started this process ended before that.
-        getppid: Returns the parent at the moment.
+    Where that is init, which takes over orphans, and init is in another session, whoever started this process ended
+    before that.
     """
     if _is_taken_over(parent):
         return

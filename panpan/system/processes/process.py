@@ -34,7 +34,7 @@ from panpan.types.dataclass import dataclass
 
 CHUNK_BYTES = 1 << 16
 EXIT_POLL_S = 0.03
-"""How often a silent process is asked whether it has ended while something else holds its pipe open."""
+"""Between asking a silent process whether it has ended while something else holds its pipe open."""
 
 _REAP_S = 2.0
 _SEEN_S = 0.5
@@ -74,13 +74,11 @@ class OutputPipe:
         return fd
 
     def close_write_end(self) -> None:
-        """Leave the writing to the child."""
         if self.write_fd >= 0:
             os.close(self.write_fd)
             self.write_fd = -1
 
     def close(self) -> None:
-        """Give both ends back."""
         self.close_write_end()
         if self.fd >= 0:
             os.close(self.fd)
@@ -107,15 +105,9 @@ class Child:
         pass_fds: Sequence[int] = (),
         stdin: int | IO[bytes] = DEVNULL,
     ) -> Self:
-        """Start a program.
+        """Start a program; errors go where the output goes, unless `has_stderr` gives them a pipe of their own.
 
-        Args:
-            argv: The program and its arguments.
-            cwd: Its working directory.
-            env: Its whole environment; marks are added.
-            has_stderr: Whether errors get a pipe of their own; else they go where the output goes.
-            pass_fds: Descriptors that it inherits under the same numbers, beside its input and outputs.
-            stdin: What it reads; empty, unless a file is given.
+        `env` is its whole environment but for marks; `pass_fds` are inherited under the same numbers.
 
         Raises:
             ToolError: It cannot be started.
@@ -191,14 +183,12 @@ class Child:
                 await self._process.wait()
 
     def close(self) -> None:
-        """Give the pipes back."""
         self.stdout.close()
         if self.stderr is not None:
             self.stderr.close()
 
 
 def _opened(pipes: list[OutputPipe]) -> OutputPipe:
-    """Return a new pipe, added to those that have to be closed."""
     pipe = OutputPipe()
     pipes.append(pipe)
     return pipe
@@ -228,7 +218,7 @@ INTERRUPT_GRACE_S = 0.3
 """Seconds between TERM and KILL where whoever ran a program has left: a user who interrupts waits for it."""
 
 _REST_GRACE_S = 0.1
-"""How long a pipe that others hold may still end by itself, as after a process that was about to end anyway."""
+"""For a pipe that others hold to end by itself, as after a process that was about to end anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +228,6 @@ class ProcessEnded:
     exit_code: int
     """As a shell tells it: 128 and the signal's number when one ended the process."""
     timed_out: bool
-    """Whether it was ended because its time was up."""
 
 
 class Leaving:
@@ -254,21 +243,21 @@ class Leaving:
         return self._child
 
     def give_back(self) -> None:
-        """Say that nobody follows it after all; it is ended then."""
+        """Let the process be ended after all."""
         self.is_taken = False
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What a program printed, and how it ended."""
+    """Output of a program, and how it ended."""
 
     exit_code: int
     stdout: bytes
     stderr: bytes
     timed_out: bool
-    """Whether it was ended because its time was up; the output is what came until then."""
+    """Ended because its time was up; the output is what came until then."""
     is_truncated: bool
-    """Whether it printed more than was asked for; it was ended then, and the exit code tells only that."""
+    """It printed more than was asked for; it was ended then, and the exit code tells only that."""
 
 
 async def run_process(
@@ -284,16 +273,7 @@ async def run_process(
 ) -> AsyncGenerator[bytes | ProcessEnded | Leaving, None]:
     """Run a program and yield what it prints, then how it ended. Consume it under `aclosing`.
 
-    Args:
-        argv: The program and its arguments.
-        cwd: Its working directory.
-        env: Its whole environment; see `child_environment`.
-        timeout_s: Seconds after which the whole tree is ended.
-        kill_grace_s: Seconds between asking the tree to end and killing it when its time is up; whoever leaves early
-            waits no longer than `INTERRUPT_GRACE_S`.
-        pass_fds: Descriptors that it inherits under the same numbers, beside its input and outputs.
-        take_pipe: See `run_child`.
-        leaves: See `run_child`.
+    The further arguments are those of `Child.start` and `run_child`.
 
     Raises:
         ToolError: It cannot be started.
@@ -318,7 +298,8 @@ async def run_child(
     Args:
         child: The process; ended where the caller leaves early.
         timeout_s: Seconds from now after which the whole tree is ended.
-        kill_grace_s: As for `run_process`.
+        kill_grace_s: Seconds between asking the tree to end and killing it when its time is up; whoever leaves early
+            waits no longer than `INTERRUPT_GRACE_S`.
         take_pipe: Called before `ProcessEnded`, with the descriptor to read from and to close, where something that was
             left in the background can still write to the pipe. Without it the pipe is closed, and whoever writes to it
             gets SIGPIPE.
@@ -410,7 +391,7 @@ async def capture(
 
 
 class _Gathered:
-    """What one pipe brought, up to a size."""
+    """Output of one pipe, up to a size."""
 
     def __init__(self, pipe: OutputPipe, max_bytes: int) -> None:
         self.pipe = pipe
@@ -443,10 +424,7 @@ def _is_over(deadline: float | None) -> bool:
 async def _next_chunk(child: Child, deadline: float | None, *, is_asked: bool = False) -> bytes | None:
     """Return what the process printed next; nothing when it is time to look whether it has ended or must end.
 
-    Args:
-        child: The process.
-        deadline: When it must end.
-        is_asked: Whether it must be looked often whether somebody wants it elsewhere, also where it prints no more.
+    `is_asked` means that it must be looked often whether somebody wants it elsewhere, also where it prints no more.
     """
     if child.stdout.is_at_end:
         look_at = math.inf if deadline is None else deadline

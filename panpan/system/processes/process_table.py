@@ -1,9 +1,11 @@
-"""A look at the running processes: who started whom, in which group, with which marks and pipes.
+"""Running processes: who started whom, in which group, with which marks and pipes, and the end of whole trees of them.
 
-The rule: a look is old at once. Before a process is signalled it is checked to be the one that was seen.
+The rule: a look is old at once. Before a process is signalled it is checked to be the one that was seen. A number alone
+is no process, since the system gives numbers again; what counts is the number together with the time of its start.
 
-The rule: a number alone is no process, since the system gives numbers again; what counts is the number together with
-the time of its start.
+A tree is known by a mark in the environment that each process inherits. What clears its environment is still found by
+its parent, group, session or the output pipe that it holds; only what has shed all of these gets away, and a sandbox
+with its own process numbers is the boundary for that.
 
 A look reads some files of every process of the machine. When eight tools are ended at once, each of them wants to look
 several times; one look after the other in turn serves them all.
@@ -38,6 +40,17 @@ _PIPE = re.compile(r"pipe:\[(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Signs of where a process comes from."""
+
+    marks: frozenset[str] = frozenset()
+    """Those in the environment that it was started with. Processes of other users do not tell; nor, on macOS, do those
+    of the system."""
+    output_pipes: frozenset[int] = frozenset()
+    """Inodes of the pipes that it writes its output and its errors to, where that can be seen."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunningProcess:
     """One process as it was seen."""
 
@@ -48,13 +61,13 @@ class RunningProcess:
     started: str
     """Tells it from a later process with the same number."""
     name: str
-    marks: frozenset[str] = frozenset()
-    """Those in the environment that it was started with. Processes of other users do not tell; nor, on macOS, do those
-    of the system."""
-    output_pipes: frozenset[int] = frozenset()
-    """Inodes of the pipes that it writes its output and its errors to, where that can be seen."""
+    origin: Origin = Origin()
     threads: int = 1
-    """How many threads it has, where that can be seen."""
+    """Number of its threads, where that can be seen."""
+
+    @property
+    def marks(self) -> frozenset[str]:
+        return self.origin.marks
 
 
 def running_processes() -> dict[int, RunningProcess]:
@@ -64,7 +77,7 @@ def running_processes() -> dict[int, RunningProcess]:
         return {process.pid: process for process in _with_origins(one for one in seen if one is not None)}
     marks = dict(_marks_from_ps())
     listed = parse_ps(_ps("-axo", "pid=,ppid=,pgid=,sess=,stat=,lstart=,comm="))
-    return {process.pid: replace(process, marks=marks.get(process.pid, frozenset())) for process in listed}
+    return {one.pid: replace(one, origin=Origin(marks.get(one.pid, frozenset()))) for one in listed}
 
 
 def running_process(pid: int) -> RunningProcess | None:
@@ -126,7 +139,7 @@ def _with_origins(processes: Iterable[RunningProcess]) -> Iterator[RunningProces
     marks_of: dict[int, frozenset[str]] = {}
     for process in processes:
         if marks := marks_of.get(process.session):
-            yield replace(process, marks=marks)
+            yield replace(process, origin=Origin(marks))
             continue
         told = _with_origin(process)
         if told.marks and told.session not in mixed:
@@ -135,7 +148,6 @@ def _with_origins(processes: Iterable[RunningProcess]) -> Iterator[RunningProces
 
 
 def _with_origin(process: RunningProcess) -> RunningProcess:
-    """Return the process with what tells from whom it comes."""
     place = _PROC / str(process.pid)
     environment, pipes = b"", set[int]()
     with suppress(OSError):
@@ -144,7 +156,7 @@ def _with_origin(process: RunningProcess) -> RunningProcess:
         with suppress(OSError):
             if pipe := _PIPE.fullmatch(str((place / "fd" / fd).readlink())):
                 pipes.add(int(pipe[1]))
-    return replace(process, marks=_marks_in(environment), output_pipes=frozenset(pipes))
+    return replace(process, origin=Origin(_marks_in(environment), frozenset(pipes)))
 
 
 def _marks_in(environment: bytes) -> frozenset[str]:
@@ -192,7 +204,7 @@ def _ps(*arguments: str) -> str:
 
 
 _POLL_S = 0.2
-"""How often it is looked at where the system cannot say by itself when it ends."""
+"""Between looks, where the system cannot say by itself when it ends."""
 
 
 async def wait_for_exit(process: RunningProcess) -> None:
@@ -243,11 +255,7 @@ _Seen = TypeVar("_Seen")
 
 
 class Looks:
-    """Looks one after the other; whoever comes while one is under way gets the next.
-
-    Args:
-        scan: Looks, in a thread.
-    """
+    """Looks one after the other; whoever comes while one is under way gets the next."""
 
     def __init__(self, scan: Callable[[], Mapping[int, RunningProcess]] = running_processes) -> None:
         self._scan = scan
@@ -255,7 +263,7 @@ class Looks:
         self._limiter = anyio.CapacityLimiter(1)
         self._begun = 0
         self._done = 0
-        """The number of the newest look that was finished."""
+        """Number of the newest look that was finished."""
         self._seen: Mapping[int, RunningProcess] = {}
 
     async def next(self) -> Mapping[int, RunningProcess]:
@@ -286,9 +294,7 @@ async def look() -> Mapping[int, RunningProcess]:
 async def in_a_thread(scan: Callable[[], _Seen], limiter: anyio.CapacityLimiter) -> _Seen:
     """Return what `scan` sees; it looks on the spot where the machine has no thread left, as beside a fork bomb.
 
-    Args:
-        scan: Looks at processes, and may take some milliseconds.
-        limiter: One that nothing else waits for: the common one may be full of threads that hang on a dead disk.
+    Give it a limiter that nothing else waits for: the common one may be full of threads that hang on a dead disk.
     """
     try:
         return await to_thread.run_sync(scan, limiter=limiter)
@@ -299,24 +305,25 @@ async def in_a_thread(scan: Callable[[], _Seen], limiter: anyio.CapacityLimiter)
 
 
 KILL_LIMIT_S = 2.0
-"""How long the tree is killed again and again, should it start new processes faster than they are found."""
+"""In which the tree is killed again and again, should it start new processes faster than they are found."""
 STOP_LIMIT_S = 3.0
-"""How long a tree that outlived TERM is stopped before it is killed; one that multiplies needs several looks."""
+"""In which a tree that outlived TERM is stopped before it is killed; one that multiplies needs several looks."""
 
 _END_POLL_S = 0.02
 _KILL_AGAIN_S = 0.1
 """After so long, what was killed and is still there is looked for again, with what it has started meanwhile."""
 
 
+def with_mark(env: Mapping[str, str], mark: str) -> dict[str, str]:
+    """Return `env` with a further mark behind those that it or our own environment has."""
+    marks = env.get(MARKS_VARIABLE) or os.environ.get(MARKS_VARIABLE, "")
+    return {**env, MARKS_VARIABLE: f"{marks}:{mark}" if marks else mark}
+
+
 class ProcessTree:
     """All processes started with its mark, and what they started.
 
-    A session marks the environment of all its commands, so that at its end none of them survives:
-
-        tree = ProcessTree()
-        env = tree.marked(child_environment())
-        ...
-        await tree.end()
+    A session marks the environment of all its commands (`marked`), so that at its `end` none of them survives.
 
     Args:
         mark: That of a tree whose panpan is gone; a new one, if not given.
@@ -325,32 +332,25 @@ class ProcessTree:
 
     def __init__(self, mark: str = "", look: Callable[[], Awaitable[Mapping[int, RunningProcess]]] = look) -> None:
         self.mark = mark or secrets.token_hex(16)
+        self.has_processes = bool(mark)
+        """True if anything was ever started with the mark; a look is spared where nothing was."""
         self._look = look
-        self._has_processes = bool(mark)
         self._root_pid: int | None = None
         self._pipe_inodes: tuple[int, ...] = ()
 
     def marked(self, env: Mapping[str, str]) -> dict[str, str]:
         """Return `env` with the mark, so that what is started with it belongs to the tree."""
-        self._has_processes = True
-        marks = env.get(MARKS_VARIABLE) or os.environ.get(MARKS_VARIABLE, "")
-        return {**env, MARKS_VARIABLE: f"{marks}:{self.mark}" if marks else self.mark}
+        self.has_processes = True
+        return with_mark(env, self.mark)
 
     def root_at(self, pid: int, pipe_inodes: tuple[int, ...] = ()) -> None:
-        """Count also the descendants of `pid`, its group and session, and the holders of these pipes.
+        """Count also the descendants of `pid`, which leads its own session, its group, and the holders of these pipes.
 
-        Args:
-            pid: A process that leads its own session.
-            pipe_inodes: Pipes that only the tree writes to.
+        Only the tree may write to the pipes.
         """
-        self._has_processes = True
+        self.has_processes = True
         self._root_pid = pid
         self._pipe_inodes = pipe_inodes
-
-    @property
-    def has_processes(self) -> bool:
-        """Whether anything was ever started with the mark; a look is spared where nothing was."""
-        return self._has_processes
 
     async def look(self) -> list[RunningProcess]:
         """Return what is alive of the tree, as `members` does, without holding up anything else."""
@@ -386,15 +386,14 @@ class ProcessTree:
         return [processes[pid] for pid in sorted(members)]
 
     async def end(self, grace_s: float = 2.0) -> list[RunningProcess]:
-        """End every process of the tree; cannot be cancelled, and takes at most `grace_s` and some seconds.
+        """End every process of the tree, and return those that could not be ended, such as another user's.
+
+        It cannot be cancelled, and takes at most `grace_s` and some seconds.
 
         Args:
             grace_s: Seconds between asking them to end (TERM) and killing them; 0 kills them unasked.
-
-        Returns:
-            What could not be ended, such as processes of another user.
         """
-        if not self._has_processes:
+        if not self.has_processes:
             return []  # spares sessions that ran no command a look at every process of the machine
         with CancelScope(shield=True):
             remaining = await (self._signal_all(signal.SIGTERM) if grace_s > 0 else self.look())
@@ -442,11 +441,11 @@ class ProcessTree:
         return members
 
     def _belongs(self, process: RunningProcess) -> bool:
-        """Whether the process itself tells that it belongs to the tree; what it started belongs to it, too."""
+        """True if the process itself tells that it belongs to the tree; what it started belongs to it, too."""
         root = self._root_pid
         if root is not None and root in (process.pid, process.group, process.session):
             return True
-        return self.mark in process.marks or not process.output_pipes.isdisjoint(self._pipe_inodes)
+        return self.mark in process.marks or not process.origin.output_pipes.isdisjoint(self._pipe_inodes)
 
 
 def _signal_groups(members: Sequence[RunningProcess], number: signal.Signals) -> None:

@@ -7,7 +7,7 @@ BURST = 10
 """Messages that may come at once after a silence."""
 
 FLOOD_BYTES = 16_384
-"""Waiting for the screen; from here on nobody waits."""
+"""Waiting for the screen; from here on nobody waits: a command that floods is never slowed down by its output."""
 
 MAX_SHOWN_CHARS = 8_000
 
@@ -24,14 +24,13 @@ class ProgressPacer:
         self._counted_at: float | None = None
 
     def add(self, data: bytes) -> None:
-        """Take what was printed."""
         self._waiting += self._decoder.decode(data)
         self._waiting_bytes += len(data)
         if len(self._waiting) > 4 * MAX_SHOWN_CHARS:
             self._waiting = "…" + self._waiting[-MAX_SHOWN_CHARS:]
 
     def pause_s(self, now: float) -> float:
-        """Return how long to wait before the next message, in seconds; 0 for not at all."""
+        """Return the seconds to wait before the next message."""
         self._count(now)
         if self._allowance >= 1 or self._waiting_bytes >= FLOOD_BYTES:
             return 0.0
@@ -82,7 +81,7 @@ class LineFolder:
         """The unfinished line: a carriage return may still come for it."""
 
     def feed(self, data: bytes) -> bytes:
-        """Return what of the output is certain by now."""
+        """Return what is certain by now."""
         data = self._held + data
         end = data.rfind(b"\n") + 1
         self._held = data[end:]
@@ -94,21 +93,17 @@ class LineFolder:
         return done
 
     def finish(self) -> bytes:
-        """Return the rest."""
         rest, self._held = _folded(self._held), b""
         return rest
 
     @staticmethod
     def _folded_lines(data: bytes) -> bytes:
-        if b"\r" not in data:
-            return data
-        return b"\n".join(_folded(line) for line in data.split(b"\n"))
+        return b"\n".join(map(_folded, data.split(b"\n"))) if b"\r" in data else data
 
 
 def _folded(line: bytes) -> bytes:
     """Return the last state of a line; a carriage return at its end, as in CRLF, stays."""
-    states = line.split(b"\r")
-    if len(states) == 1:
+    if b"\r" not in line:
         return line
-    ending = b"" if states[-1] else b"\r"
-    return next((state for state in reversed(states) if state), b"") + ending
+    states = line.split(b"\r")
+    return next((state for state in reversed(states) if state), b"") + (b"" if states[-1] else b"\r")

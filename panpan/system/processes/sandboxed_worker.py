@@ -1,4 +1,4 @@
-"""Taking apart what strangers made, by a program of panpan's own.
+"""Parsing of untrusted files by a program of panpan's own, in the sandbox.
 
 The rule: its time, its memory and what it may write are bounded, it has no network where a sandbox works, and no key in
 any case. A file that breaks it, holds it up or takes it over costs what was asked of it, and nothing else.
@@ -28,16 +28,7 @@ async def run_parser(
     within_s: float = WITHIN_S,
     memory_bytes: int = MEMORY_BYTES,
 ) -> Captured:
-    """Return what a program of panpan's makes of some bytes, which are its input.
-
-    Args:
-        module: The program, as Python imports it.
-        arguments: What it is told besides.
-        data: What a stranger made.
-        sandbox: That of the session's commands; the program may look at files and change none.
-        max_bytes: Most that is taken of its output.
-        within_s: Seconds that it may take.
-        memory_bytes: That it may use.
+    """Run a module of panpan's on `data`, which a stranger made, and return what it prints; it can change no files.
 
     Raises:
         ToolError: It cannot be started.

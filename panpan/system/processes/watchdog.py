@@ -40,7 +40,6 @@ class Watchdog:
 
     def __init__(self) -> None:
         self.tree = ProcessTree()
-        """All that it ends."""
         end, own_end = os.pipe()
         command = [sys.executable, "-P", "-m", __name__, self.tree.mark]
         try:
@@ -86,7 +85,6 @@ def _send_away(own_end: int, watched: int) -> None:
 
 
 async def _end(tree: ProcessTree) -> None:
-    """End the tree again and again, until nothing was found of it for a second."""
     quiet = 0
     with anyio.move_on_after(_LIMIT_S):
         while quiet < _QUIET_LOOKS:

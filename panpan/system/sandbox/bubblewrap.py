@@ -3,8 +3,8 @@
 The rule: the box sees the whole file system, read-only, and over it, from the outside in, what may be written and what
 in there may not. It has its own process numbers, shared memory and, unless the network is granted, its own loopback.
 
-The rule: such a folder must stay. Removing it from outside would take away what is laid over it inside (rmdir(2) since
-Linux 3.18), and with that the protection.
+A folder that stands for a place must stay: removing it from outside would take away what is laid over it inside
+(rmdir(2) since Linux 3.18), and with that the protection.
 """
 
 import os
@@ -61,10 +61,6 @@ _Mount: TypeAlias = Literal["writable", "read-only", "stand-in"]
 class Bubblewrap:
     """Boxes made by bubblewrap.
 
-    Args:
-        program: Path of bwrap.
-        has_user_namespace: Whether a user namespace is made, which root need not and others must have.
-
     Raises:
         ToolError: The filter of system calls is not known for this machine.
     """
@@ -84,6 +80,9 @@ class Bubblewrap:
         self._filter = call_filter(NETWORK)
         self.stand_ins: set[Path] = set()
 
+    def adopt(self, stand_ins: Collection[Path]) -> None:
+        self.stand_ins |= set(stand_ins)
+
     @contextmanager
     def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> Iterator[Boxed]:
         mounts = _mounts(profile, self.stand_ins)
@@ -100,7 +99,7 @@ class Bubblewrap:
             *_capabilities(),
             *_SYSTEM,
             *(word for path in profile.devices for word in ("--dev-bind-try", str(path), str(path))),
-            *(word for path in sorted(mounts, key=_depth) for word in _options(path, mounts[path])),
+            *(word for path in sorted(mounts, key=lambda one: len(one.parts)) for word in _options(path, mounts[path])),
             *("--chdir", str(cwd), "--", *(() if proxy is None else _port_opened(proxy)), *argv),
         ]
         with _readable(self._filter) as filter_fd:
@@ -127,11 +126,7 @@ def _removed(stand_ins: set[Path], needed: AbstractSet[Path]) -> set[Path]:
 
 @contextmanager
 def _readable(program: bytes) -> Iterator[int]:
-    """Give a descriptor from which bubblewrap reads a filter; it closes it before the command begins.
-
-    Raises:
-        ToolError: No more can be open.
-    """
+    """Give a descriptor from which bubblewrap reads a filter; it closes it before the command begins."""
     try:
         with os.fdopen(os.memfd_create("panpan-sandbox"), "wb") as file:
             file.write(program)
@@ -146,7 +141,6 @@ def _readable(program: bytes) -> Iterator[int]:
 
 
 def _port_opened(proxy: ProxyEndpoint) -> tuple[str, ...]:
-    """Return what opens the proxy's port on the box's own loopback, before the command that follows."""
     launcher = (sys.executable, "-I", "-S", "-X", "utf8", proxy_launcher.__file__)
     return (*launcher, str(proxy.handover_fd), str(PROXY_PORT))
 
@@ -160,9 +154,7 @@ def _capabilities() -> Iterator[str]:
 def _mounts(profile: Profile, stand_ins: Collection[Path]) -> dict[Path, _Mount]:
     """Return what is laid over the read-only file system.
 
-    Args:
-        profile: What the command may do.
-        stand_ins: The empty folders of other boxes. This one needs those it finds, too, or makes them anew.
+    `stand_ins` are the empty folders of other boxes: this one needs those it finds, too, or makes them anew.
     """
     mounts: dict[Path, _Mount] = {path: "writable" for path in profile.writable if path.exists()}
     for path in profile.protected:
@@ -186,10 +178,6 @@ def _around_held(profile: Profile) -> dict[Path, _Mount]:
         if any(is_below(folder, root) for root in profile.writable)
         and not any(is_below(folder, protected) for protected in profile.protected)
     }
-
-
-def _depth(path: Path) -> int:
-    return len(path.parts)
 
 
 def _options(path: Path, mount: _Mount) -> tuple[str, ...]:

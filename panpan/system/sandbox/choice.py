@@ -29,20 +29,15 @@ _PROBE = f'if (: >"$1") 2>&-; then exit {_HAS_WRITTEN}; fi'
 
 @dataclass(frozen=True, slots=True)
 class SandboxChoice:
-    """The sandbox to use, and why it is not a better one."""
+    """The sandbox to use, and why it is not a better one; None where none works."""
 
     sandbox: Sandbox | None
-    """None where none works."""
     passed_over: tuple[str, ...] = ()
     """For each better one why it cannot be used here, for the user."""
 
 
 async def find_sandbox(*, places: str = PLACES) -> SandboxChoice:
-    """Try the sandboxes, best first, with a command that tries to write, and return the first that holds.
-
-    Args:
-        places: Folders to look in for bubblewrap, separated by colons.
-    """
+    """Try the sandboxes, best first, with a command that tries to write, and return the first that holds."""
     passed_over: dict[str, str] = {}
     for name, make in _candidates(places):
         try:
@@ -71,11 +66,7 @@ def _bubblewrap(places: str, has_user_namespace: bool) -> Sandbox:
 
 
 async def _require_held(sandbox: Sandbox) -> None:
-    """Let a command try to write a file, and look whether it could.
-
-    Raises:
-        ToolError: It could, or the sandbox does not start.
-    """
+    """Raise `ToolError` if a command within the sandbox can write a file, or does not start."""
     with tempfile.TemporaryDirectory(prefix="panpan-sandbox-") as folder:
         argv = ["/bin/sh", "-c", _PROBE, "probe", f"{folder}/written"]
         with sandbox.wrap(argv, read_only(), Path("/")) as boxed:

@@ -34,11 +34,9 @@ _NO_DOMAINS = (
     "without hosts, opens the whole network"
 )
 _OWN_FOLDER = re.compile(r"panpan-[0-9a-f]{16}")
-"""What a session calls its folder for temporary files."""
-
+"""Name of a session's folder for temporary files."""
 
 FindSandbox: TypeAlias = "Callable[[], Awaitable[SandboxChoice]]"
-"""Looks which sandbox works."""
 
 
 async def find_when_needed() -> "SandboxChoice":
@@ -56,10 +54,10 @@ def _access(domains: Sequence[str], own_hosts: Sequence[str]) -> "DomainAccess":
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one command needs, of what may be had."""
+    """Needs of one command, out of what may be had."""
 
     is_read_only: bool
-    """Whether it is known only to look."""
+    """True if it is known only to look."""
     roots: Sequence[Path] = ()
     """The workspace and the folders that were added to it, canonical as they were named."""
     opened: frozenset[Path] = frozenset()
@@ -68,9 +66,9 @@ class Bounds:
     """Files of panpan's that it writes, whatever else it may do."""
     has_network: bool = False
     is_outside: bool = False
-    """Whether the user has let it out of the sandbox."""
+    """True if the user has let it out of the sandbox."""
     may_outlive: bool = False
-    """Whether it may go on when it is not waited for any more, and the session after it."""
+    """True if it may go on when it is not waited for any more, and the session after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +78,10 @@ class Start:
     argv: Sequence[str]
     env: Mapping[str, str]
     profile: "Profile | None" = None
-    """What it is held to, but for files of panpan's that it writes, too; None where nothing holds it."""
+    """Its bounds, but for files of panpan's that it writes, too; None where nothing holds it."""
     proxy: "CommandProxy | None" = None
     """Its way to the granted domains, which knows what was refused."""
     pass_fds: Sequence[int] = ()
-    """Descriptors that it has to inherit."""
 
 
 class CommandSandbox:
@@ -93,12 +90,12 @@ class CommandSandbox:
     Args:
         is_on: Whether commands are to run in one.
         writable: Folders that commands may change beside the workspace.
-        protected: What no command changes, beside the protected places of the workspace.
+        home: Panpan's own folder: no command changes it. In its `claims`, sessions say which empty folders their boxes
+            need.
         has_network: Whether all commands may use the network.
         domains: Hosts that commands may reach although the network is off; while `serve` runs.
         own_hosts: Further ones, which may lead into the user's own network.
-        lets_out: True for a command line that settings of the user seem to let out of it unasked.
-        claims_folder: Where sessions say which empty folders their boxes need.
+        lets_out: True for a command line that settings of the user seem to let out of it unasked; only ever advice.
         find: Looks which sandbox works.
 
     Raises:
@@ -110,27 +107,23 @@ class CommandSandbox:
         *,
         is_on: bool = False,
         writable: Sequence[Path] = (),
-        protected: Sequence[Path] = (),
+        home: Path | None = None,
         has_network: bool = False,
         domains: Sequence[str] = (),
         own_hosts: Sequence[str] = (),
         lets_out: Callable[[str], bool] = lambda _: False,
-        claims_folder: Path | None = None,
         find: FindSandbox = find_when_needed,
     ) -> None:
         self.is_on = is_on
         self.has_network = has_network
         self.domains = tuple(dict.fromkeys((*domains, *own_hosts)))
-        """Hosts that commands may reach although the network is off."""
         self.lets_out = lets_out
-        """True for a command line that settings of the user seem to let out of it unasked; only ever advice."""
         self.temporary = _folder_for_temporary_files() / f"panpan-{secrets.token_hex(8)}"
         """Folder for the temporary files of the session's commands; made for the first of them."""
         self.writable = writable
-        """Folders that commands may change beside the workspace."""
         self._left_behind: Collection[Path] = ()
-        """What of the leavings is needed by commands that go on after the session."""
-        self._protected = protected
+        """Leavings that commands which go on after the session need."""
+        self._protected = () if home is None else (home,)
         self._access = _access(domains, own_hosts) if is_on and self.domains else None
         self._is_serving = False
         self._find = find
@@ -138,26 +131,22 @@ class CommandSandbox:
         self._choice: SandboxChoice | None = None
         self._has_warned = False
         self._tidying = anyio.Lock()
-        self._claims = PlaceClaims(claims_folder)
+        self._claims = PlaceClaims(None if home is None else home / "claims")
         self._in_use = Counter[Path]()
-        """What stands for protected places in boxes that run, or are being made."""
+        """Stand-ins for protected places in boxes that run, or are being made."""
         self._old_folders: tuple[Path, ...] = ()
         """Folders for temporary files of sessions that left commands running."""
         self._old_stand_ins: set[Path] = set()
 
     @property
     def leavings(self) -> Sequence[Path]:
-        """What commands that go on after the session need of what is removed at its end; see `take_over`."""
+        """Places that commands which go on after the session need, and that its end would remove; see `take_over`."""
         if self._choice is None or self._choice.sandbox is None:
             return ()
         return (self.temporary, *self._old_folders, *sorted(self._choice.sandbox.stand_ins))
 
     def take_over(self, leavings: Sequence[Path]) -> None:
-        """Remove at the end of this session what an earlier one has left behind for its commands.
-
-        Args:
-            leavings: As that one has told them.
-        """
+        """Remove at the end of this session the `leavings` of an earlier one."""
         folders = [path for path in leavings if _OWN_FOLDER.fullmatch(path.name)]
         self._old_folders = tuple(path for path in folders if path.parent == self.temporary.parent)
         self._old_stand_ins = {path for path in leavings if path not in folders}
@@ -170,7 +159,7 @@ class CommandSandbox:
             return self._choice
 
     async def is_missing(self) -> bool:
-        """Return whether commands are to run in a sandbox, and none works."""
+        """True if commands are to run in a sandbox, and none works."""
         return self.is_on and (await self.choice()).sandbox is None
 
     async def take_warning(self) -> str | None:
@@ -209,12 +198,6 @@ class CommandSandbox:
 
         Leave it when the command has ended; what it left in the background stays in its box.
 
-        Args:
-            argv: The program and its arguments.
-            env: Its whole environment.
-            cwd: Its working directory, canonical.
-            bounds: What it may do.
-
         Raises:
             ToolError: A place of the bounds leads nowhere, too many commands use the network, or files are open.
             ConfigError: The folder for temporary files cannot be made.
@@ -233,7 +216,7 @@ class CommandSandbox:
         with ExitStack() as stack:
             proxy = self._proxy(sandbox, bounds)
             if proxy is not None:
-                stack.enter_context(proxy)
+                stack.callback(proxy.close)
                 profile = replace(profile, proxy=proxy.endpoint)
                 env |= proxy.environment()
             inside, env = with_loader_inside(argv, env)
@@ -266,7 +249,7 @@ class CommandSandbox:
         if self._old_stand_ins:
             await self.choice()
         if self._choice is not None and self._choice.sandbox is not None:
-            self._choice.sandbox.stand_ins |= self._old_stand_ins
+            self._choice.sandbox.adopt(self._old_stand_ins)
             await self._tidy(self._choice.sandbox, self._left_behind)
         self._claims.close()
         for folder in (self.temporary, *self._old_folders):
@@ -277,7 +260,8 @@ class CommandSandbox:
     def _claim(self, sandbox: "Sandbox", profile: "Profile") -> Collection[Path]:
         """Claim the places for which a box may need an empty folder; one of another panpan's is its own, too."""
         places = vacant(profile.protected)
-        sandbox.stand_ins |= vacant(self._claims.hold(places)) if places else set()
+        if places:
+            sandbox.adopt(vacant(self._claims.hold(places)))
         return places
 
     async def _tidy(self, sandbox: "Sandbox", needed: Collection[Path]) -> None:
@@ -285,7 +269,6 @@ class CommandSandbox:
             await sandbox.tidy({*needed, *sandbox.stand_ins.difference(free)})
 
     def _proxy(self, sandbox: "Sandbox", bounds: Bounds) -> "CommandProxy | None":
-        """Return the command's way to the granted domains, where it has one and needs it."""
         needs_it = not (bounds.is_read_only or bounds.has_network or self.has_network)
         if self._access is None or not (needs_it and self._is_serving and sandbox.can_grant_domains):
             return None
@@ -307,11 +290,7 @@ class CommandSandbox:
 
 
 def _folder_for_temporary_files() -> Path:
-    """Return where the system keeps them, canonical.
-
-    Raises:
-        ConfigError: Nothing can be written there, as on a full disk.
-    """
+    """Return where the system keeps them, canonical; raise `ConfigError` on a full disk, say."""
     try:
         return canonical_path(Path(tempfile.gettempdir()))
     except FileNotFoundError as error:

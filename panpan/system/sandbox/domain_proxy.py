@@ -1,8 +1,12 @@
-"""The network of commands that may reach single hosts: one proxy for a session, an entrance to it for each command.
+"""Network of commands that may reach single hosts: one proxy for a session, an entrance to it for each command.
 
 The rule: a command reaches the granted domains and nothing else. Its box has no network but its own loopback; the proxy
 lives outside and answers there, through a socket that the box hands out. So each box has an entrance that no other
 program can use, and nothing in the box forwards anything or could be talked into it.
+
+A host is granted as it is written or not at all, and its addresses are public or granted themselves. So a name server
+can lead nobody into this machine or its network. Hosts of the user's own setup may be in their network, but their names
+lead neither to this machine nor to what only it can reach.
 """
 
 import os
@@ -11,7 +15,6 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from types import TracebackType
 from typing import Self
 
 import anyio
@@ -28,12 +31,12 @@ from panpan.types.dataclass import dataclass
 from panpan.types.permission import network_flag
 
 WEB_PORTS = (80, 443)
-"""What a grant without a port is for."""
+"""Ports of a grant that names none."""
 
 SETTING = "sandbox.domains"
 
 _MOST_NAMED = 3
-"""Addresses of a name that a refusal tells."""
+"""Most addresses of a name that a refusal tells."""
 
 _LOOPBACK = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
 """Where localhost leads, whatever a name server says (RFC 6761, section 6.3)."""
@@ -52,7 +55,7 @@ class DomainGrant:
     port: int | None
     """None for `WEB_PORTS`."""
     is_for_subdomains: bool
-    """Whether it is for all hosts below `host`, and then not for `host`."""
+    """True for all hosts below `host`, and then not for `host` itself."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -71,7 +74,7 @@ class DomainGrant:
         return cls(authority.host, authority.address, authority.port, is_for_subdomains)
 
     def covers(self, asked: Authority, port: int) -> bool:
-        """Return whether the grant is for this host at this port."""
+        """True if the grant is for this host at this port."""
         if not self._is_for_port(port):
             return False
         if self.is_for_subdomains:
@@ -79,7 +82,7 @@ class DomainGrant:
         return (asked.host, asked.address) == (self.host, self.address)
 
     def addresses(self, port: int) -> Sequence[IPv4Address | IPv6Address]:
-        """Return which addresses it lets be dialled at this port although they are not public."""
+        """Return the addresses that it lets be dialled at this port although they are not public."""
         if not self._is_for_port(port) or self.is_for_subdomains:
             return ()
         if self.address is not None:
@@ -91,11 +94,7 @@ class DomainGrant:
 
 
 class DomainGrants:
-    """All that is granted.
-
-    Args:
-        domains: As they stand in the settings.
-        own_hosts: Further ones, which may lead into the user's own network.
+    """All hosts that are granted; `own_hosts` may lead into the user's own network.
 
     Raises:
         ToolError: One cannot be read; says which and why.
@@ -108,16 +107,11 @@ class DomainGrants:
         self.hosts = frozenset(grant.host for grant in self._grants if not grant.is_for_subdomains)
 
     def covers(self, asked: Authority, port: int) -> bool:
-        """Return whether this host may be asked for at this port; its addresses are another matter."""
+        """True if this host may be asked for at this port; its addresses are another matter."""
         return any(grant.covers(asked, port) for grant in self._grants)
 
     async def route(self, asked: Authority, default_port: int, resolve: Resolve) -> Route:
-        """Return where to dial for `asked`.
-
-        Args:
-            asked: The host that somebody asked for, with or without a port.
-            default_port: What counts where it has none.
-            resolve: Finds the addresses of a name; not called for what is not granted.
+        """Return where to dial for `asked`; `resolve` is not called for what is not granted.
 
         Raises:
             NotGrantedError: It is not granted, or leads to where nothing is.
@@ -173,7 +167,6 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def _written(host: str, address: IPv4Address | IPv6Address | None, port: int) -> str:
-    """Return how a grant of a host and port is written."""
     return str(Authority(host, address, None if port in WEB_PORTS else port))
 
 
@@ -194,7 +187,7 @@ MAX_REFUSED = 20
 
 
 class CommandProxy:
-    """The entrance of one command. Made by `DomainAccess.open`; a context manager, to be left when the command ended.
+    """The entrance of one command. Made by `DomainAccess.open`; to be closed when the command ended.
 
     What the command leaves running in the background keeps its network until it ends itself, or the session does.
     """
@@ -228,25 +221,16 @@ class CommandProxy:
 
     @property
     def refused(self) -> Sequence[str]:
-        """Why it was refused what it asked for until now, for the user; each once, the first `MAX_REFUSED`."""
+        """Reasons why it was refused what it asked for until now; each once, the first `MAX_REFUSED`."""
         return tuple(self._refused)
 
     def note(self, refusal: ToolError) -> None:
-        """Remember what was refused."""
         if len(self._refused) < MAX_REFUSED:
             self._refused[str(refusal)] = None
 
     def close(self) -> None:
         """Give back what a box inherits; none can be started with it any more."""
         self._given.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     async def listener(self) -> SocketListener | None:
         """Wait for the socket that the box listens on, and return it; None where none comes."""
@@ -273,14 +257,9 @@ class CommandProxy:
 class DomainAccess(AsyncContextManagerMixin):
     """The proxy of one session. Enter it around all that runs commands; leaving it ends every connection.
 
-    Args:
-        domains: The hosts that commands may reach, as in `sandbox.domains`: `pypi.org`; `*.pythonhosted.org` for all
-            below it; `example.org:8080` for another port than 80 and 443; `127.0.0.1:8000`, `localhost:8000` and
-            other addresses, which are never reached unless they are named.
-        own_hosts: Further ones, which may lead into the user's own network.
-        resolve: Finds the addresses of a host.
-        dial: Connects to one.
-        waits: How long a connection may take.
+    Domains are written as in `sandbox.domains`: `pypi.org`; `*.pythonhosted.org` for all below it; `example.org:8080`
+    for another port than 80 and 443; `127.0.0.1:8000`, `localhost:8000` and other addresses, which are never reached
+    unless they are named. `own_hosts` may lead into the user's own network.
 
     Raises:
         ConfigError: A domain is none; says which and why.
@@ -320,7 +299,7 @@ class DomainAccess(AsyncContextManagerMixin):
 
     @property
     def commands(self) -> int:
-        """How many commands have an entrance, those in the background included."""
+        """Number of commands with an entrance, those in the background included."""
         return len(self._open)
 
     def open(self) -> CommandProxy:
@@ -380,7 +359,7 @@ def _pair(kept: ExitStack, given: ExitStack) -> tuple[socket.socket, int]:
 
 
 def _is_entrance(received: socket.socket) -> bool:
-    """Whether it is what a box hands out: a socket that listens at the proxy's port on the loopback."""
+    """True if it is what a box hands out: a socket that listens at the proxy's port on the loopback."""
     is_listening = received.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
     is_tcp = received.family == socket.AF_INET and received.type == socket.SOCK_STREAM
     return is_tcp and is_listening and received.getsockname() == ("127.0.0.1", PROXY_PORT)

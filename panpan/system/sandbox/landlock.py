@@ -47,9 +47,6 @@ def landlock_version() -> int:
 class Landlock:
     """Boxes that a command puts itself into before it starts.
 
-    Args:
-        version: Of the kernel's interface.
-
     Raises:
         ToolError: The kernel has no Landlock or too old a one, or the filter is not known for this machine.
     """
@@ -82,9 +79,8 @@ class Landlock:
 
     @contextmanager
     def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> Iterator[Boxed]:
-        handled = (
-            _WRITE | _READ | _TRUNCATE | _MAKE_DEVICE | _CHANGE | (_DEVICE if self._version >= _DEVICES_SINCE else 0)
-        )
+        handled = _WRITE | _READ | _TRUNCATE | _MAKE_DEVICE | _CHANGE
+        handled |= _DEVICE if self._version >= _DEVICES_SINCE else 0
         ports = _PORTS if self._version >= _PORTS_SINCE and not profile.has_network else 0
         scopes = _SCOPES if self._version >= _SCOPED_SINCE else 0
         refused = (*SHARED_MEMORY, *(() if profile.writable else METADATA))
@@ -94,6 +90,9 @@ class Landlock:
         rules = (word for path, access in grants for word in (str(access), str(path)))
         numbers = (str(handled), str(ports), str(scopes), filtered.hex(), str(cwd), str(len(grants)))
         yield Boxed([*launcher, *numbers, *rules, *argv])
+
+    def adopt(self, stand_ins: Collection[Path]) -> None:
+        self.stand_ins |= set(stand_ins)
 
     async def tidy(self, needed: Collection[Path] = ()) -> None:
         """Nothing stands for what does not exist."""

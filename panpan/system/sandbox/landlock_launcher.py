@@ -97,7 +97,6 @@ def _restrict(files: int, ports: int, scopes: int, rules: list[str]) -> None:
 
 
 def _filter_calls(program: bytes) -> None:
-    """Refuse the system calls that the filter names."""
 
     class Program(_ctypes.Array):  # type: ignore[type-arg]
         _type_ = _Char
@@ -120,11 +119,7 @@ def _drop_powers() -> None:
 
 
 def call(name: str, *arguments: int | bytes) -> int:
-    """Call a function of the C library.
-
-    Raises:
-        OSError: It failed.
-    """
+    """Call a function of the C library; raise `OSError` where it failed."""
     result = _try(name, *arguments)
     if result < 0:
         raise _failure(name)

@@ -21,12 +21,7 @@ _POLL_S = 0.002
 
 
 class PlaceClaims:
-    """The claims of one session.
-
-    Args:
-        folder: Private folder of the lock files, made when it is first needed.
-        wait_s: Seconds for somebody who removes a place.
-    """
+    """The claims of one session, on lock files in a private folder, which is made when it is first needed."""
 
     def __init__(self, folder: Path | None, *, wait_s: float = WAIT_S) -> None:
         self._folder = folder

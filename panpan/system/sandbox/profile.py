@@ -1,4 +1,4 @@
-"""What a boxed command may change and reach.
+"""Bounds of a boxed command: what it may change and reach, and the protocol of the sandboxes that hold it to them.
 
 The rule: everything may be read, nothing may be written but what is named, and what is protected stays as it is also
 inside of what is named. Nothing is shared with the rest of the machine: no network unless granted, no signals, no unix
@@ -8,10 +8,10 @@ There is no private /tmp. What one command writes there the next one, the user a
 and what the user keeps there would be hidden. Instead /tmp is as closed as the rest, and `temporary` names a folder of
 the session's own, for TMPDIR to point to.
 
-The rule: folders directly in the root from which git, panpan, editors and other agents run things are protected
-whether they exist or not. Of the other protected names (`system/files/protected.py`) those that exist are:
-all in the root itself, then nearest first, as far as the look goes. Names that are closed only as they are named are
-left to programs, which have to install them.
+Folders directly in the root from which git, panpan, editors and other agents run things are protected whether they
+exist or not. Of the other protected names (`system/files/protected.py`) those that exist are: all in the root itself,
+then nearest first, as far as the look goes. Names that are closed only as they are named are left to programs, which
+have to install them.
 """
 
 import fcntl
@@ -33,9 +33,9 @@ _FIRST = 10
 
 
 def inherited(fd: int) -> int:
-    """Return another descriptor for what `fd` is one for, with a number that no shell on the way into the box uses.
+    """Return a duplicate of `fd` with a number that no shell on the way into the box uses.
 
-    It is inherited by those programs alone to which it is passed on by this number.
+    Only those programs inherit it to which it is passed on by this number.
 
     Raises:
         OSError: No more can be open.
@@ -52,15 +52,14 @@ class ProxyEndpoint:
     """The way from one box to the proxy. Its descriptors are given to the child under the same numbers."""
 
     handover_fd: int
-    """Where the launcher sends the listening socket; a unix socket, which the command itself does not get."""
+    """Unix socket over which the launcher sends the listening socket; the command itself does not get it."""
     alive_fd: int
-    """What the box keeps open until its last process has ended, so that this can be seen outside."""
+    """Open in the box until its last process has ended, so that this can be seen outside."""
     domains: tuple[str, ...]
-    """The hosts that can be reached, as the settings name them; for those who tell the user."""
+    """Hosts that can be reached, as the settings name them."""
 
     @property
     def pass_fds(self) -> tuple[int, ...]:
-        """What the child has to inherit."""
         return (self.handover_fd, self.alive_fd)
 
 
@@ -72,7 +71,7 @@ ALWAYS = (
 prompt asks for the branch, an editor what its folder names as soon as the workspace is opened."""
 
 MAX_ENTRIES = 1_000
-"""How many files and folders are looked at for protected names; a few milliseconds."""
+"""Most files and folders that are looked at for protected names; a few milliseconds."""
 
 _SOMEWHERE = Path("/root-of-the-look")
 """Stands for the root, whose own place in the file system must not matter: it may lie in a protected folder."""
@@ -80,7 +79,7 @@ _SOMEWHERE = Path("/root-of-the-look")
 
 @dataclass(frozen=True, slots=True)
 class ProtectedPlaces:
-    """What one look through a folder found."""
+    """Result of one look through a folder."""
 
     root: Path
     places: Sequence[Path]
@@ -125,7 +124,6 @@ def _closed_names() -> Iterator[str]:
 
 
 def _looked_for_by_name() -> frozenset[str]:
-    """Return the names that are looked for in each root, however many entries it has."""
     return frozenset({*ALWAYS, *(name for name in _closed_names() if "/" not in name)})
 
 
@@ -133,10 +131,6 @@ def is_placeholder(folder: str, *, dir_fd: int | None = None) -> bool:
     """True if a path leads to an empty folder of a name in `ALWAYS`, such as a box needs while it runs.
 
     Nobody keeps anything in it, so it is neither shown nor counted, whoever made it.
-
-    Args:
-        folder: Its path.
-        dir_fd: The folder that a relative path starts in; None: the working directory.
     """
     if folder.rpartition("/")[2] not in ALWAYS:
         return False
@@ -152,9 +146,9 @@ def is_placeholder(folder: str, *, dir_fd: int | None = None) -> bool:
 
 
 def _place(path: Path, root: Path) -> Path | None:
-    """Return what to protect for the sake of `path`; None where it is not protected.
+    """Return the place to protect for the sake of `path`; None where it is not protected.
 
-    Of a name with several parts, such as `.github/workflows`, that is the first, which cannot be moved away and made
+    Of a name with several parts, such as `.github/workflows`, that is the first: it cannot be moved away and made
     anew then.
     """
     parts = path.relative_to(root).parts
@@ -180,18 +174,14 @@ class Profile:
     held: tuple[Path, ...] = ()
     """Places that must not be moved away with a folder around them, where that folder may be changed."""
     has_network: bool = False
-    """Whether it shares the machine's network, loopback included."""
+    """Shares the machine's network, loopback included."""
     proxy: ProxyEndpoint | None = None
     """The way to the granted domains, for a command without the network; only where `Sandbox.can_grant_domains`."""
     devices: tuple[Path, ...] = ()
-    """Devices that may be used beside null, zero, random and their like."""
+    """Usable beside null, zero, random and their like."""
 
     def also_writing(self, *paths: Path) -> Self:
-        """Return the profile with more that may be changed.
-
-        Raises:
-            ToolError: A path leads nowhere.
-        """
+        """Return the profile with more that may be changed; raise `ToolError` where a path leads nowhere."""
         return replace(self, writable=tuple(dict.fromkeys((*self.writable, *_own(paths)))))
 
     def opening(self, places: Iterable[Path]) -> Self:
@@ -220,9 +210,6 @@ def folder_to_open(place: Path) -> Path | None:
 
     None where that would open more than anybody means: a protected place, the home or what it lies in, the folders
     directly below `/`, except those that all users share for temporary files.
-
-    Args:
-        place: A canonical path that does not exist.
     """
     if any(protections(place)):
         return None
@@ -234,15 +221,7 @@ def folder_to_open(place: Path) -> Path | None:
 
 
 def read_only(*, temporary: Path | None = None, has_network: bool = False) -> Profile:
-    """Return the profile of a command that only looks.
-
-    Args:
-        temporary: A folder for temporary files, if it shall have one.
-        has_network: Whether it may use the network.
-
-    Raises:
-        ToolError: A path leads nowhere.
-    """
+    """Return the profile of a command that only looks; raise `ToolError` where a path leads nowhere."""
     return Profile(writable=_own([temporary] if temporary else []), has_network=has_network)
 
 
@@ -255,13 +234,8 @@ def workspace_write(
 ) -> Profile:
     """Return the profile of a command that works in the workspace. Takes some milliseconds: it looks through the roots.
 
-    Args:
-        roots: The workspace and the folders that were added to it, as their canonical paths were when the user named
-            them. One that leads elsewhere now is left out, for a command may have put a link there; so is a folder of
-            the system's own, such as `/`.
-        temporary: A folder for temporary files, if it shall have one.
-        protected: What else stays as it is, beside what `protected_places` finds; absolute.
-        has_network: Whether it may use the network.
+    A root that leads elsewhere than when the user named it is left out, for a command may have put a link there; so is
+    a folder of the system's own, such as `/`.
 
     Raises:
         ToolError: A path leads nowhere.
@@ -285,7 +259,6 @@ def _protected_in(folder: Path) -> list[Path]:
 
 
 def _own(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Return where panpan's own files and folders lie, which no command can move."""
     return tuple(canonical_path(path) for path in paths)
 
 
@@ -304,13 +277,13 @@ def _accelerators() -> Iterable[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Boxed:
-    """What to start in the place of a command, so that it runs in its box."""
+    """A command line that runs another one in its box."""
 
     argv: Sequence[str]
     pass_fds: Sequence[int] = ()
     """Descriptors that it has to inherit under the same numbers."""
     stand_ins: Collection[Path] = ()
-    """Which of `Sandbox.stand_ins` it needs, also while it is being made."""
+    """Those of `Sandbox.stand_ins` that it needs, also while it is being made."""
 
 
 class Sandbox(Protocol):
@@ -320,58 +293,50 @@ class Sandbox(Protocol):
     """The empty folders that stand for protected places which did not exist, as far as they were not removed again."""
 
     @property
-    def name(self) -> str:
-        """What people call it."""
+    def name(self) -> str: ...
 
     @property
     def limits(self) -> Sequence[str]:
-        """What it cannot keep a command from, or keeps from more than it should; one sentence each, for the user."""
+        """Things it cannot keep a command from, or keeps from more than it should; one sentence each, for the user."""
 
     @property
     def can_grant_domains(self) -> bool:
-        """Whether a command can be let to single hosts (`Profile.proxy`) and to no others."""
+        """True if a command can be let to single hosts (`Profile.proxy`) and to no others."""
 
     def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> AbstractContextManager[Boxed]:
-        """Give what to start instead of `argv`, so that it runs within `profile`; to be left after the start.
+        """Give the command line to start instead of `argv`, so that it runs within `profile`; leave it after the start.
 
         It is started like any other command: with the same environment, marks included, and the same pipes. Output,
         exit code and signals are those of the command, and ending its tree ends all of it. From its start on it needs
-        nothing of panpan's, which may end before the box is made.
-
-        Args:
-            argv: The program and its arguments.
-            profile: What it may do.
-            cwd: Its working directory; canonical.
+        nothing of panpan's, which may end before the box is made. `cwd` is canonical.
 
         Raises:
             ToolError: No more descriptors can be open.
         """
 
+    def adopt(self, stand_ins: Collection[Path]) -> None:
+        """Count further empty folders as `stand_ins`: those of other sessions."""
+
     async def tidy(self, needed: Collection[Path] = ()) -> None:
         """Remove the empty folders that stood for protected places which did not exist.
 
         Call it after each command, and when the session has ended what it left behind. What something boxed still needs
-        stays until the next call. Nothing is wrapped meanwhile.
-
-        Args:
-            needed: Those that boxes need which may not be whole yet, so that nobody could see it.
+        stays until the next call; `needed` names those of boxes that may not be whole yet, so that nobody could see it.
+        Nothing is wrapped meanwhile.
         """
 
 
 def with_loader_inside(argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """Return what to wrap and the environment to start it with, so that the box is made by the system's own programs.
+    """Return `argv` and `env` changed such that the box is made by the system's own programs.
 
     Variables that name folders to load libraries from would let a command put a library into the workspace that the
     next box loads while it is made. They are set inside only.
-
-    Args:
-        argv: The program and its arguments.
-        env: The environment that the program shall have.
     """
-    inside = [f"{name}={value}" for name, value in env.items() if _is_read_by_loader(name)]
-    outside = {name: value for name, value in env.items() if not _is_read_by_loader(name)}
-    return ["/usr/bin/env", *inside, *argv] if inside else list(argv), outside
+    names = {name for name in env if name.startswith("LD_") or name in _READ_BY_LOADER}
+    outside = {name: value for name, value in env.items() if name not in names}
+    return ["/usr/bin/env", *(f"{name}={env[name]}" for name in env if name in names), *argv] if names else list(
+        argv
+    ), outside
 
 
-def _is_read_by_loader(name: str) -> bool:
-    return name.startswith("LD_") or name in ("GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NLSPATH")
+_READ_BY_LOADER = ("GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NLSPATH")

@@ -33,7 +33,7 @@ _NOT_EXECUTABLE = 126
 _LAST_LINES = 10
 """How many lines at the end may tell of a refusal after which the line as a whole went well."""
 _MOST_HOSTS = 5
-"""Hosts that a sentence names at most."""
+"""Most hosts that a sentence names."""
 _QUOTES = "'\"`\u2018\u2019"
 _PATH = re.compile(rf"(?<![\w.])/[^\s{_QUOTES}:;,()]+")
 _BETWEEN_NAMES = re.compile(rf"[\s/:{_QUOTES}]")
@@ -44,7 +44,6 @@ class Refusal:
     """What the sandbox did not let a command do."""
 
     text: str
-    """A sentence for the user."""
     needs_network: bool = False
     """Whether the network is what it wanted; else what lies outside the sandbox."""
 
@@ -124,7 +123,6 @@ def _cannot_write(line: str, profile: Profile) -> Refusal:
 
 
 def _protected_in(line: str, profile: Profile) -> Path | None:
-    """Return the protected place that the line names."""
     words = _BETWEEN_NAMES.split(line)
     return next((place for place in profile.protected if place.name in words), None)
 
@@ -157,13 +155,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def withheld_note(output: str, given: Mapping[str, str], own: Mapping[str, str]) -> str | None:
-    """Return why a command that failed misses a variable which the user has set, as a sentence; None if it does not.
-
-    Args:
-        output: What it printed, or the end of it.
-        given: The environment that it had.
-        own: What panpan has of the user's variables.
-    """
+    """Return why a command that failed misses a variable which the user has set, as a sentence; None if it does not."""
     withheld = own.keys() - given.keys() - child_environment(own).keys() - FORCES_COLOUR
     missed = dict.fromkeys(_missed(output, withheld))
     if not missed:

@@ -135,7 +135,7 @@ async def test_panpans_own_folder_cannot_be_moved_away_with_a_folder_around_it(b
     home = box.workspace / "src" / "conf" / "home"
     home.mkdir(parents=True)
     (home / "settings.toml").write_text("own")
-    sandbox = CommandSandbox(is_on=True, protected=[home], find=Found(box.sandbox))
+    sandbox = CommandSandbox(is_on=True, home=home, find=Found(box.sandbox))
     script = "mv src/conf src/away; mkdir -p src/conf/home; echo evil >src/conf/home/settings.toml"
     await run(sandbox, box, script, works_in(box))
     assert (home / "settings.toml").read_text() == "own"
@@ -164,7 +164,7 @@ async def test_the_temporary_folder_can_be_used_although_it_counts_as_a_part_of_
 
 
 async def test_files_of_panpans_own_are_written_whatever_else_a_command_may_do(box: Box) -> None:
-    sandbox = CommandSandbox(is_on=True, protected=[box.outside], find=Found(box.sandbox))
+    sandbox = CommandSandbox(is_on=True, home=box.outside, find=Found(box.sandbox))
     bounds = Bounds(is_read_only=True, own_files=[box.outside / "file"])
     await run(sandbox, box, f"echo new > {box.outside}/file; echo new > {box.outside}/beside", bounds)
     assert (box.outside / "file").read_text() == "new\n"
@@ -271,9 +271,9 @@ async def test_what_another_box_left_there_stays_while_one_is_being_made(empty: 
 
 
 async def test_what_a_box_of_another_panpan_needs_stays_while_that_is_being_made(empty: Box, tmp_path: Path) -> None:
-    claims = tmp_path / "claims"
-    first = CommandSandbox(is_on=True, find=Found(empty.sandbox), claims_folder=claims)
-    second = CommandSandbox(is_on=True, find=Found(await made("bubblewrap")), claims_folder=claims)
+    home = tmp_path / "panpan"
+    first = CommandSandbox(is_on=True, find=Found(empty.sandbox), home=home)
+    second = CommandSandbox(is_on=True, find=Found(await made("bubblewrap")), home=home)
     true, env = ["true"], child_environment()
 
     async with AsyncExitStack() as later:
@@ -291,7 +291,7 @@ async def test_what_a_box_of_another_panpan_needs_stays_while_that_is_being_made
 
 
 async def test_an_empty_folder_of_the_users_stays(empty: Box, tmp_path: Path) -> None:
-    sandbox = CommandSandbox(is_on=True, find=Found(empty.sandbox), claims_folder=tmp_path / "claims")
+    sandbox = CommandSandbox(is_on=True, find=Found(empty.sandbox), home=tmp_path / "panpan")
     (empty.workspace / ".git").mkdir()
 
     await run(sandbox, empty, "touch .git/x", works_in(empty))

@@ -7,7 +7,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -54,7 +54,7 @@ class Commands:
         return await self.start(["/bin/bash", "-c", script, "bash", *map(str, arguments)], proxy)
 
     async def start(self, argv: Sequence[str], proxy: CommandProxy | None = None) -> Ended:
-        with proxy or self.access.open() as entrance:
+        with closing(proxy or self.access.open()) as entrance:
             profile = replace(self.profile, proxy=entrance.endpoint)
             with self.sandbox.wrap(argv, profile, self.workspace) as boxed:
                 process = run_process(
@@ -130,7 +130,7 @@ def test_curl_reaches_a_granted_host_and_no_other(backend: str, tmp_path: Path) 
     async def main() -> None:
         network = Network()
         async with serving(Server().serve) as network.ports[PUBLIC, 80], commands(tmp_path, network) as box:
-            with box.access.open() as proxy:
+            with closing(box.access.open()) as proxy:
                 ended = await box.run("curl -sS http://example.org/; curl -sS https://evil.org/", proxy=proxy)
 
         assert ended.output.startswith("hello")
@@ -215,7 +215,7 @@ async def test_a_name_that_leads_into_this_machine_is_not_followed(tmp_path: Pat
     async with serving(Server().serve) as port:
         network.ports = {("127.0.0.1", 80): port, ("127.0.0.1", port): port}
         async with commands(tmp_path, network, ("example.org", f"localhost:{port}")) as box:
-            with box.access.open() as proxy:
+            with closing(box.access.open()) as proxy:
                 rebinding = await box.run("curl -sS http://example.org/", proxy=proxy)
             named = await box.run("curl -sS http://localhost:$1/", port)
 
@@ -231,7 +231,7 @@ async def test_a_redirect_is_a_new_question(tmp_path: Path) -> None:
     answer = b"HTTP/1.1 302 Found\r\nLocation: http://evil.org/next\r\nContent-Length: 0\r\n\r\n"
     network = Network()
     async with serving(Server(answer=answer).serve) as network.ports[PUBLIC, 80], commands(tmp_path, network) as box:
-        with box.access.open() as proxy:
+        with closing(box.access.open()) as proxy:
             ended = await box.run("curl -sSL http://example.org/", proxy=proxy)
 
     assert "evil.org is not among the granted domains" in ended.output
@@ -247,7 +247,7 @@ for host in ("127.0.0.1", "localhost"):
     print(urllib.request.urlopen(f"http://{host}:{server.server_port}/").status)
 """
     async with commands(tmp_path, Network()) as box:
-        with box.access.open() as proxy:
+        with closing(box.access.open()) as proxy:
             ended = await box.start([sys.executable, "-c", code], proxy)
 
     assert "200\n" in ended.output
@@ -258,7 +258,7 @@ for host in ("127.0.0.1", "localhost"):
 async def test_each_command_is_told_its_own_refusals_and_each_once(tmp_path: Path) -> None:
     need("curl")
     async with commands(tmp_path, Network()) as box:
-        with box.access.open() as first, box.access.open() as second:
+        with closing(box.access.open()) as first, closing(box.access.open()) as second:
             async with anyio.create_task_group() as task_group:
                 for proxy, host in ((first, "one.org"), (second, "two.org")):
                     script = "for i in 1 2; do curl -s http://$1/ https://$1/; done"
@@ -281,7 +281,7 @@ async def test_a_command_inherits_nothing_of_the_proxy(tmp_path: Path) -> None:
 
 async def test_no_other_program_of_this_machine_reaches_the_proxy(tmp_path: Path) -> None:
     async with commands(tmp_path, Network()) as box:
-        with box.access.open() as proxy:
+        with closing(box.access.open()) as proxy:
 
             async def look() -> None:
                 await until((box.workspace / "ready").exists)
@@ -328,10 +328,10 @@ async def test_an_entrance_whose_box_never_started_is_given_back(tmp_path: Path)
         await until(lambda: box.access.commands == 0)
         before = names(Path("/proc/self/fd"))
         for _ in range(3):
-            with box.access.open():
+            with closing(box.access.open()):
                 pass
         await until(lambda: box.access.commands == 0)
-        with box.access.open(), pytest.raises(ToolError):
+        with closing(box.access.open()), pytest.raises(ToolError):
             await capture(["/no/such/bwrap"], cwd=tmp_path, env={}, timeout_s=1)
         await box.run("true")
         await until(lambda: box.access.commands == 0)
@@ -379,7 +379,7 @@ def test_when_the_session_ends_so_does_every_connection(backend: str, tmp_path: 
 @pytest.mark.parametrize("kind", ["datagrams", "not listening", "another port", "all addresses", "nothing", "unix"])
 async def test_only_a_socket_that_listens_at_the_port_is_taken_from_a_box(kind: str) -> None:
     async with DomainAccess(["example.org"]) as access:
-        with access.open() as proxy, socket.socket(fileno=os.dup(proxy.endpoint.handover_fd)) as handover:
+        with closing(access.open()) as proxy, socket.socket(fileno=os.dup(proxy.endpoint.handover_fd)) as handover:
             made_kind = socket.SOCK_DGRAM if kind == "datagrams" else socket.SOCK_STREAM
             with socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET, made_kind) as sent:
                 if kind == "another port":
@@ -452,7 +452,7 @@ async def test_a_fault_of_the_proxy_costs_one_connection_and_is_told(tmp_path: P
     network = Network()
     network.resolve = resolve  # type: ignore[method-assign]
     async with commands(tmp_path, network) as box:
-        with box.access.open() as proxy:
+        with closing(box.access.open()) as proxy:
             ended = await box.run("curl -s http://example.org/; curl -sS http://evil.org/", proxy=proxy)
 
     assert "evil.org is not among" in ended.output

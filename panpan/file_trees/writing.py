@@ -30,7 +30,7 @@ from panpan.file_trees.snapshot import (
     entries,
     names,
 )
-from panpan.system.files.atomic_write import DiskOperations, FileOperations, temporary_name, write_atomic
+from panpan.system.files.atomic_write import DiskOperations, temporary_name, write_atomic
 from panpan.system.files.file_lock import locked
 from panpan.system.files.folder_tree import walk
 from panpan.system.files.read_file import open_below, opened_folder, read_regular_file, set_mode, set_mode_in, status_of
@@ -161,7 +161,7 @@ _SYNCED_EACH = 200
 
 
 async def write_changes(
-    repository: OwnRepository, changes: Sequence[Difference], operations: FileOperations | None = None
+    repository: OwnRepository, changes: Sequence[Difference], operations: DiskOperations | None = None
 ) -> None:
     """Make each changed file what it is in `after`, all of them or none.
 
@@ -196,7 +196,7 @@ async def _write(
     repository: OwnRepository,
     files: Sequence[Difference],
     folders: Sequence[Difference],
-    disk: FileOperations,
+    disk: DiskOperations,
     done: list[Difference],
 ) -> None:
     root = repository.work_tree
@@ -210,7 +210,7 @@ async def _write(
 
 
 async def _write_files(
-    repository: OwnRepository, changes: Sequence[Difference], disk: FileOperations, done: list[Difference]
+    repository: OwnRepository, changes: Sequence[Difference], disk: DiskOperations, done: list[Difference]
 ) -> None:
     sizes = await _sizes(repository, [_oid(one.after) for one in changes])
     start = 0
@@ -228,7 +228,7 @@ def _put_all(
     root: Path,
     changes: Sequence[Difference],
     contents: Mapping[str, bytes],
-    disk: FileOperations,
+    disk: DiskOperations,
     done: list[Difference],
 ) -> None:
     for change in changes:
@@ -237,7 +237,7 @@ def _put_all(
         done.append(change)
 
 
-def _put(place: Path, change: Difference, data: bytes, disk: FileOperations) -> None:
+def _put(place: Path, change: Difference, data: bytes, disk: DiskOperations) -> None:
     """Make one file what it shall be."""
     digest = _require_as_expected(place, change.before)
     match change.before, change.after:
@@ -255,7 +255,7 @@ def _put(place: Path, change: Difference, data: bytes, disk: FileOperations) -> 
 
 
 def _replace_file(
-    place: Path, data: bytes, mode: int, old_mode: int, digest: bytes | None, disk: FileOperations
+    place: Path, data: bytes, mode: int, old_mode: int, digest: bytes | None, disk: DiskOperations
 ) -> None:
     """Write over a file, also where only its mode is in the way."""
     is_locked = not old_mode & stat.S_IWUSR
@@ -270,7 +270,7 @@ def _replace_file(
         raise
 
 
-def _exchange(place: Path, data: bytes, mode: int | None, disk: FileOperations) -> None:
+def _exchange(place: Path, data: bytes, mode: int | None, disk: DiskOperations) -> None:
     """Put a link, or a file where a link was, in place by a rename."""
     new = temporary_name()
     with opened_folder(place.parent, is_made=True) as folder:

@@ -16,7 +16,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
 
 from panpan.errors import ToolError
 from panpan.system.files.canonical import canonical_path
@@ -36,28 +35,8 @@ class FileChangedError(ToolError):
     """The file is not what the writer took it to be; it was left alone."""
 
 
-class FileOperations(Protocol):
-    """The steps at which a disk can fail."""
-
-    def write(self, fd: int, data: memoryview) -> int:
-        """Write some of `data` and return how many bytes."""
-        ...
-
-    def fsync(self, fd: int) -> None:
-        """Return when what was written to `fd` is on the disk."""
-        ...
-
-    def replace(self, source: str, target: str, folder: int) -> None:
-        """Rename `source` over `target`, both in an open folder."""
-        ...
-
-    def link(self, source: str, target: str, folder: int) -> None:
-        """Give `source` the second name `target`, which must be free, both in an open folder."""
-        ...
-
-
 class DiskOperations:
-    """The operating system's own."""
+    """The steps at which a disk can fail: renames and links within an open folder."""
 
     def write(self, fd: int, data: memoryview) -> int:
         return os.write(fd, data)
@@ -80,14 +59,13 @@ def write_atomic(
     expected_digest: bytes | None = None,
     must_not_exist: bool = False,
     follow_symlinks: bool = False,
-    operations: FileOperations | None = None,
+    operations: DiskOperations | None = None,
 ) -> None:
     """Make `data` the content of the file at `path`.
 
     Mode, group, extended attributes and, where the process may, the owner of an existing file are kept; missing folders
     are made.
 
-    Args:
         path: Where to write; canonical, unless links are followed.
         data: The whole new content.
         mode: Permission bits; those of the old file, or what the umask leaves of 0666, if not given.
@@ -116,7 +94,7 @@ def temporary_name() -> str:
 
 
 def is_temporary_name(path: str) -> bool:
-    """Return whether a path ends in a name that `temporary_name` gives."""
+    """True if a path ends in a name that `temporary_name` gives."""
     return bool(_TEMPORARY.fullmatch(path.rpartition("/")[2]))
 
 
@@ -145,16 +123,8 @@ def _is_running(pid: int) -> bool:
     return True
 
 
-def sync_folder(folder: int, operations: FileOperations | None = None) -> None:
-    """See the names in an open folder onto the disk, where the file system can.
-
-    Args:
-        folder: Descriptor of the folder in which a file was renamed, say.
-        operations: How the disk is reached; a seam for tests.
-
-    Raises:
-        OSError: The disk failed.
-    """
+def sync_folder(folder: int, operations: DiskOperations | None = None) -> None:
+    """See the names in an open folder onto the disk, where the file system can."""
     fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     try:
         (operations or DiskOperations()).fsync(fd)
@@ -166,9 +136,7 @@ def sync_folder(folder: int, operations: FileOperations | None = None) -> None:
 
 
 class _Writer:
-    """One write to one name in an open folder."""
-
-    def __init__(self, target: Path, folder: int, operations: FileOperations) -> None:
+    def __init__(self, target: Path, folder: int, operations: DiskOperations) -> None:
         self._target = target
         self._name = target.name
         self._folder = folder
@@ -210,7 +178,6 @@ class _Writer:
                 os.unlink(name, dir_fd=self._folder)
 
     def _fill(self, temporary: str, data: bytes, old: os.stat_result | None, mode: int | None) -> None:
-        """Write the new file and see it onto the disk."""
         # A new file gets what the umask leaves; one that replaces another stays closed until it has the other's mode.
         first_mode = 0o666 if old is None and mode is None else 0o600
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -309,7 +276,7 @@ class _Writer:
 
 
 @contextmanager
-def _opened(folder: Path, operations: FileOperations) -> Iterator[int]:
+def _opened(folder: Path, operations: DiskOperations) -> Iterator[int]:
     """Open a folder; make what is missing of it, and take that away again if the block fails."""
     missing: list[str] = []
     while (here := _descriptor(folder)) is None:
@@ -335,7 +302,6 @@ def _opened(folder: Path, operations: FileOperations) -> Iterator[int]:
 
 
 def _descriptor(folder: Path) -> int | None:
-    """Return a descriptor of a folder."""
     try:
         return open_folder(folder)
     except FileNotFoundError:

@@ -1,7 +1,8 @@
 """The canonical form of a path: every link followed, every `..` applied to what it really stands in.
 
 The rule: containment is judged on canonical paths only. The walk goes one component at a time, as the kernel does, so
-that it also works for targets that do not exist yet, and fails where the kernel would lose its way.
+that it also works for targets that do not exist yet, and fails where the kernel would lose its way. Everything that
+stands for `~` asks `user_home`, so that a user without a home, as in many containers, can work.
 """
 
 # ruff: noqa: PTH115, PTH118, PTH120 - the walk works on strings: it is hot, and Path would make one per component
@@ -45,10 +46,7 @@ class Walk:
 
 
 def walk(path: str) -> Walk:
-    """Follow the absolute `path` to its end.
-
-    Args:
-        path: An absolute path; its last components may be missing.
+    """Follow the absolute `path` to its end; its last components may be missing.
 
     Raises:
         ToolError: The path is too long, runs in a loop of links, or passes a folder that may not be searched.
@@ -88,7 +86,7 @@ def canonical_path(path: Path) -> Path:
 
 
 def is_below(path: Path, root: Path) -> bool:
-    """Return whether the canonical `path` is the canonical `root` or lies in it, compared by components."""
+    """True if the canonical `path` is the canonical `root` or lies in it, compared by components."""
     return path.parts[: len(root.parts)] == root.parts
 
 
@@ -99,7 +97,7 @@ def lost_link(path: Path) -> Path | None:
 
 
 def _link_target(candidate: str, shown: str) -> str | None:
-    """Return where the link `candidate` points, or None where it is no link or is missing."""
+    """Return the target of the link `candidate`, or None where it is no link or is missing."""
     try:
         return os.readlink(candidate)
     except OSError as exc:

@@ -1,9 +1,8 @@
-"""Advisory locks between processes: one at a time for a shared file, such as the settings that panpan writes.
+"""Advisory locks between processes: one at a time for a shared file, and one writer at a time for a user's file.
 
-The rule: the lock file is made for the purpose and never removed or renamed, since a lock belongs to the file and not
-to its name. The lock goes with the process, however that ends.
-
-It is told to people and decides nothing: a process may end while it is named.
+The rule: the file of `hold_lock` is made for the purpose and never removed or renamed, since a lock belongs to the file
+and not to its name. The lock goes with the process, however that ends. Its holder is told to people and decides
+nothing: a process may end while it is named.
 """
 
 import errno
@@ -24,12 +23,7 @@ _UNSUPPORTED = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.E
 
 
 class LockHeldError(PanpanError):
-    """Another process holds the lock.
-
-    Args:
-        path: The lock file.
-        pid: Who holds it, where that is known.
-    """
+    """Another process holds the lock on the file `path`: `pid`, where that is known."""
 
     def __init__(self, path: Path, pid: int | None) -> None:
         holder = f"process {pid}" if pid is not None else "another process"
@@ -46,11 +40,11 @@ class LockUnsupportedError(PanpanError):
 def hold_lock(path: Path, *, wait_s: float, lock: Callable[[int, int], None] = fcntl.flock) -> Iterator[None]:
     """Hold the lock on the file `path` for the block.
 
-    It blocks the thread while it waits: call it from a worker thread, or with `wait_s=0`.
+    It blocks the thread while it waits: call it from a worker thread, or with `wait_s=0`, which tries once.
 
     Args:
         path: The lock file; made, private, where it is missing.
-        wait_s: Seconds to wait for another holder; 0 tries once.
+        wait_s: Seconds to wait for another holder.
         lock: The system's call; a seam for tests.
 
     Raises:
@@ -66,9 +60,9 @@ def hold_lock(path: Path, *, wait_s: float, lock: Callable[[int, int], None] = f
 
 
 def is_held(path: Path) -> bool:
-    """Return whether somebody, of this process or another, has the lock on a file or folder.
+    """True if somebody, of this process or another, has the lock on a file or folder.
 
-    No where there is no such file, it cannot be looked at, or its file system has no locks.
+    False where there is no such file, it cannot be looked at, or its file system has no locks.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -89,10 +83,12 @@ def _acquire(path: Path, deadline: float, lock: Callable[[int, int], None]) -> i
     if not path.parent.exists():
         make_private_folder(path.parent)
     while True:
-        fd = _open(path)
         try:
-            is_ours = _try_lock(fd, path, lock) and _is_still(fd, path)
-            if is_ours:
+            fd = open_private_file(path, os.O_RDWR | os.O_CREAT)
+        except OSError as exc:
+            raise ConfigError(f"cannot open the lock file {path}: {exc.strerror}") from exc
+        try:
+            if _try_lock(fd, path, lock) and _is_still(fd, path):
                 _leave_pid(fd)
                 return fd
             holder = _pid_in(fd)
@@ -103,13 +99,6 @@ def _acquire(path: Path, deadline: float, lock: Callable[[int, int], None]) -> i
         if time.monotonic() >= deadline:
             raise LockHeldError(path, holder)
         time.sleep(_POLL_S)
-
-
-def _open(path: Path) -> int:
-    try:
-        return open_private_file(path, os.O_RDWR | os.O_CREAT)
-    except OSError as exc:
-        raise ConfigError(f"cannot open the lock file {path}: {exc.strerror}") from exc
 
 
 def _try_lock(fd: int, path: Path, lock: Callable[[int, int], None]) -> bool:
@@ -125,7 +114,7 @@ def _try_lock(fd: int, path: Path, lock: Callable[[int, int], None]) -> bool:
 
 
 def _is_still(fd: int, path: Path) -> bool:
-    """Return whether the name still means the locked file; somebody may have removed it meanwhile."""
+    """True if the name still means the locked file; somebody may have removed it meanwhile."""
     try:
         named = path.stat()
     except FileNotFoundError:
@@ -156,16 +145,11 @@ class LockHolder:
     command: str
     """Its words joined by blanks, not cleaned for a terminal; empty where the system does not tell."""
     started_at: float | None
-    """When it was started, in seconds since 1970."""
+    """Seconds since 1970."""
 
 
 def lock_holder(fd: int, *, proc: Path = _PROC) -> LockHolder | None:
-    """Return a process that holds a `flock` on an open file; None where the system does not tell.
-
-    Args:
-        fd: The file, opened in this process.
-        proc: Where the system tells of processes.
-    """
+    """Return a process that holds a `flock` on an open file; None where the system does not tell."""
     status = os.fstat(fd)
     for pid in _pids_with_lock_on(status.st_ino, proc):
         # file systems differ in which device they name in the table, so the process itself has to confirm it
@@ -212,7 +196,7 @@ def _command(process: Path) -> str:
 
 
 def _started_at(proc: Path, pid: int) -> float | None:
-    """Return when a process was started: field 22 of its `stat`, in ticks since the system was (proc_pid_stat(5))."""
+    """Return the start of a process: field 22 of its `stat`, in ticks since the system's own (proc_pid_stat(5))."""
     try:
         ticks = int((proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()[19])
         booted_at = next(
@@ -230,6 +214,14 @@ _PAUSE_S = 0.005
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the file at the canonical `path` for the time of the block; without effect where there is none to hold.
+
+    It keeps writers of one file apart between the check of its old content and the rename of the new one. The lock lies
+    on the old file itself, so it leaves nothing behind. After the rename it guards a file that has no name any more, so
+    whoever waited looks again which file the path leads to. It blocks the thread.
+
+    What remains: a program that takes no lock, such as an editor or a command, can write in the instant between the
+    comparison and the rename, some microseconds, and what it wrote is lost then. Files have no operation that compares
+    and replaces in one.
 
     Raises:
         ToolError: Another program has held it for seconds.
@@ -273,7 +265,7 @@ def _acquire_writer(fd: int, path: Path, deadline: float) -> None:
 
 
 def _is_still_at(fd: int, path: Path) -> bool:
-    """Return whether `path` still leads to the open file; not so after a rename over it."""
+    """True if `path` still leads to the open file; not so after a rename over it."""
     try:
         there = status_of(path)
     except OSError:

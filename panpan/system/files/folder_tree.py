@@ -1,4 +1,4 @@
-"""Folders with all that is below them, however deep.
+"""Folders: private ones and what lies in them, and trees with all that is below them, however deep.
 
 The rule: nothing recurses and no more than two descriptors are open, so that a tree of any depth does no harm. Links
 are not followed. The standard library recurses in `shutil.rmtree`, `Path.mkdir` and, before Python 3.12, in `os.walk`.
@@ -44,14 +44,9 @@ def make_private_folder(path: Path) -> None:
 
 
 def open_private_file(path: Path, flags: int) -> int:
-    """Open or make a regular file that only its owner may read.
+    """Open or make a regular file that only its owner may read, and return its descriptor.
 
-    Args:
-        path: The file; its last component is not followed when it is a link.
-        flags: As for `os.open`; close-on-exec and no-follow are added.
-
-    Returns:
-        The file descriptor.
+    A link is not followed. Close-on-exec and no-follow are added to the flags.
 
     Raises:
         OSError: It cannot be opened; `FileExistsError` with `O_EXCL` where it exists.
@@ -81,9 +76,7 @@ def walk(
 ) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
     """Yield each folder from `top` down, with the names of its folders and of what else it holds, sorted.
 
-    Args:
-        top: Where to begin.
-        failed: Called in place of yielding a folder that cannot be read, or has too long a path.
+    `failed` is called in place of yielding a folder that cannot be read, or has too long a path.
     """
     waiting = [str(top)]
     while waiting:
@@ -100,11 +93,7 @@ def walk(
 
 
 def make_folders(path: Path) -> None:
-    """Make a folder and those that are missing above it; nothing happens where it is there.
-
-    Raises:
-        OSError: One cannot be made.
-    """
+    """Make a folder and those that are missing above it; nothing happens where it is there."""
     missing = []
     while not path.is_dir():
         missing.append(path)
@@ -127,8 +116,6 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 
 @dataclass(slots=True)
 class _Level:
-    """A folder on the way down."""
-
     name: str
     identity: tuple[int, int]
     folders: list[str]
@@ -138,11 +125,7 @@ class _Level:
 def remove_tree(folder: Path | str, *, dir_fd: int | None = None) -> None:
     """Remove a folder with all that is in it, also where its permission bits are in the way.
 
-    What can be removed is, also where something else cannot.
-
-    Args:
-        folder: The folder; no link.
-        dir_fd: What `folder` is relative to.
+    What can be removed is, also where something else cannot. `folder` is no link, and may be relative to `dir_fd`.
 
     Raises:
         OSError: Something of it cannot be removed, or it is no folder; the first such problem.
@@ -170,7 +153,7 @@ def remove_tree(folder: Path | str, *, dir_fd: int | None = None) -> None:
                 here = _moved(here, os.open("..", _FOLDER, dir_fd=here))
                 if _identity(here) != levels[-1].identity:
                     raise OSError(0, "it was moved while it was removed", level.name)
-                _try_to_remove(level.name, here, problems)
+                _try_to_remove(os.rmdir, level.name, here, problems)
     finally:
         os.close(here)
     if problems:
@@ -223,18 +206,13 @@ def _emptied(fd: int, problems: list[OSError]) -> list[str]:
         if is_folder:
             folders.append(name)
         else:
-            try:
-                os.unlink(name, dir_fd=fd)
-            except FileNotFoundError:
-                pass
-            except OSError as problem:
-                problems.append(problem)
+            _try_to_remove(os.unlink, name, fd, problems)
     return folders
 
 
-def _try_to_remove(name: str, dir_fd: int, problems: list[OSError]) -> None:
+def _try_to_remove(remove: Callable[..., None], name: str, dir_fd: int, problems: list[OSError]) -> None:
     try:
-        os.rmdir(name, dir_fd=dir_fd)
+        remove(name, dir_fd=dir_fd)
     except FileNotFoundError:
         pass
     except OSError as problem:

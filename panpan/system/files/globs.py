@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from panpan.errors import ToolError
 
 MAX_ALTERNATIVES = 200
-"""Patterns that the braces of one pattern may stand for."""
+"""Most patterns that the braces of one pattern may stand for."""
 
 MAX_PATTERN_CHARS = 1000
 
@@ -92,7 +92,7 @@ def expand_braces(pattern: str) -> list[str]:
 
 
 def has_magic(text: str) -> bool:
-    """Return whether `text` holds any character that means something in a glob."""
+    """True if `text` holds any character that means something in a glob."""
     return any(character in text for character in "*?[]{}\\")
 
 
@@ -105,7 +105,6 @@ def name_globs(pattern: str) -> tuple[str, ...]:
 
 
 def _first_braces(pattern: str) -> tuple[int, int, list[str]] | None:
-    """Return start, end and parts of the first `{…}`."""
     start, depth, parts, part_start = -1, 0, [], 0
     for index, character in _plain_characters(pattern):
         if character == "{":
@@ -148,7 +147,6 @@ def _class_end(pattern: str, start: int) -> int:
 
 
 def _path_regex(pattern: str, is_anchored: bool) -> str:
-    """Translate a pattern without braces."""
     names = [name for name in pattern.split("/") if name]
     if pattern.endswith("/"):
         names.append("**")

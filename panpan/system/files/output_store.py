@@ -1,9 +1,8 @@
 """Keeping output that is too large for a result: head and tail for the reader, the whole in a private file.
 
-The rule: what a command prints costs constant memory here, however much it is, and nothing is cut without a note.
-
-The rule: its pipe is read as long as somebody can write to it, whatever becomes of the file. A pipe that nobody reads
-ends the process at its next line (SIGPIPE), and one that is full stops it.
+The rule: what a command prints costs constant memory here, however much it is, and nothing is cut without a note. Its
+pipe is read as long as somebody can write to it, whatever becomes of the file. A pipe that nobody reads ends the
+process at its next line (SIGPIPE), and one that is full stops it.
 """
 
 import codecs
@@ -26,18 +25,10 @@ _DROP_PAUSE_S = 0.05
 
 
 def keep_reading(pipe: int, path: Path, keys: KeyStream, *, max_bytes: int) -> str:
-    """Let a thread read a pipe to its end and write what comes into a new file.
+    """Let a thread read a pipe to its end and write what comes into a new file; return in words where it goes.
 
-    The thread ends with the last process that holds the pipe, or with ours.
-
-    Args:
-        pipe: Descriptor of the reading end; it is taken over, and closed at the end.
-        path: The file; its folder is made where it is missing.
-        keys: Takes the keys out.
-        max_bytes: What the file holds at most; the rest is read and dropped.
-
-    Returns:
-        Where the output goes, in words.
+    The pipe is taken over. The thread ends with the last process that holds it, or with ours. What comes after
+    `max_bytes` is read and dropped.
     """
     try:
         make_private_folder(path.parent)
@@ -53,8 +44,6 @@ def keep_reading(pipe: int, path: Path, keys: KeyStream, *, max_bytes: int) -> s
 
 
 class _Reader:
-    """Copies one pipe into one file."""
-
     def __init__(self, pipe: int, file: int, keys: KeyStream, max_bytes: int) -> None:
         self._pipe = pipe
         self._file = file
@@ -98,22 +87,16 @@ class _Reader:
 
 
 MAX_FILE_BYTES = 100_000_000
-"""What a file holds at most; the rest is counted and dropped."""
+"""Most that a file holds; the rest is counted and dropped."""
 
 _WRITE_BYTES = 256 * 1024
-"""How much is gathered before it is written, so that a command that prints line by line stays cheap."""
+"""Gathered before it is written, so that a command that prints line by line stays cheap."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class OutputStore:
-    """Where the files go.
-
-    Args:
-        directory: A private folder, made when it is first needed.
-        max_file_bytes: What one file holds at most, in bytes.
-        keys: What neither a file nor a result may hold.
-    """
+    """Files for outputs in a private folder, which is made when it is first needed."""
 
     def __init__(self, directory: Path, *, max_file_bytes: int = MAX_FILE_BYTES, keys: KnownKeys | None = None) -> None:
         self.directory = directory
@@ -121,23 +104,13 @@ class OutputStore:
         self._keys = keys or KnownKeys()
 
     def collector(self, name: str, *, max_chars: int) -> "OutputCollector":
-        """Return a collector for one output.
-
-        Args:
-            name: What the file's name starts with, such as the id of the call.
-            max_chars: The longest result, in characters.
-        """
+        """Return a collector for one output of at most `max_chars`; the name of its file begins with `name`."""
         return OutputCollector(
             self._new_path(name), self._keys.stream(), max_chars=max_chars, max_file_bytes=self._max_file_bytes
         )
 
     def keep_reading(self, name: str, pipe: int) -> str:
-        """Take over a pipe, keep what comes out of it in a file until it ends, and return in words where that goes.
-
-        Args:
-            name: What the file's name starts with.
-            pipe: Descriptor of the reading end; closed when nobody can write any more.
-        """
+        """Take over a pipe, keep what comes out of it in a file until it ends, and return in words where that goes."""
         return keep_reading(pipe, self._new_path(name), self._keys.stream(), max_bytes=self._max_file_bytes)
 
     def shorten(self, name: str, text: str, *, max_chars: int) -> str:
@@ -162,18 +135,11 @@ class LeftOutput:
     keys: KeyStream
     """Takes the keys out of the rest; it may hold the beginning of one."""
     failure: str
-    """Why what was printed so far could not be kept; empty where it is."""
+    """Reason why what was printed so far could not be kept; empty where it is."""
 
 
 class OutputCollector:
-    """Takes one output piece by piece.
-
-    Args:
-        path: The file for the whole; made only when the output is longer than `max_chars`.
-        keys: Takes the keys out.
-        max_chars: The longest result, in characters.
-        max_file_bytes: What the file holds at most, in bytes.
-    """
+    """Takes one output piece by piece; makes the file for the whole only when the result would be too long."""
 
     def __init__(self, path: Path, keys: KeyStream, *, max_chars: int, max_file_bytes: int) -> None:
         self.total_chars = 0
@@ -248,7 +214,7 @@ class _Spill:
 
     def __init__(self, path: Path, max_bytes: int) -> None:
         self.is_wanted = False
-        """Whether the output is too long to be kept in memory only."""
+        """True if the output is too long to be kept in memory only."""
         self._path = path
         self._max_bytes = max_bytes
         self._pending = bytearray()

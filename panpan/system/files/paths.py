@@ -8,6 +8,7 @@ is resolved once, when it is decided whether the call may run, and what was judg
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -32,20 +33,19 @@ class Location:
     path: Path
     """Canonical and absolute; may not exist."""
     is_inside: bool
-    """Whether it lies in the root or an extra root."""
+    """True if it lies in the root or an extra root."""
     is_readable: bool
-    """Whether it lies inside, or below a readable root."""
+    """True if it lies inside, or below a readable root."""
     protection: str | None
-    """Why only a person may open it for writing, in every mode; ends the sentence "it …". None where that is not so."""
+    """Reason why only a person may open it for writing, in every mode; ends the sentence "it …"."""
 
     is_secret: bool = False
-    """Whether only a person may open it for reading as well."""
+    """Only a person may open it for reading as well."""
     is_only_as_named: bool = False
-    """Whether it is protected against calls alone that are known to write this very place."""
+    """Protected against calls alone that are known to write this very place."""
 
     @property
     def is_protected(self) -> bool:
-        """Whether only a person may open it for writing, in every mode."""
         return self.protection is not None
 
 
@@ -88,7 +88,7 @@ class PathResolver:
         self._home = canonical_path(home or user_home())
         self._approved: frozenset[Path] = frozenset()
         self._is_copy = False
-        """Whether the workspace is a copy that panpan made, and so its own to write wherever it lies."""
+        """True if the workspace is a copy that panpan made, and so its own to write wherever it lies."""
         self._cwd = _WorkingDirectory(self.root)
         self._linked = _LinkedPlaces(self.root, self._home)
         self._judged: dict[str, Location] | None = None
@@ -101,7 +101,6 @@ class PathResolver:
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        """The workspace and the folders that were added to it, canonical as they were when they were named."""
         return self._roots
 
     @property
@@ -136,10 +135,7 @@ class PathResolver:
         return text if text.startswith("/") else f"{self.cwd}/{text}"
 
     def locate(self, text: str) -> Location:
-        """Return where `text` leads and what may be done there.
-
-        Args:
-            text: A path as somebody wrote it: absolute, relative to the working directory, or starting with `~`.
+        """Return where `text` leads and what may be done there; a path as somebody wrote it.
 
         Raises:
             ToolError: It is no usable path: empty, holds a NUL, too long, in a loop of links, or not to be followed.
@@ -165,11 +161,7 @@ class PathResolver:
         return Location(path, is_inside, is_readable, protection, is_secret, is_only_as_named)
 
     def judged(self, text: str) -> Location:
-        """Return where `text` was found to lead when it was decided about the call; where it leads if it was not.
-
-        Raises:
-            ToolError: As for `locate`.
-        """
+        """Return where `text` was found to lead when it was decided about the call; where it leads if it was not."""
         return self.known(self.absolute(text)) or self.locate(text)
 
     def known(self, absolute: str) -> Location | None:
@@ -214,7 +206,7 @@ class PathResolver:
         return location.path
 
     def may_show(self, path: Path) -> bool:
-        """Return whether a search may show what is in the canonical `path`: it is no secret, or approved."""
+        """True if a search may show what is in the canonical `path`: it is no secret, or approved."""
         if not (holds_secrets(path) or self._is_in_panpan_home(path)):
             return True
         return self._is_approved(self.locate(str(path)))
@@ -245,9 +237,8 @@ class PathResolver:
     def elsewhere(self, copy_of_root: Path, *, temporary: Path | None = None) -> "PathResolver":
         """Return one for a copy of the workspace that panpan has made, which may lie in a protected root.
 
-        Args:
-            copy_of_root: The copy; what lies in it can be written, the other folders of this workspace cannot.
-            temporary: The folder for the temporary files of commands.
+        What lies in it and in `temporary`, for the temporary files of commands, can be written; the other folders of
+        this workspace cannot.
 
         Raises:
             ToolError: It is not a folder, or runs in a loop of links.
@@ -310,13 +301,7 @@ class PathResolver:
     def _protection(
         self, path: Path, named: Sequence[tuple[Path, Protections]], linked: Sequence[ProtectedGroup]
     ) -> str | None:
-        """Return why a place is protected.
-
-        Args:
-            path: The canonical place.
-            named: The place and each link on the way to it, with what protects those by name.
-            linked: What protects the place because a protected name leads there.
-        """
+        """Return why a place is protected; `named` are it and each link on the way, with what protects them by name."""
         for place, found in named:
             if (reason := self._protection_by_name(place, found)) is not None:
                 return reason
@@ -325,11 +310,11 @@ class PathResolver:
         return linked[0].reason if linked else None
 
     def _is_in_panpan_home(self, path: Path) -> bool:
-        """Return whether a place lies in a root that is protected as a whole, and not in a folder of it to be read."""
+        """True if a place lies in a root that is protected as a whole, and not in a folder of it to be read."""
         return self._is_in_protected_root(path) and not any(is_below(path, root) for root in self._readable_roots)
 
     def _is_in_protected_root(self, path: Path) -> bool:
-        """Return whether a place lies in a root that is protected as a whole, and not in a copy made there."""
+        """True if a place lies in a root that is protected as a whole, and not in a copy made there."""
         if self._is_copy and is_below(path, self.root):
             return False
         return any(is_below(path, root) for root in self._protected_roots)
@@ -351,7 +336,7 @@ class PathResolver:
 
 
 class _LinkedPlaces:
-    """Where the protected names of the workspace and the home lead when they are links, as in a folder of dotfiles."""
+    """Places that protected names of the workspace and the home lead to as links, as in a folder of dotfiles."""
 
     def __init__(self, root: Path, home: Path) -> None:
         self._root = root
@@ -360,14 +345,10 @@ class _LinkedPlaces:
         self._places: Mapping[Path, ProtectedGroup] = {}
 
     def places(self) -> Mapping[Path, ProtectedGroup]:
-        """Return the canonical targets, each with the group that protects it.
-
-        They are looked up again when the workspace or the home has changed.
-        """
+        """Return the canonical targets, each with its group; looked up again when the workspace or home has changed."""
         stamp = (_changed_at(self._root), _changed_at(self._home))
         if stamp != self._stamp:
-            self._places = self._look_up()
-            self._stamp = stamp
+            self._places, self._stamp = self._look_up(), stamp
         return self._places
 
     def _look_up(self) -> dict[Path, ProtectedGroup]:
@@ -387,7 +368,7 @@ class _LinkedPlaces:
 
 
 def _changed_at(folder: Path) -> int:
-    """Return when names in `folder` last changed, in nanoseconds; 0 where it cannot be told."""
+    """Return the time when names in `folder` last changed, in nanoseconds; 0 where it cannot be told."""
     try:
         return folder.stat().st_mtime_ns
     except OSError:
@@ -395,12 +376,14 @@ def _changed_at(folder: Path) -> int:
 
 
 def without_workspace(search_path: str, paths: PathResolver) -> str:
-    """Return `search_path` without relative folders and folders in the workspace, as they lie there or by a link."""
-    return os.pathsep.join(folder for folder in search_path.split(os.pathsep) if _is_outside(folder, paths))
+    """Return `search_path` without what the workspace could have put there: for programs that run unasked.
 
+    Relative folders and those in the workspace, as they lie there or by a link, are left out.
+    """
 
-def _is_outside(folder: str, paths: PathResolver) -> bool:
-    try:
-        return folder.startswith("/") and not paths.locate(folder).is_inside
-    except ToolError:
+    def is_outside(folder: str) -> bool:
+        with suppress(ToolError):
+            return folder.startswith("/") and not paths.locate(folder).is_inside
         return False
+
+    return os.pathsep.join(filter(is_outside, search_path.split(os.pathsep)))

@@ -1,4 +1,4 @@
-"""Which files stay closed in every mode: writing them would run code later, loosen panpan, or touch credentials.
+"""Files that stay closed in every mode: writing them would run code later, loosen panpan, or touch credentials.
 
 The rule: a place is protected by its name, whether it exists or not, and so is everything below it. Names are compared
 as the most careless file system would: without regard to case, invisible characters, trailing dots or streams.
@@ -28,11 +28,11 @@ class ProtectedGroup:
     names: tuple[str, ...]
     """One or more components, each with shell wildcards; a leading `/` ties the name to the root of the file system."""
     is_never_workspace: bool = False
-    """Whether it stays protected when the workspace itself lies in it."""
+    """It stays protected when the workspace itself lies in it."""
     is_secret: bool = False
-    """Whether it is closed to reading, too."""
+    """Closed to reading, too."""
     is_only_as_named: bool = False
-    """Whether it is closed only to what is known to write this very file. Programs are handed such files all day, and
+    """Closed only to what is known to write this very file. Programs are handed such files all day, and
     installers make them: what only mentions one, takes its folder away or works in the sandbox is not held up."""
 
 
@@ -153,11 +153,10 @@ class _Pattern:
 
     parts: tuple[str, ...]
     is_anchored: bool
-    """Whether it stands at the root of the file system only; component 0 of an absolute path is the slash."""
+    """It stands at the root of the file system only; component 0 of an absolute path is the slash."""
     group: ProtectedGroup
 
     def fits(self, folded: Sequence[str], start: int) -> bool:
-        """Return whether the name stands at `start`."""
         end = start + len(self.parts)
         if end > len(folded) or (self.is_anchored and start != 1):
             return False
@@ -179,17 +178,17 @@ def protections(path: Path) -> Iterator[tuple[ProtectedGroup, Path]]:
 
 
 def holds_secrets(path: Path) -> bool:
-    """Return whether the absolute `path` is, or lies in, a place for credentials."""
+    """True if the absolute `path` is, or lies in, a place for credentials."""
     return any(group.is_secret for group, _ in protections(path))
 
 
 def may_name_secrets(name: str) -> bool:
-    """Return whether a file or folder of this name may be a place for credentials; quick, and no for most."""
+    """True if a file or folder of this name may be a place for credentials; quick, and no for most."""
     return _SECRET_LAST_NAMES.may_have(_fold(name))
 
 
 def may_be_protected(name: str) -> bool:
-    """Return whether a file or folder of this name may be protected; quick, and no for most."""
+    """True if a file or folder of this name may be protected; quick, and no for most."""
     return _LAST_NAMES.may_have(_fold(name))
 
 
@@ -213,11 +212,7 @@ def _fold(name: str) -> str:
 
 
 class _Names:
-    """Names, of which it is quickly told that another one is not among them.
-
-    Args:
-        patterns: The names, folded, with `*` as a wildcard.
-    """
+    """Folded names, with `*` as a wildcard, of which it is quickly told that another one is not among them."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._names = frozenset(patterns)
@@ -226,7 +221,6 @@ class _Names:
         self._ends = tuple(name.rpartition("*")[2] for name in wild if name.startswith("*"))
 
     def may_have(self, folded: str) -> bool:
-        """Return whether a folded name may be one of them."""
         return folded in self._names or folded.startswith(self._beginnings) or folded.endswith(self._ends)
 
 

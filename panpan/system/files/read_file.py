@@ -1,7 +1,7 @@
-"""Reading regular files, and nothing else.
+"""Opening the place that was judged, and no other: regular files, and folders that are reached through no link.
 
 The rule: what is not a regular file is never opened, since opening a FIFO waits and opening a device may act. What was
-judged is what is opened: no link is followed unless the caller says so.
+judged is what is opened: no link is followed unless the caller says so, on the way there neither.
 """
 
 import errno
@@ -26,10 +26,7 @@ _BENEATH = 0x08
 def openat2(folder: int, path: str, flags: int) -> int:
     """Return a descriptor of what lies at `path` beneath an open folder and is reached through no link.
 
-    Args:
-        folder: Descriptor of the folder.
-        path: Relative; no part of it is `..`.
-        flags: As for `os.open`.
+    No part of the relative `path` is `..`; the flags are those of `os.open`.
 
     Raises:
         OSError: It cannot be opened; ELOOP where a part of the path is a link, ENOSYS where there is no such call.
@@ -49,7 +46,7 @@ def openat2(folder: int, path: str, flags: int) -> int:
 
 @cache
 def _loaded() -> Callable[[int, bytes, bytes], int] | None:
-    """Return the call, which returns a descriptor or a negative error number."""
+    """Return the system call, which returns a descriptor or a negative error number."""
     if sys.platform != "linux":
         return None
     try:
@@ -84,14 +81,10 @@ _NOT_TO_BE_HAD = frozenset({errno.ENOSYS, errno.EPERM})
 
 @contextmanager
 def opened_folder(path: Path, *, is_made: bool = False) -> Iterator[int]:
-    """Open a folder, and yield its descriptor for functions that take `dir_fd`.
-
-    Args:
-        path: Canonical, absolute.
-        is_made: Whether to make missing folders.
+    """Open a canonical, absolute folder, and yield its descriptor for functions that take `dir_fd`.
 
     Raises:
-        OSError: A part of it is missing, is a link or no folder, or cannot be opened.
+        OSError: A part of it is missing (unless `is_made`), is a link or no folder, or cannot be opened.
     """
     fd = open_folder(path, is_made=is_made)
     try:
@@ -102,14 +95,7 @@ def opened_folder(path: Path, *, is_made: bool = False) -> Iterator[int]:
 
 @contextmanager
 def listed_folder(path: Path) -> Iterator[int]:
-    """Open a folder as `opened_folder` does, so that `os.scandir` can list it.
-
-    Args:
-        path: Canonical, absolute.
-
-    Raises:
-        OSError: As for `opened_folder`, or it may not be listed.
-    """
+    """Open a folder as `opened_folder` does, so that `os.scandir` can list it."""
     with opened_folder(path) as folder:
         fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     try:
@@ -119,11 +105,7 @@ def listed_folder(path: Path) -> Iterator[int]:
 
 
 def open_folder(path: Path, *, is_made: bool = False) -> int:
-    """Return a descriptor of a folder, as `opened_folder` does; the caller closes it.
-
-    Raises:
-        OSError: A part of it is missing, is a link or no folder, or cannot be opened.
-    """
+    """Return a descriptor of a folder, as `opened_folder` does; the caller closes it."""
     start = os.open(path.anchor, ON_THE_WAY)
     try:
         return open_below(start, path.parts[1:], is_made=is_made)
@@ -135,44 +117,33 @@ def open_folder(path: Path, *, is_made: bool = False) -> int:
 
 
 def open_below(folder: int, names: Sequence[str], *, is_made: bool = False) -> int:
-    """Return a descriptor of a folder some levels below an open one; the caller closes it.
+    """Return a descriptor of a folder some levels below an open one, which stays open; the caller closes it.
 
-    Args:
-        folder: Descriptor of the open one, which stays open.
-        names: Of the folders on the way; none of them `..`.
-        is_made: Whether to make missing folders.
+    None of the names is `..`.
 
     Raises:
-        OSError: A part of the way is missing, is a link or no folder, or cannot be opened.
+        OSError: A part of the way is missing (unless `is_made`), is a link or no folder, or cannot be opened.
     """
     try:
         return _opened(folder, names)
     except FileNotFoundError:
         if not is_made:
             raise
-    return walk_beneath(folder, names, when_missing=_make)
+    return walk_beneath(folder, names, is_made=True)
 
 
-def walk_beneath(folder: int, names: Sequence[str], *, when_missing: Callable[[str, int], None] | None = None) -> int:
-    """Return a descriptor as `open_below` does, opening one folder after the other.
-
-    Args:
-        folder: Descriptor of the open one, which stays open.
-        names: Of the folders on the way.
-        when_missing: Makes a folder of this name in the open one.
-
-    Raises:
-        OSError: As for `open_below`.
-    """
+def walk_beneath(folder: int, names: Sequence[str], *, is_made: bool = False) -> int:
+    """Return a descriptor as `open_below` does, opening one folder after the other."""
     here = os.dup(folder)
     for name in names:
         try:
             try:
                 below = _opened_here(here, name)
             except FileNotFoundError:
-                if when_missing is None:
+                if not is_made:
                     raise
-                when_missing(name, here)
+                with suppress(FileExistsError):  # another has made it meanwhile; opening it shows what it is
+                    os.mkdir(name, dir_fd=here)
                 below = _opened_here(here, name)
         finally:
             os.close(here)
@@ -181,31 +152,19 @@ def walk_beneath(folder: int, names: Sequence[str], *, when_missing: Callable[[s
 
 
 def status_of(path: Path) -> os.stat_result:
-    """Return the status of what lies at a canonical path; of a link there, its own.
-
-    Raises:
-        OSError: It is missing, or a part of the path is a link or cannot be searched.
-    """
+    """Return the status of what lies at a canonical path; of a link there, its own."""
     with opened_folder(path.parent) as folder:
         return os.stat(path.name or ".", dir_fd=folder, follow_symlinks=False)
 
 
 def set_mode(path: Path, mode: int) -> None:
-    """Set the permission bits of the file or folder at a canonical path.
-
-    Raises:
-        OSError: It is missing, or it or a part of the path is a link, or they cannot be set.
-    """
+    """Set the permission bits of the file or folder at a canonical path."""
     with opened_folder(path.parent) as folder:
         set_mode_in(folder, path.name, mode)
 
 
 def set_mode_in(folder: int, name: str, mode: int) -> None:
-    """Set the permission bits of the file or folder of this name in an open folder.
-
-    Raises:
-        OSError: It is missing, or is a link, or they cannot be set.
-    """
+    """Set the permission bits of the file or folder of this name in an open folder; raise `OSError` for a link."""
     if os.chmod in os.supports_follow_symlinks:
         os.chmod(name, mode, dir_fd=folder, follow_symlinks=False)
         return
@@ -238,11 +197,6 @@ def _opened_here(folder: int, name: str) -> int:
         if exc.errno in (errno.ENOTDIR, errno.ELOOP, errno.EMLINK) and _is_link(folder, name):
             raise _link(name) from exc
         raise
-
-
-def _make(name: str, folder: int) -> None:
-    with suppress(FileExistsError):  # another has made it meanwhile; opening it shows what it is
-        os.mkdir(name, dir_fd=folder)
 
 
 def _is_link(folder: int, name: str) -> bool:
@@ -293,10 +247,7 @@ def read_regular_file(path: Path, *, max_bytes: int, follow_symlinks: bool = Fal
 
 
 def open_regular_file(path: Path) -> BinaryIO:
-    """Open the file for whoever reads parts of it; how much is read is theirs to bound.
-
-    Args:
-        path: Where it is; canonical, since no link is followed.
+    """Open the file at a canonical path for whoever reads parts of it; how much is read is theirs to bound.
 
     Raises:
         ToolError: It is missing, not a regular file, may not be read, or a link is in the way.
@@ -332,11 +283,7 @@ def _unreadable(path: Path, exc: OSError) -> ToolError:
 
 
 def require_regular(path: Path, status: os.stat_result) -> None:
-    """Refuse everything but a regular file.
-
-    Raises:
-        ToolError: It is something else; the text names what.
-    """
+    """Raise `ToolError` for everything but a regular file; the text names what it is."""
     if stat.S_ISREG(status.st_mode):
         return
     kind = next((kind for is_kind, kind in _KINDS if is_kind(status.st_mode)), "something else")

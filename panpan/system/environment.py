@@ -1,7 +1,7 @@
-"""The environment of commands: what programs need of the user's own, and nothing that would ask or page.
+"""Environment of commands: what programs need of the user's own, and nothing that would ask or page.
 
 The rule: every child process gets its environment from here, so that no key reaches a command. What the model, panpan
-or a repository starts gets the variables that are listed (`child_environment`); what the user typed or set up himself
+or a repository starts gets the variables that are listed (`child_environment`); what the user typed or set up
 gets all but keys (`user_environment`).
 """
 
@@ -94,7 +94,7 @@ _HARMLESS_NAMES = frozenset({"PWD", "OLDPWD", "TOKENIZERS_PARALLELISM", "KEYTIME
 """Names that look like secrets and are none: shell, Hugging Face, and our own marks of process trees."""
 
 _OF_PANPAN = re.compile(r"(?:PANPAN|ANTHROPIC|OPENAI)_", re.IGNORECASE)
-"""What no setting passes on."""
+"""Variables that no setting passes on."""
 
 FORCES_COLOUR = frozenset({"FORCE_COLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS", "LINES"})
 """Variables that would bring colours or widths of a terminal into what commands print."""
@@ -131,7 +131,7 @@ def child_environment(base: Mapping[str, str] | None = None, *, pass_env: Sequen
     Args:
         base: What to start from; the process's own environment if not given.
         pass_env: Names that the user wants to be passed, too. One with wildcards (`WANDB_*`) passes nothing that is
-            named or looks like a secret; a whole name does, for he has named it.
+            named or looks like a secret; a whole name does, for they have named it.
     """
     start = os.environ if base is None else base
     whole, beginnings = passed_names()
@@ -152,9 +152,7 @@ def child_environment(base: Mapping[str, str] | None = None, *, pass_env: Sequen
 def user_environment(base: Mapping[str, str] | None = None, *, pass_env: Sequence[str] = ()) -> dict[str, str]:
     """Return the environment for a command that the user has typed or set up: all but what looks like a secret.
 
-    Args:
-        base: What to start from; the process's own environment if not given.
-        pass_env: Names that the user wants to be passed, too; as for `child_environment`.
+    The arguments are those of `child_environment`.
     """
     start = os.environ if base is None else base
     named = _named(pass_env)
@@ -162,12 +160,12 @@ def user_environment(base: Mapping[str, str] | None = None, *, pass_env: Sequenc
 
 
 def is_of_panpan(name: str) -> bool:
-    """Return whether a variable is panpan's own or of the SDKs, and never passed on to commands."""
+    """True if a variable is panpan's own or of the SDKs, and never passed on to commands."""
     return _OF_PANPAN.match(name) is not None
 
 
 def is_named_like_secret(name: str) -> bool:
-    """Return whether a variable is named as secrets are."""
+    """True if a variable is named as secrets are."""
     return _SECRET_NAME.search(name) is not None
 
 

@@ -82,7 +82,7 @@ def git_environment(
 ) -> dict[str, str]:
     """Return an environment in which git runs nothing that a repository's configuration names.
 
-    Diffs still need `--no-ext-diff`.
+    All that can be switched off is, for every command, whether panpan uses it or not. Diffs still need `--no-ext-diff`.
 
     Args:
         named_helpers: Keys such as `filter.lfs.clean` and `diff.pdf.textconv` that some configuration file sets. Their
@@ -139,46 +139,22 @@ _NO_DIFF_PROGRAMS = ("--no-ext-diff", "--no-textconv")
 _NO_SUBMODULES = ("--ignore-submodules=all",)
 
 _SWITCHES: Mapping[str, tuple[str, ...]] = {
-    "blame": ("--no-textconv",),
-    "branch": (),
-    "cat-file": (),
-    "check-ignore": (),
-    "config": (),
-    "describe": (),
-    "diff": (*_NO_DIFF_PROGRAMS, *_NO_SUBMODULES),
-    "diff-files": (*_NO_DIFF_PROGRAMS, *_NO_SUBMODULES),
-    "diff-index": (*_NO_DIFF_PROGRAMS, *_NO_SUBMODULES),
-    "diff-tree": _NO_DIFF_PROGRAMS,
-    "for-each-ref": (),
-    "grep": ("--no-textconv",),
-    "log": _NO_DIFF_PROGRAMS,
-    "ls-files": (),
-    "ls-tree": (),
-    "merge-base": (),
-    "name-rev": (),
-    "remote": (),
-    "rev-list": (),
-    "rev-parse": (),
-    "shortlog": (),
-    "show": _NO_DIFF_PROGRAMS,
-    "show-ref": (),
+    **dict.fromkeys(
+        ("branch", "cat-file", "check-ignore", "config", "describe", "for-each-ref", "ls-files", "ls-tree",
+         "merge-base", "name-rev", "remote", "rev-list", "rev-parse", "shortlog", "show-ref", "symbolic-ref", "tag",
+         "version"), ()
+    ),
+    **dict.fromkeys(("blame", "grep"), ("--no-textconv",)),
+    **dict.fromkeys(("diff", "diff-files", "diff-index"), (*_NO_DIFF_PROGRAMS, *_NO_SUBMODULES)),
+    **dict.fromkeys(("diff-tree", "log", "show"), _NO_DIFF_PROGRAMS),
     "status": _NO_SUBMODULES,
-    "symbolic-ref": (),
-    "tag": (),
-    "version": (),
-}
+}  # fmt: skip
 """The commands that may be run, and what each needs to run no program of the repository's."""
 
 _REFUSED_OPTIONS = (
-    "--textconv",
-    "--ext-diff",
-    "--ignore-submodules=none",
-    "--open-files-in-pager",
-    "--show-signature",
-    "--remerge-diff",
-    "--dirty",
-    "--help",
-)
+    "--textconv", "--ext-diff", "--ignore-submodules=none", "--open-files-in-pager", "--show-signature",
+    "--remerge-diff", "--dirty", "--help",
+)  # fmt: skip
 """They would switch a helper on again, write the index (`--dirty`) or start the viewer that a repository names
 (`--help`); git also takes their unambiguous beginnings."""
 
@@ -186,10 +162,8 @@ _REFUSED_OPTIONS = (
 async def run_git(args: Sequence[str], *, cwd: Path, timeout_s: float = 5) -> Captured:
     """Ask git something about the repository that `cwd` lies in.
 
-    Args:
-        args: A command that only asks, such as `status`, and its arguments. Options of git itself are not taken.
-        cwd: Where to ask.
-        timeout_s: Seconds, for each question that it takes.
+    `args` are a command that only asks, such as `status`, and its arguments. Options of git itself are not taken. The
+    time is for each question that it takes.
 
     Raises:
         ToolError: git is not installed, cannot be started, or the repository says that its files are elsewhere.
@@ -200,11 +174,7 @@ async def run_git(args: Sequence[str], *, cwd: Path, timeout_s: float = 5) -> Ca
 
 
 async def run_own_git(args: Sequence[str], *, cwd: Path, timeout_s: float) -> Captured:
-    """Run any command of git in which nothing runs that a configuration names; for `run_git` and `git_worktrees`.
-
-    Raises:
-        ToolError: As for `run_git`.
-    """
+    """Run any command of git in which nothing runs that a configuration names; for `run_git` and `git_worktrees`."""
     program = git_program(cwd)
     await _require_own(cwd, [cwd], follows_named=False)
     named = await _named_helpers(program, cwd, timeout_s)
@@ -226,10 +196,7 @@ async def harmless_git_variables(
     For commands that somebody else wrote, so that no switch can be added to them. All other variables whose names
     begin with `GIT_` must be missing.
 
-    Args:
-        folders: Where git will be asked.
-        roots: The workspace, canonical. Links in a git folder may lead there.
-        timeout_s: Seconds, for each question that it takes to find out.
+    Links in a git folder may lead to the `roots`, which are canonical. The time is for each question that it takes.
 
     Raises:
         ToolError: git is not installed, or a repository names things that cannot be switched off, or a link in its
@@ -247,11 +214,7 @@ async def harmless_git_variables(
 
 
 async def _submodules(program: str, folder: Path, timeout_s: float) -> list[str]:
-    """Return keys of the submodules that a repository lists beside its configuration, which overrule it.
-
-    Raises:
-        ToolError: The repository says that its files lie around or outside the folder that holds it.
-    """
+    """Return keys of the submodules that a repository lists beside its configuration, which overrule it."""
     top = await _top_folder(program, folder, timeout_s)
     if top is None:
         return []
@@ -288,12 +251,9 @@ async def _top_folder(program: str, folder: Path, timeout_s: float) -> Path | No
 
 
 async def _require_own(folder: Path, roots: Sequence[Path], *, follows_named: bool) -> None:
-    """Refuse a repository that takes from elsewhere what it shows.
+    """Refuse a repository that takes from elsewhere than `roots` what it shows.
 
-    Args:
-        folder: Where git will be asked.
-        roots: Where it may be taken from.
-        follows_named: Whether it may be taken from what the repository names: the user was asked about that.
+    With `follows_named`, it may be taken from what the repository names: the user was asked about that.
 
     Raises:
         ToolError: It is so.
@@ -334,11 +294,7 @@ async def _named_helpers(program: str, cwd: Path, timeout_s: float, pattern: str
 
 
 def git_program(cwd: Path) -> str:
-    """Return the absolute path of git; one that lies in the folder it is asked about is passed over.
-
-    Raises:
-        ToolError: There is none.
-    """
+    """Return the absolute path of git; one that lies in the folder it is asked about is passed over."""
     here = canonical_path(cwd)
     for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
         found = shutil.which("git", path=entry) if Path(entry).is_absolute() else None

@@ -1,12 +1,10 @@
-"""Finds the folders from which git takes what it shows of a repository, from the files alone, without asking git.
+"""Folders from which git takes what it shows of a repository, and the files that it tracks, without asking git.
 
 The rule: a repository may name other folders as its own: as the git folder, the common folder, further objects, or
 files to include in its settings; and a link in the git folder may lead anywhere. What lies elsewhere counts as another
 repository's, unless that one points back: git's own worktrees and submodules do (CVE-2026-40068 is this check missing).
-What cannot be read just as git reads it, or is too much to be read, is refused.
-
-The rule: what git would read in another way, or not at all, is refused. The grammar is that of git-config(1) and of
-`git_parse_source` in git's config.c.
+What git would read in another way, or not at all, or is too much to be read, is refused. The grammar is that of
+git-config(1) and of `git_parse_source` in git's config.c.
 """
 
 import os
@@ -30,12 +28,7 @@ _IS_LONGER = 0x4000
 
 
 class GitIndex:
-    """The index of one repository (gitformat-index(5)).
-
-    Args:
-        top: The folder in which `.git` lies.
-        content: The bytes of the index.
-    """
+    """The index of the repository whose `.git` lies in the folder `top` (gitformat-index(5))."""
 
     def __init__(self, top: Path, content: bytes) -> None:
         self.top = top
@@ -52,7 +45,7 @@ class GitIndex:
         return None
 
     def has(self, path: Path) -> bool:
-        """Return whether git is known to track the file at the canonical `path`."""
+        """True if git is known to track the file at the canonical `path`."""
         if not path.is_relative_to(self.top):
             return False
         name = str(path.relative_to(self.top)).encode(errors="surrogateescape")
@@ -95,15 +88,10 @@ def read_settings(text: str) -> Iterator[tuple[str, str | None, str, str | None]
 
     A subsection that is not given is None, and so is a value behind no `=`.
 
-    Args:
-        text: All of the file.
-
     Raises:
         ValueError: Git cannot read the file, or not every version of git reads it alike; the text says which line.
     """
-    text = (
-        text.removeprefix("\ufeff").replace("\r\n", "\n") + "\n\n"
-    )  # the end counts as one of a line, again and again
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n") + "\n\n"  # the end counts as one of a line
     section, subsection = "", None
     position = 0
     while (position := _end(_SPACE.match(text, position))) < len(text):
@@ -124,11 +112,7 @@ def _end(match: re.Match[str] | None) -> int:
 
 
 def _unquoted(written: str) -> str:
-    """Return a value without quotes and escapes, and without the blanks around it.
-
-    Raises:
-        ValueError: It has a blank inside that versions of git read in different ways.
-    """
+    """Return a value without quotes and escapes, and without the blanks around it."""
     value = blanks = ""
     for quoted, escapes, blank, plain in _PART.findall(written):
         if blank:
@@ -142,9 +126,9 @@ def _unquoted(written: str) -> str:
 
 
 _MOST_ENTRIES = 300_000
-"""Entries of a git folder that are checked for links, at most."""
+"""Most entries of a git folder that are checked for links."""
 _MOST_FOLLOWED = 50
-"""Files of further objects and of settings that are read."""
+"""Most files of further objects and of settings that are read."""
 _MAX_BYTES = 1_000_000
 _NOT_ENTERED = frozenset({"hooks", "modules", "lfs", "annex"})
 """Folders of a git folder from which git takes nothing that it shows of this repository."""
@@ -160,7 +144,6 @@ class GitPlace:
     """A place outside of a git folder from which git would take something."""
 
     path: Path
-    """Canonical."""
     named_by: Path
     """The file, folder or link that leads there."""
     is_link: bool = False
@@ -168,10 +151,7 @@ class GitPlace:
 
 
 def places_elsewhere(folder: Path) -> list[GitPlace]:
-    """Return what git would take from elsewhere when it is asked in a folder, beside what points back.
-
-    Args:
-        folder: Where git is asked; canonical.
+    """Return what git would take from elsewhere when it is asked in a canonical folder, beside what points back.
 
     Raises:
         ToolError: The git folder holds too much to be looked through or what cannot be read as git reads it, or a path
@@ -235,11 +215,7 @@ def _points_back(git_folder: Path, common: Path, entry: Path) -> bool:
 
 
 def _links_out(git_folder: Path, top: Path) -> Iterator[GitPlace]:
-    """Yield the links in a git folder that lead out of it and of its work tree.
-
-    Raises:
-        ToolError: It holds too much.
-    """
+    """Yield the links in a git folder that lead out of it and of its work tree."""
     waiting = [git_folder]
     seen = 0
     while waiting:
@@ -266,11 +242,7 @@ def _links_out(git_folder: Path, top: Path) -> Iterator[GitPlace]:
 
 
 def _further_objects(objects: Path) -> Iterator[GitPlace]:
-    """Yield the folders with objects of others that a folder of objects names, and those that these name.
-
-    Raises:
-        ToolError: They are too many, or are not written plainly.
-    """
+    """Yield the folders with objects of others that a folder of objects names, and those that these name."""
     waiting, seen = [objects], {objects}
     while waiting:
         here = waiting.pop()
@@ -289,11 +261,7 @@ def _further_objects(objects: Path) -> Iterator[GitPlace]:
 
 
 def _included(files: Sequence[Path]) -> Iterator[GitPlace]:
-    """Yield the files that settings include, and those that these include.
-
-    Raises:
-        ToolError: They are too many, or it cannot be told which they are.
-    """
+    """Yield the files that settings include, and those that these include."""
     waiting, seen = list(files), set(files)
     while waiting:
         file = waiting.pop()
@@ -309,25 +277,12 @@ def _included(files: Sequence[Path]) -> Iterator[GitPlace]:
 
 
 def _require_few(seen: Collection[Path], file: Path) -> None:
-    """Refuse to follow more files.
-
-    Raises:
-        ToolError: As many were seen as are followed.
-    """
     if len(seen) >= _MOST_FOLLOWED:
         raise ToolError(f"{file} and others name too many files, so git was not asked; keep below {_MOST_FOLLOWED}")
 
 
 def _paths_in(file: Path, is_meant: Callable[[str, str | None, str], bool]) -> Iterator[str]:
-    """Yield the values of some settings in a file.
-
-    Args:
-        file: The file of settings.
-        is_meant: True of the section, subsection and key of those settings.
-
-    Raises:
-        ToolError: The file cannot be read as git reads it.
-    """
+    """Yield the values of the settings in a file whose section, subsection and key are meant."""
     text = _text(file)
     if not _MAYBE_NAMED.search(text):
         return
@@ -354,11 +309,7 @@ def _at_home(value: str) -> str:
 
 
 def _text(file: Path) -> str:
-    """Return what is in a regular file; nothing where there is none.
-
-    Raises:
-        ToolError: It is too large.
-    """
+    """Return the content of a regular file; nothing where there is none."""
     try:
         if not file.is_file():
             return ""

@@ -1,4 +1,4 @@
-"""What a file says and how its bytes say it: encoding, byte order mark, damaged bytes.
+"""Text of files and how their bytes say it: encoding, byte order mark, damaged bytes.
 
 The rule: decoding and encoding again gives back the very same bytes, so that an edit of the text changes no byte
 outside the edit. What cannot be decoded that way is not text.
@@ -40,14 +40,13 @@ class Encoding:
 
     codec: str
     label: str
-    """As it is told to the model."""
     bom: bytes = b""
     is_damaged: bool = False
-    """Whether bytes that are not valid in the encoding are carried through unchanged."""
+    """Bytes that are not valid in the encoding are carried through unchanged."""
     is_guess: bool = False
-    """Whether nothing in the file says that this is its encoding."""
+    """Nothing in the file says that this is its encoding."""
     addable: frozenset[str] | None = None
-    """Which characters beyond ASCII may be added; None: all that the codec has.
+    """Characters beyond ASCII that may be added; None: all that the codec has.
 
     To a guess only those that the file holds already: they are written as the bytes that they were read from, whatever
     encoding that is. In a file of code page 850, the byte that Windows-1252 has for "é" says something else.
@@ -55,15 +54,11 @@ class Encoding:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is UTF-8 and nothing else, which needs no mention."""
+        """True if it is UTF-8 and nothing else, which needs no mention."""
         return self.label == "UTF-8"
 
     def check(self, addition: str, shown: str) -> None:
-        """Raise where `addition` cannot become part of the file `shown` without garbling it.
-
-        Raises:
-            ToolError: The encoding has no such character, or is too uncertain for it.
-        """
+        """Raise `ToolError` if `addition` cannot become part of the file `shown` without garbling it."""
         if addition.isascii():
             return
         if self.addable is not None:
@@ -105,7 +100,6 @@ class FileText:
 
     @property
     def readable(self) -> str:
-        """The text as it can be sent and shown."""
         return readable(self.text)
 
 
@@ -115,7 +109,7 @@ def readable(text: str) -> str:
 
 
 def is_binary(data: bytes) -> bool:
-    """Return whether the beginning of `data` is not that of a text."""
+    """True if the beginning of `data` is not that of a text."""
     if any(data.startswith(bom) for bom, _, _ in _BOMS):
         return False
     head = data[:_SNIFFED_BYTES]
@@ -132,11 +126,10 @@ def decode_file(data: bytes) -> FileText | None:
             text = body.decode(encoding.codec, "surrogateescape" if encoding.is_damaged else "strict")
         except UnicodeDecodeError:
             continue
-        found = FileText(text, encoding)
         if encoding.is_damaged and not _is_mostly_utf8(text):
             continue
         if encoding.codec.startswith("utf-") or encoding.encode(text) == data:
-            return FileText(text, _with_addable(encoding, body)) if encoding.is_guess else found
+            return FileText(text, _with_addable(encoding, body) if encoding.is_guess else encoding)
     return None
 
 
@@ -181,13 +174,13 @@ def _declared(data: bytes) -> Encoding | None:
 
 
 def _is_mostly_utf8(text: str) -> bool:
-    """Return whether more of the characters beyond ASCII were valid than not."""
+    """True if more of the characters beyond ASCII were valid than not."""
     damaged = len(re.findall("[\udc80-\udcff]", text))
     return len(re.findall("[^\x00-\x7f\udc80-\udcff]", text)) > damaged
 
 
 def _has_lone_letters(data: bytes) -> bool:
-    """Return whether most bytes beyond ASCII stand between ASCII ones, as accented letters do in Western text.
+    """True if most bytes beyond ASCII stand between ASCII ones, as accented letters do in Western text.
 
     In Cyrillic, Greek or East Asian encodings they stand in rows.
     """

@@ -10,6 +10,9 @@
 Every value stays text; whoever knows the key says what it means. Much of what is written so for other agents is no
 valid YAML, as a description with ": " in it, or `tools: *`. Each key of such a head is read by itself, and the text of
 those that are no YAML is taken as it stands.
+
+YAML is read as a tree of texts, and nothing is ever larger than its file: anchors, aliases and tags are refused, and so
+are trees that are very deep.
 """
 
 import re
@@ -34,21 +37,15 @@ class Node:
     """A value: a text, a list or a mapping."""
 
     text: str
-    """A list or mapping as it is written."""
+    """A list or mapping is as it is written."""
     line: int
-    """From 1."""
     items: tuple["Node", ...] | None = None
     pairs: tuple[tuple["Node", "Node"], ...] | None = None
     """In their order, with keys that are repeated."""
 
 
 class YamlError(ValueError):
-    """The text is no YAML that is read here.
-
-    Args:
-        text: What is wrong, for the user.
-        line: Where, from 1.
-    """
+    """The text, in its `line` from 1 on, is no YAML that is read here; says what is wrong, for the user."""
 
     def __init__(self, text: str, line: int) -> None:
         super().__init__(text)
@@ -138,11 +135,11 @@ _MOST_LEVELS = 4
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What stands behind a key."""
+    """Value behind a key."""
 
     value: "Value"
     line: int = 0
-    """Of the file, from 1; 0 where there is no file."""
+    """In the file, from 1; 0 where there is no file."""
 
 
 Value: TypeAlias = str | tuple[str, ...] | Mapping[str, Entry]
@@ -151,7 +148,7 @@ Value: TypeAlias = str | tuple[str, ...] | Mapping[str, Entry]
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """A file, taken apart."""
+    """A file as its head and body."""
 
     head: Mapping[str, Entry]
     body: str
@@ -159,17 +156,8 @@ class FrontMatter:
     """Keys that stand there twice, and in which line again; the last one is in the head."""
 
 
-class FrontMatterError(ValueError):
-    """The head cannot be read.
-
-    Args:
-        text: What is wrong, for the user.
-        line: Where, from 1.
-    """
-
-    def __init__(self, text: str, line: int) -> None:
-        super().__init__(text)
-        self.line = line
+class FrontMatterError(YamlError):
+    """The head cannot be read."""
 
 
 _Pairs: TypeAlias = Iterable[tuple[str, Entry]]
@@ -208,10 +196,10 @@ def _pairs(text: str) -> _Pairs:
 
 
 def _entries(node: Node, before: int, level: int = 1) -> Iterator[tuple[str, Entry]]:
-    """Yield the keys of a mapping.
+    """Yield the keys of a mapping, or of what says nothing.
 
     Args:
-        node: It, or what says nothing.
+        node: The mapping.
         before: Lines of the file above the text.
         level: 1 for the head, one more for each mapping further inside.
 

@@ -1,7 +1,8 @@
-"""Taking secrets out of what is logged, stored, shown or reported.
+"""Taking secrets out of what is logged, stored, shown or reported, and the providers' keys out of what a model is sent.
 
 The rule: whatever leaves the process for a log, crash report, error or server reply passes a `Redactor` that knows the
-keys in use. Shapes catch keys that nobody named.
+keys in use. Shapes catch keys that nobody named. From what a model is sent and a session's log keeps, `KnownKeys` takes
+those exact keys alone, since the rest of a file or output has to be what it is.
 """
 
 import json
@@ -60,20 +61,19 @@ class Redactor:
         self._exact = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def redact(self, text: str) -> str:
-        """Return `text` without secrets."""
         if self._exact is not None:
             text = self._exact.sub(REDACTED, text)
         return _SHAPES.sub(_blank, text)
 
 
 def looks_like_key(value: str) -> bool:
-    """Return whether the whole of `value` has the shape of a well-known key."""
+    """True if the whole of `value` has the shape of a well-known key."""
     found = _SHAPES.fullmatch(value.strip())
     return found is not None and found["key"] is not None
 
 
 def holds_login(value: str) -> bool:
-    """Return whether an address in `value` carries a password or a token."""
+    """True if an address in `value` carries a password or a token."""
     return _LOGIN.search(value) is not None
 
 
@@ -100,13 +100,12 @@ class KnownKeys:
         self._keys = tuple(sorted((key for key in wanted if len(key) >= MIN_KEY_CHARS), key=len, reverse=True))
 
     def redact(self, text: str) -> str:
-        """Return `text` without the keys."""
         for key in self._keys:
             text = text.replace(key, REDACTED)
         return text
 
     def stream(self) -> "KeyStream":
-        """Return what does the same for an output that comes piece by piece."""
+        """Return a filter that does the same for an output that comes piece by piece."""
         return KeyStream(tuple(key.encode(errors="surrogateescape") for key in self._keys))
 
 
@@ -116,10 +115,9 @@ class KeyStream:
     def __init__(self, keys: tuple[bytes, ...]) -> None:
         self._keys = keys
         self._held = b""
-        """What may be the beginning of a key."""
 
     def feed(self, data: bytes) -> bytes:
-        """Return what of the output is certain by now."""
+        """Return what is certain by now."""
         if not self._keys:
             return data
         data = self._held + data
@@ -130,12 +128,11 @@ class KeyStream:
         return self._redacted(data[:end])
 
     def finish(self) -> bytes:
-        """Return the rest."""
         rest, self._held = self._held, b""
         return self._redacted(rest)
 
     def _start_of_key_across(self, data: bytes, position: int) -> int | None:
-        """Return where a whole key begins that stands before and behind a position."""
+        """Return the start of a whole key that stands before and behind a position."""
         for key in self._keys:
             start = data.find(key, max(0, position - len(key) + 1), position + len(key) - 1)
             if 0 <= start < position:
@@ -149,5 +146,5 @@ class KeyStream:
 
 
 def _begun(data: bytes, key: bytes) -> int:
-    """Return how much of `key` stands at the end of `data`."""
+    """Return the length of the part of `key` that stands at the end of `data`."""
     return next((size for size in range(len(key) - 1, 0, -1) if data.endswith(key[:size])), 0)

@@ -3,8 +3,8 @@
 The rule: such text passes `clean_for_terminal` before it is shown, and `spelled_out` where a person has to judge it, as
 in a permission prompt. Names in text of lines pass `printable`, so that none of them forges a line.
 
-The rule: what a person has to judge may hold none of them unseen; `spelled_out` asks here. Nothing is said here about
-what is no character to print at all, such as controls: Python's `str.isprintable` knows those.
+What a person has to judge may hold no invisible character unseen. Nothing is said here about what is no character to
+print at all, such as controls: Python's `str.isprintable` knows those.
 """
 
 import re
@@ -43,7 +43,7 @@ _MOST_MARKS = 4
 
 
 def shows_nothing(char: str) -> bool:
-    """Return whether a printable character is invisible wherever it stands."""
+    """True if a printable character is invisible wherever it stands."""
     return _SHOWS_NOTHING.match(char) is not None
 
 
@@ -70,7 +70,7 @@ def _is_mark(char: str) -> bool:
 
 
 def _may_carry(base: str, mark: str) -> bool:
-    """Return whether the mark is one for letters like `base`; the first word of a name tells the script."""
+    """True if the mark is one for letters like `base`; the first word of a name tells the script."""
     if unicodedata.category(base)[0] not in "LN" or unicodedata.category(mark) == "Me" or shows_nothing(base):
         return False
     script = _first_word(mark)
@@ -120,7 +120,7 @@ def clean_line(text: str) -> str:
 def without_controls(text: str) -> str:
     """Return `text` without escape sequences and control characters, and otherwise as it is, also where it deceives.
 
-    For what the user himself pastes or writes: marks for the direction of a script are his words, too. Newlines, tabs
+    For what users paste or write themselves: marks for the direction of a script are their words, too. Newlines, tabs
     and surrogates are treated as in `clean_for_terminal`.
     """
     if _SUSPECT.search(text) is None:

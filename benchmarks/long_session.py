@@ -19,12 +19,11 @@ from panpan.core.conversation import Conversation
 from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.permissions.askers import NobodyToAsk
 from panpan.permissions.gate import PermissionGate
-from panpan.session.agent import Agent, Identity, Rights, Transcript
+from panpan.session.agent import Agent, Identity, ModelParts, Rights, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.capability import Capabilities
-from panpan.session.log import SessionLog
-from panpan.session.parts import ModelParts
-from panpan.session.recorder import Recorder
+from panpan.session.log.recorder import Recorder
+from panpan.session.log.session_log import SessionLog
 from panpan.session.session import Session
 from panpan.session.unfinished import UnfinishedCalls
 from panpan.system.files.output_store import OutputStore

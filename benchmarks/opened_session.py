@@ -12,9 +12,9 @@ from time import process_time
 
 from benchmarks.resident import rss_mb
 from panpan.core.conversation import Conversation
-from panpan.session.log import SessionLog
-from panpan.session.records import record_of
-from panpan.session.resuming import resumed
+from panpan.session.log.records import record_of
+from panpan.session.log.session_log import SessionLog
+from panpan.session.opening import resumed
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 

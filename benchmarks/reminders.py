@@ -21,7 +21,7 @@ from panpan.config.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round
 from panpan.core.tool import SeenFiles
-from panpan.session.reminders.reminders import Reminders
+from panpan.session.reminders import Reminders
 from panpan.types.content import TextBlock
 from panpan.types.display import ChecklistItem
 from panpan.types.messages import AssistantMessage, Usage, UserMessage

@@ -10,8 +10,8 @@ from benchmarks.figure import Figure
 from benchmarks.model_server import PROJECT
 from benchmarks.process import run
 from panpan.config.locations import Locations
-from panpan.session.log import SessionLog
-from panpan.session.records import record_of
+from panpan.session.log.records import record_of
+from panpan.session.log.session_log import SessionLog
 from panpan.types.content import TextBlock, ToolResultBlock
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
 

@@ -16,7 +16,7 @@ from benchmarks.figure import Figure
 from panpan.app import open_session
 from panpan.capabilities.subagents.task import TaskInput
 from panpan.models.client import LLMClient
-from panpan.session.parts import SubagentModel
+from panpan.session.agent import SubagentModel
 from panpan.types.content import TextBlock
 from panpan.types.events import ModelEvent, ReplyStarted
 from panpan.types.llm import ModelRequest

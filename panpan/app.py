@@ -42,18 +42,17 @@ from panpan.models.factory import AnswerWishes
 from panpan.models.provider_kind import ProviderKinds
 from panpan.session.budget.turn_clock import TurnClock, timed_askers
 from panpan.session.capability import Capability, provider_kinds
-from panpan.session.command import Command
+from panpan.session.command import Command, LoadedCommands
 from panpan.session.context import SessionContext
 from panpan.session.frontend import Frontend, SessionConfig, SessionOptions
-from panpan.session.isolated import IsolatedCapability
-from panpan.session.log import UnkeptLog
-from panpan.session.made_title import title_maker
+from panpan.session.log.session_log import UnkeptLog
 from panpan.session.models import SessionModels
+from panpan.session.one_shot import title_maker
 from panpan.session.opening import OpenedLog, earlier_model, open_log, opening_prefix
-from panpan.session.outside import failure, is_required, named_capabilities, outside_capabilities
+from panpan.session.outside.isolated import IsolatedCapability
+from panpan.session.outside.loading import failure, is_required, named_capabilities, outside_capabilities
 from panpan.session.session import Session, Titles
 from panpan.session.setup import NO_MODEL, Setup
-from panpan.session.slash_commands import LoadedCommands
 from panpan.session.steering import Steering
 from panpan.system.files.folder_tree import temporary_folder
 
@@ -292,6 +291,6 @@ def _tools_of(setup: Setup, config: SessionConfig | None = None) -> Sequence[Too
 
 
 def _discard_fork(opened: OpenedLog) -> None:
-    from panpan.session.forking import discard_fork  # few sessions are copies
+    from panpan.session.log.log_writer import discard_fork  # few sessions are copies
 
     discard_fork(opened.log.path)

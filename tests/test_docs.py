@@ -30,7 +30,7 @@ from panpan.config.settings_file import parse_settings
 from panpan.config.vendors import VENDORS
 from panpan.core.effects import Effects
 from panpan.core.hooks import Hook, ToolCall
-from panpan.session.record_kinds import SYSTEM_RECORDS, subtypes_of
+from panpan.session.log.record_kinds import SYSTEM_RECORDS, subtypes_of
 from panpan.types.events import Event
 from panpan.types.permission import Deny, PermissionMode
 from panpan.types.tool import Output

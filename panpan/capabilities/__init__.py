@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from panpan.session.capability import Capability, beside
     from panpan.session.command import Command, Option, Terminal, say
     from panpan.session.context import SessionContext
-    from panpan.session.reminders.source import ReminderSource
+    from panpan.session.reminders import ReminderSource
     from panpan.types.display import (
         ChecklistDisplay,
         ChecklistItem,
@@ -88,7 +88,7 @@ __getattr__ = loader(
         "PermissionQuestion": "panpan.types.permission",
         "ProviderKind": "panpan.models.provider_kind",
         "Reason": "panpan.types.permission",
-        "ReminderSource": "panpan.session.reminders.source",
+        "ReminderSource": "panpan.session.reminders",
         "Round": "panpan.core.hooks",
         "SessionContext": "panpan.session.context",
         "Span": "panpan.types.display",

@@ -11,7 +11,7 @@ from panpan.cli_kit.command_group import CommandGroup
 from panpan.cli_kit.options import RUN_OPTIONS, overrides_of
 from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
-from panpan.session.outside import is_named, outside_capabilities
+from panpan.session.outside.loading import is_named, outside_capabilities
 from panpan.system.text.terminal_text import printable
 
 

@@ -12,9 +12,8 @@ from panpan.errors import ConfigError
 from panpan.faces.plain.line_commands import run_line
 from panpan.faces.terminal.commands.registry import all_commands, command_in, find, help_command, unknown, with_further
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.session.command import Command, Terminal
+from panpan.session.command import Command, CommandResult, Terminal
 from panpan.session.session import Session
-from panpan.session.slash_commands import CommandResult
 
 
 class SessionCommands:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from panpan.capabilities.subagents.task import TaskTool
-from panpan.session.compaction_report import compaction_lines
+from panpan.session.in_words import compaction_lines
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import ToolUseBlock
 from panpan.types.display import (

@@ -12,15 +12,15 @@ from panpan.core.tool import Tool
 from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import ConfigError
 from panpan.models.provider_kind import NO_KINDS
-from panpan.session.open_calls import UnfinishedCall
-from panpan.session.reminders.source import ReminderSource
+from panpan.session.log.fold import UnfinishedCall
+from panpan.session.reminders import ReminderSource
 from panpan.types.messages import ToolResultMessage, UserMessage
 
 if TYPE_CHECKING:
     from panpan.session.agent import Agent
     from panpan.session.command import Command
     from panpan.session.context import SessionContext
-    from panpan.session.record_kinds import SystemRecord
+    from panpan.session.log.record_kinds import SystemRecord
 
 OfferedT = TypeVar("OfferedT")
 

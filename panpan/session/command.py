@@ -5,6 +5,7 @@ A command shows shapes (`types/display.py`), and no face: each face draws them i
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from panpan.types.dataclass import dataclass
@@ -150,3 +151,82 @@ class Command:
     """True if it is about the screen, or about the session on it, so that it is of no use in a script."""
     is_missing: bool = False
     """True if its service does not exist yet, so that it only says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """Result of a slash command."""
+
+    text: str = ""
+    """Text to show, a row a line, without colours, safe for a terminal."""
+    prompts: Sequence[str] = ()
+    """Prompts for the model, to be sent now."""
+
+
+class SlashCommands(Protocol):
+    """Finds and runs slash commands."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Those that run without a terminal, without their slash."""
+        ...
+
+    def line_in(self, text: str) -> str | None:
+        """Return the command that a text is meant as, with its slash; None where it is a prompt."""
+        ...
+
+    async def run(self, line: str, session: "Session") -> CommandResult:
+        """Run the command of a line.
+
+        Raises:
+            ConfigError: There is no such command, or it needs a terminal.
+            PanpanError: It could not do what it was asked for.
+        """
+        ...
+
+
+class NoCommands:
+    """A session without slash commands: every text is a prompt."""
+
+    names: Sequence[str] = ()
+
+    def line_in(self, text: str) -> str | None:
+        """Return None."""
+        return None
+
+    async def run(self, line: str, session: "Session") -> CommandResult:
+        """Do nothing; there is no line to run."""
+        return CommandResult()
+
+
+class LoadedCommands:
+    """Slash commands that are imported with the first text that begins with a slash.
+
+    Args:
+        module: Name of the module whose `SessionCommands` they are; made of the environment.
+        env: The environment that panpan was started in.
+        further: Commands of capabilities from outside.
+    """
+
+    def __init__(self, module: str, env: Mapping[str, str], further: "Sequence[Command]" = ()) -> None:
+        self._further = further
+        self._module = module
+        self._env = env
+        self._loaded: SlashCommands | None = None
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self._commands.names
+
+    def line_in(self, text: str) -> str | None:
+        return self._commands.line_in(text) if text.lstrip().startswith("/") else None
+
+    async def run(self, line: str, session: "Session") -> CommandResult:
+        return await self._commands.run(line, session)
+
+    @property
+    def _commands(self) -> SlashCommands:
+        if self._loaded is None:
+            loaded: SlashCommands = import_module(self._module).SessionCommands(self._env, self._further)
+            self._loaded = loaded
+        return self._loaded

@@ -21,10 +21,10 @@ from panpan.session.budget.budget import Budget
 from panpan.session.budget.opening import count_earlier, session_budget
 from panpan.session.capability import Capabilities, Capability, OfferedT
 from panpan.session.frontend import Frontend, SessionConfig
-from panpan.session.open_calls import UnfinishedCall
+from panpan.session.log.fold import UnfinishedCall
+from panpan.session.log.record_kinds import permission_mode_record
+from panpan.session.log.recorder import Recorder
 from panpan.session.opening import OpenedLog, opening_mode
-from panpan.session.record_kinds import permission_mode_record
-from panpan.session.recorder import Recorder
 from panpan.session.setup import Setup
 from panpan.session.unfinished import UnfinishedCalls
 from panpan.system.environment import child_environment, user_environment

@@ -11,9 +11,9 @@ from panpan.core.tool import Tool
 from panpan.errors import ConfigError
 from panpan.models.client import LLMClient
 from panpan.models.factory import create_client
+from panpan.session.agent import ModelParts, SubagentModel
 from panpan.session.interceptor import SessionInterceptor
-from panpan.session.parts import ModelParts, SubagentModel
-from panpan.session.prefix import SessionPrefix
+from panpan.session.log.prefix import SessionPrefix
 from panpan.session.setup import Setup
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort, Sampling

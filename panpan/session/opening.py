@@ -1,28 +1,115 @@
-"""Opens the log of a session, new or resumed, and says what the session begins with."""
+"""Opens the log of a session, new or resumed, and tells the user what it begins with."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from panpan.config.locations import Locations
+from panpan.config.project_limits import STRICTNESS
 from panpan.errors import PanpanError, SessionError
-from panpan.session.fold import FoldedSession
+from panpan.models.provider_kind import ModelProfile
+from panpan.session.agent import ModelParts
 from panpan.session.git_branch import git_branch
-from panpan.session.log import SessionLog
-from panpan.session.parts import ModelParts
-from panpan.session.prefix import SessionPrefix, kept_prefix
-from panpan.session.record_kinds import opened_record
-from panpan.session.resuming import EarlierModel, prefix_note, resumed, resumed_mode
+from panpan.session.log.fold import FoldedSession, folded
+from panpan.session.log.prefix import SessionPrefix, kept_prefix
+from panpan.session.log.record_kinds import opened_record
+from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.setup import Setup
-from panpan.session.store import newest_session, session_path
+from panpan.session.stored.store import newest_session, session_path
+from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import new_id
 from panpan.types.permission import PermissionMode
 
 if TYPE_CHECKING:
-    from panpan.session.chosen_session import ChosenSession
+    from panpan.session.stored.finding import ChosenSession
+
+
+def resumed(path: Path, *, cwd: Path, warn: Callable[[str], None]) -> FoldedSession:
+    """Return what the log of an earlier session adds up to.
+
+    Args:
+        path: The log.
+        cwd: Where the tools work now, canonical.
+        warn: Told what of the session is not as it was, one sentence each.
+
+    Raises:
+        SessionError: The log cannot be read.
+    """
+    damaged_lines: list[int] = []
+    session = folded(read_records(path, note_damage=damaged_lines.append))
+    for note in _notes(session, damaged_lines, path, cwd):
+        warn(note)
+    return session
+
+
+def resumed_mode(
+    left_in: PermissionMode | None,
+    settings: PermissionMode,
+    *,
+    is_option: bool,
+    is_attended: bool,
+    warn: Callable[[str], None],
+) -> PermissionMode:
+    """Return the permission mode in which a session goes on: that in which the user left it, where that is safe.
+
+    A log grants nothing by itself. bypassPermissions is never taken from one, and a mode that withholds less than that
+    of the settings only where a user is there to read in which mode he is.
+
+    Args:
+        left_in: The mode that the user chose last in the session; None: none.
+        settings: The mode of the settings.
+        is_option: Whether the command line gave that, which then holds.
+        is_attended: Whether a user watches.
+        warn: Told where the mode is not what the user might expect.
+    """
+    if left_in is None or left_in == settings or is_option:
+        return settings
+    is_looser = STRICTNESS[left_in] < STRICTNESS[settings]
+    if left_in == "bypassPermissions" or (is_looser and not is_attended):
+        warn(f"the session was left in the mode {left_in} and goes on in {settings}; --permission-mode sets another")
+        return settings
+    warn(f"the session goes on in the mode {left_in}, in which it was left; --permission-mode sets another")
+    return left_in
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierModel:
+    """The model that a session was last with."""
+
+    name: str
+    """As its provider knows it."""
+    is_at_hand: bool
+    """Whether its name leads to it, with the settings as they are."""
+
+    def note(self, now: str) -> str:
+        """Return what the user should know where `now` is asked; empty where that is the same model."""
+        if self.name == now:
+            return ""
+        name = clean_line(self.name)
+        back = f"; --model {name} or /model {name} goes on with that one" if self.is_at_hand else ""
+        return f"the session was last with {name} and goes on with {now}{back}"
+
+
+def prefix_note(model: str, profile: ModelProfile) -> str:
+    """Return what the user should know where a session begun with another kind of model goes on with this one."""
+    what = (
+        "panpan's full system prompt and all tools" if profile.tools is None else "a short system prompt and few tools"
+    )
+    return f"{model} gets {what}, other than the model before; the first answer takes longer, since nothing is cached"
+
+
+def _notes(session: FoldedSession, damaged_lines: Sequence[int], path: Path, cwd: Path) -> Iterator[str]:
+    if damaged_lines:
+        one, more = f"line {damaged_lines[0]} of the session's log", len(damaged_lines) - 1
+        what = f"{one} and {more} further cannot be read and count" if more else f"{one} cannot be read and counts"
+        yield f"{what} for nothing: {path}"
+    if session.begun_in not in (None, str(cwd)):
+        yield f"the session was begun in {session.begun_in}; its tools work in {cwd} now"
+    if session.is_from_newer_version:
+        yield "the session was written by a newer panpan; what this one does not know is left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +139,7 @@ class WhichSession:
         """Return the session of the UUID or name; None where there is none of both. Blocks."""
         if self.chosen is None:
             return None
-        from panpan.session.chosen_session import chosen_session
+        from panpan.session.stored.finding import chosen_session
 
         return chosen_session(locations, self.chosen)
 
@@ -102,7 +189,7 @@ def open_log(setup: Setup, which: WhichSession, *, is_interactive: bool, warn: C
     path = _log_to_go_on_with(setup, which, chosen, is_interactive=is_interactive, warn=warn)
     forked_from = ""
     if which.forks and path is not None:
-        from panpan.session.forking import fork
+        from panpan.session.log.log_writer import fork
 
         forked_from = path.stem
         path = fork(path, folder, chosen.id if chosen is not None and which.goes_on else None)
@@ -140,14 +227,14 @@ def _log_to_go_on_with(
     if which.goes_on and chosen is not None and chosen.log is not None:
         raise SessionError(f"the session {which.chosen!r} exists already; choose another id or name for the copy")
     if which.resume is not None:
-        from panpan.session.named_session import named_session
+        from panpan.session.stored.finding import named_session
 
         named = named_session(setup.locations, which.resume, say=warn)
         if named.note:
             warn(named.note)
         return named.log
     if which.continues:
-        from panpan.session.finding import newest_interactive
+        from panpan.session.stored.finding import newest_interactive
 
         return (newest_interactive if is_interactive else newest_session)(setup.locations.sessions_folder)
     if chosen is not None and chosen.log is None and which.forks:

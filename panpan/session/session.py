@@ -5,6 +5,7 @@ The session owns the tasks for its whole life and a turn is one of them; `submit
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Self
@@ -12,30 +13,90 @@ from typing import Self
 from anyio import AsyncContextManagerMixin, create_task_group, move_on_after, to_thread
 
 from panpan.config.settings import Settings
+from panpan.core.tool import ToolContext
 from panpan.core.tool_executor import CLEANUP_S
-from panpan.errors import ConfigError, SessionLogError, unwrap_single_exception
+from panpan.errors import ConfigError, SessionLogError, ToolError, unwrap_single_exception
 from panpan.permissions.gate import PermissionGate
-from panpan.session.added_folders import AddedFolders
-from panpan.session.agent import Agent
+from panpan.session.agent import Agent, ModelParts, ModelSource
 from panpan.session.budget.budget import Budget
 from panpan.session.capability import Capabilities, OfferedT, beside
-from panpan.session.commands_running import commands_running
+from panpan.session.command import NoCommands, SlashCommands
 from panpan.session.context_usage import ContextUsage, measured_usage
-from panpan.session.event_hop import EventHop
-from panpan.session.made_title import MadeTitle
-from panpan.session.parts import ModelParts, ModelSource
-from panpan.session.prefix import kept_prefix
-from panpan.session.record_kinds import model_record, title_record
-from panpan.session.resuming import EarlierModel, prefix_note
-from panpan.session.slash_commands import NoCommands, SlashCommands
+from panpan.session.log.prefix import kept_prefix
+from panpan.session.log.record_kinds import model_record, title_record
+from panpan.session.one_shot import MadeTitle
+from panpan.session.opening import EarlierModel, prefix_note
 from panpan.session.steering import Steering
-from panpan.session.turn_run import TurnRun
+from panpan.session.turn import EventHop, TurnRun
+from panpan.system.files.paths import PathResolver
+from panpan.system.processes.limits import process_watches
+from panpan.system.processes.process_table import ProcessTree
 from panpan.types.content import TextBlock, UserContent
 from panpan.types.dataclass import dataclass
 from panpan.types.events import CommandRan, Compacted, Event, TurnEnded
 from panpan.types.llm import Effort
 from panpan.types.messages import AssistantMessage, Usage, UserMessage
 from panpan.types.permission import PermissionMode, is_permission_mode
+
+
+class AddedFolders:
+    """Lets the tools work in further folders until the session is closed.
+
+    The log does not keep them, since a log grants nothing: a resumed session has to be told again.
+
+    Args:
+        paths: Those of the session.
+        workspace: Where relative paths begin.
+    """
+
+    def __init__(self, paths: PathResolver, workspace: Path) -> None:
+        self._paths = paths
+        self._workspace = workspace
+        self._folders: dict[Path, None] = {}
+
+    @property
+    def all(self) -> Sequence[Path]:
+        """Those that were added, canonical, in their order."""
+        return tuple(self._folders)
+
+    def add(self, folder: str | Path) -> Path:
+        """Add one, and return it canonical.
+
+        Args:
+            folder: Absolute, or relative to the workspace; `~` is the user's home.
+
+        Raises:
+            ConfigError: It is not a folder.
+        """
+        try:
+            added = self._paths.add_root(self._workspace / Path(folder).expanduser())
+        except (ToolError, RuntimeError, OSError, ValueError) as error:
+            raise ConfigError(f"{folder} cannot be added: it is not a folder") from error
+        self._folders[added] = None
+        return added
+
+
+@asynccontextmanager
+async def commands_running(context: ToolContext, warn: Callable[[str], None]) -> AsyncGenerator[None, None]:
+    """Serve the sandbox and watch what commands start while the session is open; end what is left of it.
+
+    Args:
+        context: Has the sandbox, the processes and their limits.
+        warn: Told what cannot be watched or ended, one sentence each.
+    """
+    watches = process_watches(context.limits, (context.processes,), warn)
+    async with (
+        beside(context.sandbox.serve, then=context.sandbox.aclose),
+        beside(*watches, then=partial(_end, context.processes, warn)),
+    ):
+        yield
+
+
+async def _end(processes: ProcessTree, warn: Callable[[str], None]) -> None:
+    """End what the session's commands left running, and name what cannot be ended."""
+    for process in await processes.end():
+        warn(f"process {process.pid} was started by a command and could not be ended")
+
 
 _EVENTS_AHEAD = 64
 """How far a turn may be ahead of its face."""

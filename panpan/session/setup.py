@@ -14,13 +14,26 @@ from panpan.config.settings import Settings
 from panpan.config.sources import Loaded, load_settings
 from panpan.config.trust import trust_of
 from panpan.core.tool import Tool, enabled_tools
-from panpan.errors import ConfigError
+from panpan.errors import BudgetError, ConfigError
 from panpan.models.factory import AnswerWishes, ResolvedModel, answer_wishes, notes_on_answers, resolve_from
 from panpan.models.provider_kind import ModelProfile, ProviderKinds
 from panpan.permissions.rules.rules import RuleSource, rule_sources, rules_of_no_tool
-from panpan.session.budget.known_price import check_price_known
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
+
+
+def check_price_known(limit_usd: float | None, *, model: str, is_price_known: bool) -> None:
+    """Refuse to start with a budget that cannot be kept.
+
+    Raises:
+        BudgetError: There is a budget and the model has no known price.
+    """
+    if limit_usd is not None and not is_price_known:
+        raise BudgetError(
+            f"the price of {model} is not known, so that a budget cannot be kept; start without --max-budget-usd, or "
+            "choose a model with a known price"
+        )
+
 
 KindsOf: TypeAlias = Callable[..., ProviderKinds]
 """Returns the provider kinds that settings, and the place of panpan's own files, lead to."""

@@ -21,7 +21,7 @@ from panpan.core.conversation import NEVER_ANSWERED, NEVER_BEGUN, Conversation, 
 from panpan.core.tool import Tool
 from panpan.core.tool_call import prepared
 from panpan.errors import UnfinishedCallError
-from panpan.session.open_calls import UnfinishedCall
+from panpan.session.log.fold import UnfinishedCall
 from panpan.system.files.atomic_write import remove_leavings
 from panpan.system.processes.process_table import ProcessTree
 from panpan.system.text.terminal_text import clean_line

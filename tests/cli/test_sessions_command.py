@@ -9,9 +9,9 @@ from click.testing import CliRunner, Result
 
 from panpan.cli.sessions_command import command
 from panpan.config.locations import Locations
-from panpan.session.log import SessionLog
-from panpan.session.record_kinds import opened_record, title_record
-from panpan.session.records import record_of
+from panpan.session.log.record_kinds import opened_record, title_record
+from panpan.session.log.records import record_of
+from panpan.session.log.session_log import SessionLog
 from panpan.types.messages import UserMessage
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 
-from panpan.session.log import SessionLog
+from panpan.session.log.session_log import SessionLog
 from panpan.system.files.file_lock import lock_holder
 from tests.e2e.conftest import Panpan
 from tests.model_server import say, serving

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from panpan.session.agent_log import AgentEnd, AgentRecord, agent_log_path, end_record
-from panpan.session.log import SessionLog
-from panpan.session.records import record_of
+from panpan.session.log.agent_log import AgentEnd, AgentRecord, agent_log_path, end_record
+from panpan.session.log.records import record_of
+from panpan.session.log.session_log import SessionLog
 from panpan.types.messages import Message
 
 

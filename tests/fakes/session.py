@@ -15,15 +15,14 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.permissions.gate import PermissionGate
-from panpan.session.agent import Agent, Identity, Rights, Transcript
+from panpan.session.agent import Agent, Identity, ModelParts, ModelSource, Rights, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.capability import Capabilities
-from panpan.session.fold import FoldedSession, folded
-from panpan.session.log import SessionLog, read_records
-from panpan.session.parts import ModelParts, ModelSource
-from panpan.session.prefix import NO_PREFIX
-from panpan.session.record_kinds import SpentRecord, permission_mode_record
-from panpan.session.recorder import Recorder
+from panpan.session.log.fold import FoldedSession, folded
+from panpan.session.log.prefix import NO_PREFIX
+from panpan.session.log.record_kinds import SpentRecord, permission_mode_record
+from panpan.session.log.recorder import Recorder
+from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.session import Session, Titles
 from panpan.session.steering import Steering
 from panpan.session.unfinished import Outcome, UnfinishedCalls

@@ -2,7 +2,7 @@
 
 from panpan.faces.headless.wire import notice_line
 from panpan.faces.tool_lines import ToolLines
-from panpan.session.compaction_report import compaction_lines
+from panpan.session.in_words import compaction_lines
 from panpan.types.compaction import Compaction, CompactionReport
 from panpan.types.events import Compacted
 

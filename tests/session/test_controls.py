@@ -14,12 +14,12 @@ from panpan.models.provider_kind import ModelProfile
 from panpan.permissions.askers import AskerOfMode
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
-from panpan.session.fold import FoldedSession, folded
-from panpan.session.log import read_records
-from panpan.session.parts import ModelParts
-from panpan.session.prefix import UNNAMED, SessionPrefix, kept_prefix
+from panpan.session.agent import ModelParts
+from panpan.session.log.fold import FoldedSession, folded
+from panpan.session.log.prefix import UNNAMED, SessionPrefix, kept_prefix
+from panpan.session.log.session_log import read_records
 from panpan.session.session import Session
-from panpan.session.summary import summary_of
+from panpan.session.stored.summary import summary_of
 from panpan.types.events import Event, ToolStarted
 from panpan.types.llm import Effort, ToolDefinition
 from panpan.types.messages import UserMessage

@@ -10,7 +10,7 @@ from anyio.lowlevel import checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.session.event_hop import EventHop
+from panpan.session.turn import EventHop
 
 Main = Callable[[], Coroutine[Any, Any, None]]
 Pace = Callable[[], Awaitable[object]]

@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from panpan.session.event_log import log_event
+from panpan.session.turn import log_event
 from panpan.types.events import PermissionDecided, SubagentEvent, ToolStarted
 from panpan.types.permission import Reason
 

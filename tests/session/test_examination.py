@@ -11,14 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from panpan.app import BUILTIN
-from panpan.session.examination import Finding, examined
-from panpan.session.fold import folded
-from panpan.session.forking import fork
-from panpan.session.log import SessionLog, read_records
-from panpan.session.mending import MOST_BRANCHES, mended_copies, set_modes
-from panpan.session.record_kinds import SYSTEM_RECORDS, RewindRecord, title_record
-from panpan.session.records import encoded, record_of
-from panpan.session.store import newest_session
+from panpan.session.log.fold import folded
+from panpan.session.log.log_writer import fork
+from panpan.session.log.record_kinds import SYSTEM_RECORDS, RewindRecord, title_record
+from panpan.session.log.records import encoded, record_of
+from panpan.session.log.repair import MOST_BRANCHES, Finding, examined, mended_copies, set_modes
+from panpan.session.log.session_log import SessionLog, read_records
+from panpan.session.stored.store import newest_session
 from panpan.types.messages import UserMessage
 from tests.fakes.scripted_llm import call, say
 

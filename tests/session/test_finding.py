@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import SessionError
-from panpan.session.finding import MOST_NAMED, find_session
-from panpan.session.log import SessionLog
-from panpan.session.record_kinds import title_record
-from panpan.session.records import record_of
+from panpan.session.log.record_kinds import title_record
+from panpan.session.log.records import record_of
+from panpan.session.log.session_log import SessionLog
+from panpan.session.stored.finding import MOST_NAMED, find_session
 from panpan.types.messages import UserMessage
 
 

@@ -12,15 +12,14 @@ import pytest
 from panpan.capabilities.snapshots.history import SnapshotRecord, UndoHistory
 from panpan.capabilities.subagents.transcript import PastSubagents
 from panpan.errors import SessionError
-from panpan.session.agent_log import agents_folder
-from panpan.session.examination import examined
-from panpan.session.fold import folded
-from panpan.session.forking import discard_fork, fork
-from panpan.session.log import SessionLog, read_records
-from panpan.session.mending import mended_copies
-from panpan.session.record_kinds import RewindRecord
-from panpan.session.records import record_of
-from panpan.session.store import newest_session
+from panpan.session.log.agent_log import agents_folder
+from panpan.session.log.fold import folded
+from panpan.session.log.log_writer import discard_fork, fork
+from panpan.session.log.record_kinds import RewindRecord
+from panpan.session.log.records import record_of
+from panpan.session.log.repair import examined, mended_copies
+from panpan.session.log.session_log import SessionLog, read_records
+from panpan.session.stored.store import newest_session
 from panpan.types.messages import UserMessage
 from tests.fakes.agent_logs import keep_turn
 from tests.fakes.scripted_llm import ScriptedLLM, say

@@ -1,6 +1,6 @@
 """Whoever holds a session is named without what his command line should not have told."""
 
-from panpan.session.holder_text import MAX_COMMAND_CHARS, in_brackets
+from panpan.session.log.session_log import MAX_COMMAND_CHARS, in_brackets
 from panpan.system.files.file_lock import LockHolder
 
 

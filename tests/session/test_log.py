@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.errors import ConfigError, SessionError, SessionLogError
-from panpan.session.fold import folded
-from panpan.session.log import SessionLog, read_records
-from panpan.session.prefix import SessionPrefix
-from panpan.session.record_kinds import PrefixRecord
-from panpan.session.records import message_of, record_of
-from panpan.session.store import newest_session
+from panpan.session.log.fold import folded
+from panpan.session.log.prefix import SessionPrefix
+from panpan.session.log.record_kinds import PrefixRecord
+from panpan.session.log.records import message_of, record_of
+from panpan.session.log.session_log import SessionLog, read_records
+from panpan.session.stored.store import newest_session
 from panpan.system.files.file_lock import lock_holder
 from panpan.types.content import ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock
 from panpan.types.display import DiffDisplay, FileDiff
@@ -239,7 +239,7 @@ def test_a_second_process_is_told_that_the_session_is_in_use(tmp_path: Path) -> 
     path = tmp_path / "s1.jsonl"
     log = open_log(path)
     code = (
-        "import sys; from pathlib import Path; from panpan.session.log import SessionLog\n"
+        "import sys; from pathlib import Path; from panpan.session.log.session_log import SessionLog\n"
         "SessionLog(Path(sys.argv[1]), session_id='s1', cwd=Path('.'))"
     )
 
@@ -262,7 +262,7 @@ FULL_DISK = """
 import resource, sys
 from pathlib import Path
 from panpan.errors import ConfigError, SessionError, SessionLogError
-from panpan.session.log import SessionLog
+from panpan.session.log.session_log import SessionLog
 path = Path(sys.argv[1])
 log = SessionLog(path, session_id="s1", cwd=path.parent)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from panpan.errors import SessionError
 from panpan.session.export.transcript import transcript_of
-from panpan.session.log import read_records
-from panpan.session.log_lines import MAX_DEPTH, lines_of, open_to_read, parsed
-from panpan.session.records import encoded
-from panpan.session.summary import summary_of
+from panpan.session.log.records import encoded
+from panpan.session.log.session_log import MAX_DEPTH, lines_of, open_to_read, parsed, read_records
+from panpan.session.stored.summary import summary_of
 
 
 def nested(depth: int, kind: str) -> dict[str, Any]:

@@ -13,13 +13,14 @@ from panpan.core.conversation import Conversation
 from panpan.core.tool import SeenFiles, ToolContext
 from panpan.permissions.askers import NobodyToAsk
 from panpan.permissions.gate import PermissionGate
-from panpan.session.agent import Agent, Identity, Rights, Transcript
+from panpan.session.agent import Agent, Identity, ModelParts, Rights, Transcript
 from panpan.session.budget.budget import Budget
-from panpan.session.budget.recorded import spending_of
+from panpan.session.budget.opening import spending_of
 from panpan.session.capability import Capabilities
-from panpan.session.fold import folded
-from panpan.session.log import SessionLog, read_records
-from panpan.session.made_title import (
+from panpan.session.log.fold import folded
+from panpan.session.log.recorder import Recorder
+from panpan.session.log.session_log import SessionLog, read_records
+from panpan.session.one_shot import (
     MAX_PROMPT_CHARS,
     MAX_TITLE_CHARS,
     MadeTitle,
@@ -27,8 +28,6 @@ from panpan.session.made_title import (
     title_in,
     title_maker,
 )
-from panpan.session.parts import ModelParts
-from panpan.session.recorder import Recorder
 from panpan.session.session import Session, Titles
 from panpan.session.session_costs import session_costs
 from panpan.session.setup import Setup, set_up

@@ -6,10 +6,9 @@ import pytest
 
 from panpan.config.locations import Locations
 from panpan.errors import SessionError
-from panpan.session.finding import NoSuchSessionError
-from panpan.session.log import SessionLog
-from panpan.session.named_session import named_session
-from panpan.session.records import record_of
+from panpan.session.log.records import record_of
+from panpan.session.log.session_log import SessionLog
+from panpan.session.stored.finding import NoSuchSessionError, named_session
 from panpan.types.messages import UserMessage
 from tests.fakes.scripted_llm import say
 

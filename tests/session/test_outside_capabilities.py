@@ -15,7 +15,7 @@ from panpan.app import open_session
 from panpan.capabilities import Agent, Capability, Conversation, Decision, Hook, ToolCall
 from panpan.core.hooks import Addition
 from panpan.errors import CassetteError, ConfigError
-from panpan.session.outside import GROUP
+from panpan.session.outside.loading import GROUP
 from panpan.tools import Effects, Tool, tool
 from panpan.types.content import TextBlock
 from panpan.types.messages import Message, SystemReminder, ToolResultMessage, UserMessage

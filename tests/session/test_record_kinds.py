@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from panpan.capabilities.snapshots.history import SnapshotJournal, SnapshotRecord
-from panpan.session.agent_log import AgentRecord, end_record
 from panpan.session.budget.spending import Spending
-from panpan.session.prefix import SessionPrefix
-from panpan.session.record_kinds import (
+from panpan.session.log.agent_log import AgentRecord, end_record
+from panpan.session.log.prefix import SessionPrefix
+from panpan.session.log.record_kinds import (
     CallStartedRecord,
     CompactionRecord,
     FileChangesRecord,
@@ -26,7 +26,7 @@ from panpan.session.record_kinds import (
     session_record,
     title_record,
 )
-from panpan.session.records import encoded, record_of
+from panpan.session.log.records import encoded, record_of
 from panpan.session.session_costs import ModelCosts
 from panpan.types.compaction import Compaction, CompactionReport
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock

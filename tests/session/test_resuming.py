@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.session.fold import folded
-from panpan.session.resuming import EarlierModel, resumed, resumed_mode
+from panpan.session.log.fold import folded
+from panpan.session.opening import EarlierModel, resumed, resumed_mode
 from panpan.types.permission import PermissionMode
 
 HERE = Path("/work/here")

@@ -8,8 +8,8 @@ import pytest
 
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
+from panpan.session.command import CommandResult
 from panpan.session.session import Session
-from panpan.session.slash_commands import CommandResult
 from panpan.types.attachments import attached_names
 from panpan.types.content import TextBlock
 from panpan.types.events import CommandRan, Event, TurnEnded

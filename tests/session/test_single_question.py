@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from panpan.app import kinds_of
+from panpan.session.one_shot import small_model
 from panpan.session.setup import Setup, set_up
-from panpan.session.single_question import small_model
 
 
 def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KEY", **env: str) -> Setup:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import SessionError
-from panpan.session.store import archived_logs, logs_of_all_projects, newest_first, newest_session
+from panpan.session.stored.store import archived_logs, logs_of_all_projects, newest_first, newest_session
 
 
 def log(folder: Path, name: str, text: str, *, written_at: int) -> Path:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.session import summary
-from panpan.session.log import SessionLog
-from panpan.session.record_kinds import title_record
-from panpan.session.records import encoded, record_of
-from panpan.session.summary import summary_of
+from panpan.session.log.record_kinds import title_record
+from panpan.session.log.records import encoded, record_of
+from panpan.session.log.session_log import SessionLog
+from panpan.session.stored import summary
+from panpan.session.stored.summary import summary_of
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, UserMessage
 

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.core.conversation import Conversation
-from panpan.session.context_usage import context_usage, measured_usage, uncounted_tokens, used_tokens
-from panpan.session.token_estimate import calibration
+from panpan.session.context_usage import calibration, context_usage, measured_usage, uncounted_tokens, used_tokens
 from panpan.types.compaction import Compaction
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, Message, Usage, UserMessage

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from panpan.session.agent import Agent
-from panpan.session.budget.budget_nearly_spent import BudgetNearlySpent
+from panpan.session.budget.budget import BudgetNearlySpent
 from panpan.session.capability import Capability
-from panpan.session.reminders.source import ReminderSource
+from panpan.session.reminders import ReminderSource
 
 
 class BudgetCapability(Capability):

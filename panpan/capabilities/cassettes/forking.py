@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath
 from panpan.capabilities.cassettes.recorded_reply import Change, changed_json
 from panpan.capabilities.cassettes.recorded_session import RecordedSession
 from panpan.errors import ConfigError
-from panpan.session.record_kinds import CompactionRecord
-from panpan.session.records import record_of
-from panpan.session.whole_log import write_whole_log
+from panpan.session.log.log_writer import write_whole_log
+from panpan.session.log.record_kinds import CompactionRecord
+from panpan.session.log.records import record_of
 from panpan.types.compaction import Compaction
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage

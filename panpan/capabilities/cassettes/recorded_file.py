@@ -27,7 +27,7 @@ from panpan.errors import ConfigError, ToolError
 from panpan.models.provider_kind import FULL
 from panpan.session.context import SessionContext
 from panpan.session.interceptor import Askers
-from panpan.session.records import encoded
+from panpan.session.log.records import encoded
 from panpan.system.files.folder_tree import open_private_file
 from panpan.types.dataclass import dataclass
 from panpan.version import __version__

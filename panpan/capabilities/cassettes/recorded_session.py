@@ -10,8 +10,14 @@ from panpan.capabilities.cassettes.recorded_reply import RecordedReply, recorded
 from panpan.capabilities.cassettes.recording import is_answer
 from panpan.capabilities.cassettes.requests import RequestReader
 from panpan.errors import ConfigError, RetryableError
-from panpan.session.record_kinds import CallStartedRecord, CompactionRecord, ModelRecord, RewindRecord, session_record
-from panpan.session.records import message_of
+from panpan.session.log.record_kinds import (
+    CallStartedRecord,
+    CompactionRecord,
+    ModelRecord,
+    RewindRecord,
+    session_record,
+)
+from panpan.session.log.records import message_of
 from panpan.types.compaction import Compaction
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort

@@ -22,8 +22,8 @@ from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.session.context import SessionContext
 from panpan.session.interceptor import Askers, SessionInterceptor
-from panpan.session.record_kinds import CompactionRecord
-from panpan.session.records import message_of, record_of
+from panpan.session.log.record_kinds import CompactionRecord
+from panpan.session.log.records import message_of, record_of
 from panpan.session.setup import Setup
 from panpan.system.text.redact import Redactor
 from panpan.types.asking import (

@@ -15,7 +15,7 @@ from panpan.session.command import Command
 from panpan.session.context import SessionContext
 from panpan.session.context_usage import used_tokens
 from panpan.session.models import SessionModels
-from panpan.session.reminders.source import ReminderSource
+from panpan.session.reminders import ReminderSource
 from panpan.types.compaction import Compaction
 
 

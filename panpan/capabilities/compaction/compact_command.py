@@ -7,7 +7,7 @@ from anyio import get_cancelled_exc_class
 from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.errors import NothingToCompactError
 from panpan.session.command import Command, Terminal, say
-from panpan.session.compaction_report import compaction_lines
+from panpan.session.in_words import compaction_lines
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.compaction import Compaction
 

@@ -8,7 +8,7 @@ from panpan.config.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round
 from panpan.session.context_usage import used_tokens
-from panpan.session.reminders.source import ReminderSource
+from panpan.session.reminders import ReminderSource
 from panpan.types.messages import SystemReminder
 
 NEARLY = 0.85

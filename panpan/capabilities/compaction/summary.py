@@ -13,7 +13,7 @@ from anyio import move_on_after
 
 from panpan.core.our_tags import untagged
 from panpan.errors import AuthenticationError, CassetteError, ContextOverflowError, ProviderError, RetryableError
-from panpan.session.told_messages import ToldMessage, told_messages
+from panpan.session.in_words import ToldMessage, told_messages
 from panpan.types.dataclass import dataclass
 from panpan.types.events import TextDelta, ThinkingDelta, ToolInputDelta
 from panpan.types.llm import ModelClient, ModelRequest

@@ -8,8 +8,7 @@ from panpan.capabilities.compaction.make_room import Limits
 from panpan.capabilities.compaction.summary_messages import summary_told_by
 from panpan.core.conversation import Conversation
 from panpan.core.tool import Tool
-from panpan.session.context_usage import used_tokens
-from panpan.session.token_estimate import BYTES_PER_TOKEN, message_tokens, text_tokens, tool_tokens
+from panpan.session.context_usage import BYTES_PER_TOKEN, message_tokens, text_tokens, tool_tokens, used_tokens
 from panpan.types.compaction import Compaction, CompactionTrigger
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage

@@ -24,7 +24,7 @@ from panpan.editing.rename_plan import WordSearch
 from panpan.errors import ToolError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
-from panpan.session.reminders.source import ReminderSource
+from panpan.session.reminders import ReminderSource
 from panpan.system.files.canonical import is_below
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import printable

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
-from panpan.session.told_messages import ToldMessage, told_messages
+from panpan.session.in_words import ToldMessage, told_messages
 from panpan.types.display import SummaryDisplay
 from panpan.types.messages import Message, UserMessage
 from panpan.types.tool import Output, ToolYield

@@ -21,7 +21,7 @@ from panpan.core.our_tags import untagged
 from panpan.core.tool import SeenFiles, digest_of
 from panpan.errors import ConfigError, ToolError
 from panpan.permissions.gate import PermissionGate
-from panpan.session.record_kinds import PlanFileRecord
+from panpan.session.log.record_kinds import PlanFileRecord
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.canonical import canonical_path
 from panpan.system.files.folder_tree import make_private_folder, open_private_file

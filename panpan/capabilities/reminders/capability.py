@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from panpan.core.hooks import Hook
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
-from panpan.session.reminders.reminders import Reminders
+from panpan.session.reminders import Reminders
 
 
 class RemindersCapability(Capability):

@@ -21,10 +21,10 @@ from panpan.cli_kit.folder_gate import settings_of_folder
 from panpan.config.locations import Locations
 from panpan.config.settings import SnapshotSettings
 from panpan.errors import AnswerNeededError, SnapshotError
-from panpan.session.finding import find_session
-from panpan.session.fold import folded
-from panpan.session.log import SessionLog, read_records
-from panpan.session.store import newest_session
+from panpan.session.log.fold import folded
+from panpan.session.log.session_log import SessionLog, read_records
+from panpan.session.stored.finding import find_session
+from panpan.session.stored.store import newest_session
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 

@@ -12,8 +12,8 @@ from anyio import to_thread
 from pydantic import Field
 
 from panpan.errors import SessionError
-from panpan.session.log import read_records
-from panpan.session.record_kinds import SystemRecord, Text, is_none, or_else
+from panpan.session.log.record_kinds import SystemRecord, Text, is_none, or_else
+from panpan.session.log.session_log import read_records
 from panpan.types.dataclass import dataclass
 from panpan.types.file_change import FileChange
 

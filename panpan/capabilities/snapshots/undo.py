@@ -13,7 +13,7 @@ from panpan.errors import SnapshotError, ToolError
 from panpan.file_trees.snapshot import Difference, Snapshot, diff_text, differences, listed
 from panpan.file_trees.store import SnapshotStore
 from panpan.file_trees.writing import WayBack, write_changes
-from panpan.session.records import timestamp
+from panpan.session.log.records import timestamp
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.file_change import FileChange, files_in_short

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from panpan.capabilities.subagents.task import TaskTool
 from panpan.core.hooks import Round
-from panpan.session.reminders.source import ReminderSource
+from panpan.session.reminders import ReminderSource
 from panpan.types.attachments import attached_names
 from panpan.types.mentions import find_mentions
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage

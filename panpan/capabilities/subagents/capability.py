@@ -14,12 +14,12 @@ from panpan.capabilities.subagents.transcript import PastSubagents, results_of_s
 from panpan.capabilities.subagents.worktrees.merge_worktree import MergeWorktreeTool
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
-from panpan.session.agent_log import SubagentEndRecord, SubagentRecord, agents_folder
 from panpan.session.capability import Capability, beside
 from panpan.session.command import Command
 from panpan.session.context import SessionContext
-from panpan.session.open_calls import UnfinishedCall
-from panpan.session.reminders.source import ReminderSource
+from panpan.session.log.agent_log import SubagentEndRecord, SubagentRecord, agents_folder
+from panpan.session.log.fold import UnfinishedCall
+from panpan.session.reminders import ReminderSource
 from panpan.system.files.canonical import user_home
 from panpan.types.messages import ToolResultMessage
 

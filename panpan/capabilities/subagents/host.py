@@ -12,9 +12,9 @@ from panpan.capabilities.subagents.worktrees.session_worktrees import Place, Ses
 from panpan.core.background import Background
 from panpan.core.tool import Tool
 from panpan.errors import ConfigError, PanpanError
+from panpan.session.agent import SubagentModel
 from panpan.session.context import SessionContext
 from panpan.session.models import SessionModels
-from panpan.session.parts import SubagentModel
 from panpan.types.agent import AgentDefinition
 from panpan.version import __version__
 

@@ -19,14 +19,13 @@ from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.errors import ConfigError
 from panpan.models.provider_kind import FULL
 from panpan.permissions.gate import Gate, PermissionGate
-from panpan.session.agent import Agent, Identity, Rights, Transcript
-from panpan.session.agent_log import AgentRecord, agent_log_path, agent_record, new_agent_id
-from panpan.session.fold import FoldedSession
-from panpan.session.log import SessionLog
-from panpan.session.parts import ModelParts, SubagentModel
-from panpan.session.prefix import SessionPrefix, kept_prefix
-from panpan.session.recorder import Recorder
-from panpan.session.resuming import resumed
+from panpan.session.agent import Agent, Identity, ModelParts, Rights, SubagentModel, Transcript
+from panpan.session.log.agent_log import AgentRecord, agent_log_path, agent_record, new_agent_id
+from panpan.session.log.fold import FoldedSession
+from panpan.session.log.prefix import SessionPrefix, kept_prefix
+from panpan.session.log.recorder import Recorder
+from panpan.session.log.session_log import SessionLog
+from panpan.session.opening import resumed
 from panpan.session.unfinished import UnfinishedCalls
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass

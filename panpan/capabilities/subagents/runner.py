@@ -22,9 +22,8 @@ from panpan.core.tool import ToolContext
 from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import PanpanError, ToolError, TurnLimitError
 from panpan.session.agent import Agent
-from panpan.session.agent_log import AgentEnd, end_record
-from panpan.session.event_hop import EventHop
-from panpan.session.turn_run import TurnRun
+from panpan.session.log.agent_log import AgentEnd, end_record
+from panpan.session.turn import EventHop, TurnRun
 from panpan.types.agent import AgentDefinition
 from panpan.types.display import SummaryDisplay
 from panpan.types.events import Event, SubagentEvent

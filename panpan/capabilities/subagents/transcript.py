@@ -8,11 +8,10 @@ from pathlib import Path
 from panpan.capabilities.subagents.task import TaskTool
 from panpan.core.conversation import NEVER_BEGUN, error_result
 from panpan.errors import PanpanError, SessionError, TurnLimitError
-from panpan.session.agent_log import AgentRecord, agent_log_path, agent_records, begun_by
-from panpan.session.fold import folded
-from panpan.session.log import read_records
-from panpan.session.open_calls import UnfinishedCall
-from panpan.session.records import message_of
+from panpan.session.log.agent_log import AgentRecord, agent_log_path, agent_records, begun_by
+from panpan.session.log.fold import UnfinishedCall, folded
+from panpan.session.log.records import message_of
+from panpan.session.log.session_log import read_records
 from panpan.types.content import TextBlock, ToolResultBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay

@@ -12,7 +12,7 @@ from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.session.command import Command
 from panpan.session.context import SessionContext
-from panpan.session.reminders.source import ReminderSource
+from panpan.session.reminders import ReminderSource
 
 
 class TodosCapability(Capability):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from panpan.capabilities.todos.todo_write import TodoWriteTool
 from panpan.capabilities.todos.todos import CHANGED, Todos, digest_of, listed
 from panpan.core.hooks import Round
-from panpan.session.reminders.source import ReminderSource
+from panpan.session.reminders import ReminderSource
 from panpan.types.messages import SystemReminder
 
 _NEW = "The todo list was changed, by the user or another process. It is now:\n\n{todos}\n\nGo on by this list."

@@ -12,8 +12,8 @@ from anyio import to_thread
 
 from panpan.errors import PanpanError, ToolError
 from panpan.session.budget.budget import Budget
+from panpan.session.one_shot import Question, ask_model, small_model
 from panpan.session.setup import Setup
-from panpan.session.single_question import Question, ask_model, small_model
 from panpan.types.messages import AssistantMessage
 
 MOST_CHARS = 120_000

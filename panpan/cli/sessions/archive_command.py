@@ -6,9 +6,8 @@ import click
 
 from panpan.cli.sessions.common import CWD, locations_of
 from panpan.errors import SessionError
-from panpan.session.archiving import archive, restore
-from panpan.session.finding import find_session
-from panpan.session.store import archived_logs
+from panpan.session.stored.finding import find_session
+from panpan.session.stored.store import archive, archived_logs, restore
 from panpan.system.text.terminal_text import printable
 
 

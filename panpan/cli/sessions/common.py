@@ -49,8 +49,8 @@ def log_of(locations: Locations, wanted: str) -> Path:
         SessionError: There is none, or there are several.
     """
     from panpan.errors import SessionError
-    from panpan.session.finding import find_session
-    from panpan.session.store import archived_logs
+    from panpan.session.stored.finding import find_session
+    from panpan.session.stored.store import archived_logs
 
     try:
         return find_session(locations.home, locations.sessions_folder, wanted)
@@ -63,7 +63,7 @@ def log_of(locations: Locations, wanted: str) -> Path:
 
 def logs_of(locations: Locations, *, is_all: bool, is_archived: bool = False) -> list[Path]:
     """Return the logs that a list is about, that which was written last first."""
-    from panpan.session.store import ARCHIVE, archived_logs, logs_of_all_projects, newest_first
+    from panpan.session.stored.store import ARCHIVE, archived_logs, logs_of_all_projects, newest_first
 
     if is_all:
         return newest_first((archived_logs if is_archived else logs_of_all_projects)(locations.home))

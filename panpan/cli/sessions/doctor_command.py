@@ -8,9 +8,8 @@ import click
 from panpan.cli.doctor_checks import how_to_remove
 from panpan.cli.sessions.common import ALL, CWD, JSON, folders_of, locations_of, log_of, logs_of
 from panpan.errors import ConfigError, SessionLogError
-from panpan.session.examination import Finding, examined
-from panpan.session.mending import mended_copies, set_modes
-from panpan.session.whole_log import left_unfinished
+from panpan.session.log.log_writer import left_unfinished
+from panpan.session.log.repair import Finding, examined, mended_copies, set_modes
 from panpan.system.text.terminal_text import printable
 
 

@@ -7,9 +7,8 @@ import click
 
 from panpan.cli.sessions.common import CWD, locations_of
 from panpan.errors import SessionError
-from panpan.session.importing.conversion import converted
-from panpan.session.importing.transcript import read_transcript
-from panpan.session.importing.write import write_session
+from panpan.session.importing.claude_transcript import read_transcript
+from panpan.session.importing.conversion import converted, write_session
 from panpan.system.text.terminal_text import printable
 
 

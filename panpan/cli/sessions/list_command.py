@@ -11,7 +11,7 @@ import click
 
 from panpan.cli.sessions.common import ALL, ARCHIVED, CWD, JSON, cut, limit, locations_of, logs_of
 from panpan.config.locations import Locations
-from panpan.session.summary import SessionSummary, summary_of
+from panpan.session.stored.summary import SessionSummary, summary_of
 from panpan.system.text.terminal_text import printable
 
 SHORT_ID_CHARS = 13

@@ -10,9 +10,8 @@ import click
 from panpan.cli.sessions.common import ALL, ARCHIVED, CWD, JSON, cut, limit, locations_of, logs_of
 from panpan.cli.sessions.list_command import as_json_object
 from panpan.cli_kit.failures import say
-from panpan.session.search.index import Found
-from panpan.session.search.search import excerpt_of, search_sessions
-from panpan.session.summary import SessionSummary, summary_of
+from panpan.session.stored.search import Found, excerpt_of, search_sessions
+from panpan.session.stored.summary import SessionSummary, summary_of
 from panpan.system.text.terminal_text import printable
 
 _MOST_WANTED_CHARS = 200

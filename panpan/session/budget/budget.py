@@ -6,20 +6,158 @@ a fork nor a resumed session begins anew. A provider that counts more than was r
 """
 
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import astuple, field, replace
+from typing import Literal, Protocol, TypeAlias
 
 import anyio
 
+from panpan.core.hooks import Round
 from panpan.errors import BudgetError
-from panpan.session.budget.nearly_spent import nearly_spent
-from panpan.session.budget.refusal import not_enough, nothing_known, time_is_up
-from panpan.session.budget.reservation import Held, Reservation, Room
 from panpan.session.budget.spending import Spending
 from panpan.session.budget.turn_clock import TurnClock
+from panpan.session.reminders import ReminderSource
 from panpan.types.agent import SpendingLimits
-from panpan.types.messages import AssistantMessage
+from panpan.types.dataclass import dataclass
+from panpan.types.messages import AssistantMessage, SystemReminder
+
+Kind: TypeAlias = Literal["usd", "tokens", "calls"]
+
+_OPTIONS: Mapping[str, str] = {"usd": "--max-budget-usd", "tokens": "--max-tokens", "seconds": "--max-seconds"}
+
+
+def not_enough(whose: str, kind: Kind, limit: float, spent: float, held: float, wanted: float) -> str:
+    """Return why a request does not fit.
+
+    Args:
+        whose: The subagent whose limit it is; empty: the session's.
+        kind: What is limited.
+        limit: The limit.
+        spent: What is spent of it.
+        held: What requests that run may still cost.
+        wanted: What the request may cost.
+    """
+    is_are = "is" if kind == "usd" else "are"
+    of_limit = f"{_amount(kind, spent)} of a budget of {_amount(kind, limit)}{_of(whose)} {is_are} spent"
+    running = f" and {_amount(kind, held)} reserved for requests that run" if held else ""
+    advice = _advice(whose, kind)
+    if spent >= limit or kind == "calls":
+        return f"{of_limit}{running}; {advice}"
+    verb = "may cost" if kind == "usd" else "may take"
+    return f"the next request {verb} {_amount(kind, wanted)}, and {of_limit}{running}; {advice}"
+
+
+def nothing_known(whose: str, model: str | None) -> str:
+    """Return that money cannot be counted.
+
+    Args:
+        whose: The subagent whose limit it is; empty: the session's.
+        model: Whose reply has no price; None: that of the request.
+    """
+    what = "the next request" if model is None else f"a reply of {model or 'the model'}"
+    advice = "go on without --max-budget-usd" if not whose else "go on without a limit on its money"
+    return (
+        f"the price of {what} is not known, so that what is spent{_of(whose, by='by')} cannot be counted; {advice}, or "
+        "choose a model with a known price"
+    )
+
+
+def time_is_up(whose: str, limit_s: float) -> str:
+    """Return that the time of turns is used up."""
+    return f"the {limit_s:,g} seconds that the turns{_of(whose)} may take are over; {_advice(whose, 'seconds')}"
+
+
+def _of(whose: str, by: str = "of") -> str:
+    return f" {by} the subagent {whose}" if whose else ""
+
+
+def _advice(whose: str, kind: str) -> str:
+    if not whose:
+        return f"raise {_OPTIONS[kind]}" if kind in _OPTIONS else "begin a new session"
+    return "give it a smaller task, or more in its definition"
+
+
+def _amount(kind: Kind, amount: float) -> str:
+    match kind:
+        case "usd":
+            return f"${amount:.4f}"
+        case "tokens":
+            return f"{amount:,.0f} tokens"
+        case "calls":
+            return f"{amount:,.0f} requests"
+
+
+class Reservation:
+    """What one request may cost at most; no two are the same.
+
+    Args:
+        tokens: Of its input and its reply.
+        usd: US dollars; None: not known.
+    """
+
+    def __init__(self, tokens: int, usd: float | None) -> None:
+        self.tokens = tokens
+        self.usd = usd
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a request may cost at most; infinite where there is no limit."""
+
+    usd: float = math.inf
+    tokens: float = math.inf
+
+
+@dataclass(slots=True)
+class Held:
+    """Reservations that are open, at one budget."""
+
+    reservations: set[Reservation] = field(default_factory=set)
+
+    @property
+    def usd(self) -> float:
+        return math.fsum(one.usd or 0.0 for one in self.reservations)
+
+    @property
+    def tokens(self) -> int:
+        return sum(one.tokens for one in self.reservations)
+
+
+NEARLY = 0.8
+"""Share of a limit from which on it is nearly spent."""
+
+
+class Spender(Protocol):
+    """What is looked at of a budget."""
+
+    name: str
+    limits: SpendingLimits
+
+    @property
+    def spent(self) -> Spending:
+        """What was spent so far."""
+        ...
+
+
+def nearly_spent(budgets: Iterable[Spender]) -> str:
+    """Return a sentence about limits of which most is spent; empty where there is none."""
+    parts = [part for budget in budgets for part in _parts(budget)]
+    return f"Of the budget, {'; '.join(parts)}." if parts else ""
+
+
+def _parts(budget: Spender) -> Iterator[str]:
+    limits, spent = budget.limits, budget.spent
+    whose = f" of {budget.name}" if budget.name else ""
+    if limits.usd is not None and spent.known_usd >= NEARLY * limits.usd:
+        yield f"${spent.known_usd:.4f} of ${limits.usd:.4f}{whose} is spent"
+    if limits.tokens is not None and spent.tokens >= NEARLY * limits.tokens:
+        yield f"{spent.tokens:,} of {limits.tokens:,} tokens{whose} are spent"
+    if limits.calls is not None and spent.calls >= NEARLY * limits.calls:
+        yield f"{spent.calls:,} of {limits.calls:,} requests{whose} are made"
+    if limits.seconds is not None and spent.seconds >= NEARLY * limits.seconds:
+        yield f"{spent.seconds:.0f} of {limits.seconds:.0f} seconds{whose} are used"
+
 
 NO_LIMITS = SpendingLimits()
 
@@ -309,3 +447,28 @@ class Budget:
     def nearly_spent(self) -> str:
         """Return a sentence about the limits of which most is spent, here or above; empty where there is none."""
         return nearly_spent(self.and_above())
+
+
+_TEXT = (
+    "{sentence} When it is spent, the turn ends without another reply. Do what matters most first, and say in time "
+    "what is done and what is left."
+)
+
+
+class BudgetNearlySpent(ReminderSource):
+    """Watches a budget.
+
+    Args:
+        sentence: Says what of it is nearly spent, as a sentence; empty as long as nothing is.
+        limits: Returns what it may be, so that another budget is another occasion.
+    """
+
+    def __init__(self, sentence: Callable[[], str], limits: Callable[[], SpendingLimits]) -> None:
+        self._sentence = sentence
+        self._limits = limits
+
+    async def reminders(self, round_: Round) -> Sequence[SystemReminder]:
+        if not (sentence := self._sentence()):
+            return ()
+        occasion = "-".join(f"{amount:g}" for amount in astuple(self._limits()) if amount is not None)
+        return (SystemReminder(text=_TEXT.format(sentence=sentence), cause=f"budget:nearly_spent:{occasion}"),)

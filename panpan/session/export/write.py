@@ -118,7 +118,7 @@ def _format_of(suffix: str) -> Callable[[Transcript], str]:
 
             return json_text
         case ".jsonl":
-            from panpan.session.export.as_claude import claude_text
+            from panpan.session.export.as_json import claude_text
 
             return claude_text
         case _:

@@ -3,13 +3,21 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from pathlib import Path
 from typing import Any, get_args
 
 from panpan.core.conversation import repaired
-from panpan.session.importing.blocks import assistant_blocks, result_block, user_blocks
-from panpan.session.importing.transcript import Record, conversation_in, reply_id
-from panpan.session.record_kinds import CompactionRecord, session_record
-from panpan.session.records import format_version, message_of
+from panpan.session.importing.claude_transcript import (
+    Record,
+    assistant_blocks,
+    conversation_in,
+    reply_id,
+    result_block,
+    user_blocks,
+)
+from panpan.session.log.log_writer import write_whole_log
+from panpan.session.log.record_kinds import CompactionRecord, ImportedRecord, session_record, title_record
+from panpan.session.log.records import format_version, message_of, record_of
 from panpan.types.compaction import Compaction, CompactionReport, CompactionTrigger
 from panpan.types.content import AssistantContent, TextBlock, ToolUseBlock
 from panpan.types.dataclass import dataclass
@@ -263,3 +271,31 @@ def _item(written: Mapping[str, Any]) -> ChecklistItem:
         active_form=str(written.get("activeForm") or content),
         status=status if status in get_args(ItemStatus) else "pending",
     )
+
+
+def write_session(converted: Converted, folder: Path, *, source: Path) -> Path:
+    """Write a new session and return its log.
+
+    Args:
+        converted: What it consists of.
+        folder: Session folder of the project.
+        source: Where it comes from, for whoever reads the log.
+
+    Raises:
+        SessionError: It cannot be written.
+        SessionLogError: The disk is full.
+    """
+    return write_whole_log(folder, _records(converted, source), cwd=Path(converted.cwd or "."))
+
+
+def _records(converted: Converted, source: Path) -> Iterator[Mapping[str, Any]]:
+    yield ImportedRecord(source=str(source)).as_json()
+    for message in converted.messages:
+        record = record_of(message)
+        if at := converted.timestamps.get(message.uuid):
+            record["timestamp"] = at
+        yield record
+        for compaction in converted.compactions.get(message.uuid, ()):
+            yield CompactionRecord.of(compaction).as_json()
+    if converted.title:
+        yield title_record(converted.title)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.core.conversation import Conversation
 from panpan.errors import ConfigError, ContextOverflowError
-from panpan.session.record_kinds import CompactionRecord
-from panpan.session.records import encoded
+from panpan.session.log.record_kinds import CompactionRecord
+from panpan.session.log.records import encoded
 from panpan.types.compaction import Compaction
 from panpan.types.events import Compacted, Waiting
 from panpan.types.messages import (

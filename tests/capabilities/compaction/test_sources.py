@@ -12,8 +12,8 @@ from panpan.capabilities.todos.todos import Todos
 from panpan.config.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round
-from panpan.session.budget.budget_nearly_spent import BudgetNearlySpent
-from panpan.session.reminders.source import ReminderSource
+from panpan.session.budget.budget import BudgetNearlySpent
+from panpan.session.reminders import ReminderSource
 from panpan.types.agent import SpendingLimits
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.display import ChecklistDisplay, ChecklistItem

@@ -14,7 +14,7 @@ from panpan.core.hooks import Round
 from panpan.core.tool import SeenFiles
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
-from panpan.session.record_kinds import PlanFileRecord
+from panpan.session.log.record_kinds import PlanFileRecord
 from panpan.system.processes.process_table import ProcessTree
 from panpan.types.messages import SystemReminder, UserMessage
 from panpan.types.permission import PermissionMode

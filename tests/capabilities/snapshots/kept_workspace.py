@@ -13,7 +13,7 @@ from panpan.capabilities.snapshots.undo import RestorePlan
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces
 from panpan.config.settings import SnapshotSettings
 from panpan.core.conversation import Conversation
-from panpan.session.records import encoded, record_of, timestamp
+from panpan.session.log.records import encoded, record_of, timestamp
 from panpan.types.file_change import FileChange
 from panpan.types.messages import UserMessage
 from tests.capabilities.guards.hook_fixtures import call_in, reply, round_of

@@ -3,7 +3,7 @@
 from panpan.capabilities.subagents.agent_mentions import AgentMentioned
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round
-from panpan.session.reminders.reminders import Reminders
+from panpan.session.reminders import Reminders
 from panpan.types.content import TextBlock
 from panpan.types.llm import ToolDefinition
 from panpan.types.messages import Message, SystemReminder, UserMessage

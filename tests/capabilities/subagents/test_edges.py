@@ -16,7 +16,7 @@ from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.transcript import results_of_subagents
 from panpan.errors import ToolError
 from panpan.session import models
-from panpan.session.open_calls import UnfinishedCall
+from panpan.session.log.fold import UnfinishedCall
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import Event, SubagentEvent
 from panpan.types.messages import AssistantMessage, ToolResultMessage

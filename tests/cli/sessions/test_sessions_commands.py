@@ -16,10 +16,10 @@ from click.testing import CliRunner, Result
 from panpan.cli.main import cli
 from panpan.config.locations import Locations
 from panpan.errors import ConfigError, SessionError
-from panpan.session.log import SessionLog, read_records
-from panpan.session.record_kinds import CompactionRecord, title_record
-from panpan.session.records import record_of
-from panpan.session.whole_log import write_whole_log
+from panpan.session.log.log_writer import write_whole_log
+from panpan.session.log.record_kinds import CompactionRecord, title_record
+from panpan.session.log.records import record_of
+from panpan.session.log.session_log import SessionLog, read_records
 from panpan.types.compaction import Compaction
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, UserMessage
@@ -293,7 +293,7 @@ def test_damage_is_told_and_repaired_in_a_copy(place: Place) -> None:
 KILLED_AT_WORK = """
 import os, signal, sys
 from pathlib import Path
-from panpan.session.whole_log import write_whole_log
+from panpan.session.log.log_writer import write_whole_log
 
 def records():
     yield {"type": "system", "subtype": "title", "title": "half", "uuid": "1"}

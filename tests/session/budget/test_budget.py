@@ -4,12 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.errors import BudgetError
-from panpan.session.budget.budget import Budget
-from panpan.session.budget.known_price import check_price_known
-from panpan.session.budget.reservation import Reservation
+from panpan.session.budget.budget import Budget, Reservation
 from panpan.session.budget.spending import Spending
 from panpan.session.budget.turn_clock import TurnClock
 from panpan.session.session_costs import ModelCosts
+from panpan.session.setup import check_price_known
 from panpan.types.agent import SpendingLimits
 from panpan.types.messages import Usage
 from tests.capabilities.guards.hook_fixtures import reply

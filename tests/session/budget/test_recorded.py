@@ -12,18 +12,17 @@ from hypothesis import strategies as st
 from panpan.config.settings import Settings
 from panpan.core.conversation import error_result
 from panpan.errors import BudgetError
-from panpan.session.agent_log import AgentRecord
 from panpan.session.budget.budget import Budget
-from panpan.session.budget.opening import count_earlier, session_budget
-from panpan.session.budget.recorded import spending_of
+from panpan.session.budget.opening import count_earlier, session_budget, spending_of
 from panpan.session.budget.spending import Spending
 from panpan.session.budget.turn_clock import TurnClock
-from panpan.session.fold import folded
-from panpan.session.forking import fork
-from panpan.session.log import SessionLog, read_records
-from panpan.session.mending import mended_copies
-from panpan.session.record_kinds import CompactionRecord, SpentRecord, title_record
-from panpan.session.records import record_of
+from panpan.session.log.agent_log import AgentRecord
+from panpan.session.log.fold import folded
+from panpan.session.log.log_writer import fork
+from panpan.session.log.record_kinds import CompactionRecord, SpentRecord, title_record
+from panpan.session.log.records import record_of
+from panpan.session.log.repair import mended_copies
+from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.session import Session
 from panpan.session.session_costs import ModelCosts
 from panpan.types.agent import SpendingLimits

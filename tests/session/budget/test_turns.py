@@ -12,8 +12,8 @@ from panpan.errors import BudgetError
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.budgeted_model import LEAST_OUTPUT_TOKENS
 from panpan.session.budget.spending import Spending
-from panpan.session.fold import folded
-from panpan.session.log import read_records
+from panpan.session.log.fold import folded
+from panpan.session.log.session_log import read_records
 from panpan.session.session import Session
 from panpan.session.session_costs import ModelCosts
 from panpan.types.agent import SpendingLimits

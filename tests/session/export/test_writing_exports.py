@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import ConfigError, OutputError
-from panpan.session.agent_log import agents_folder
 from panpan.session.export.transcript import transcript_of
 from panpan.session.export.write import export_session
-from panpan.session.log import SessionLog
-from panpan.session.records import record_of
+from panpan.session.log.agent_log import agents_folder
+from panpan.session.log.records import record_of
+from panpan.session.log.session_log import SessionLog
 from panpan.system.text.redact import Redactor
 from panpan.types.messages import UserMessage
 from tests.fakes.agent_logs import keep_turn

@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 from panpan.capabilities.todos.todos import ToldTodos
 from panpan.core.conversation import Conversation
 from panpan.errors import SessionError
-from panpan.session.export.as_claude import claude_text
-from panpan.session.export.as_json import json_text
-from panpan.session.fold import FoldedSession, folded
-from panpan.session.importing.conversion import CAUSE, Converted, converted
-from panpan.session.importing.transcript import read_transcript
-from panpan.session.importing.write import write_session
-from panpan.session.log import SessionLog, read_records
-from panpan.session.record_kinds import CompactionRecord
-from panpan.session.records import record_of
+from panpan.session.export.as_json import claude_text, json_text
+from panpan.session.importing.claude_transcript import read_transcript
+from panpan.session.importing.conversion import CAUSE, Converted, converted, write_session
+from panpan.session.log.fold import FoldedSession, folded
+from panpan.session.log.record_kinds import CompactionRecord
+from panpan.session.log.records import record_of
+from panpan.session.log.session_log import SessionLog, read_records
 from panpan.types.content import ImageBlock, ThinkingBlock
 from panpan.types.display import ChecklistDisplay, ChecklistItem
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage

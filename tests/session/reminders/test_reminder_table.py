@@ -17,7 +17,7 @@ Made: TypeAlias = tuple[Mapping[str, set[str]], Mapping[str, str]]
 
 PACKAGE = Path(panpan.__file__).parent
 TABLE = PACKAGE.parent / "docs" / "reminders.md"
-READ_BACK = {"session/records.py", "session/record_kinds.py"}
+READ_BACK = {"session/log/records.py", "session/log/record_kinds.py"}
 """Modules that make again what a log holds."""
 OTHERS_WORDS = {"imported"}
 """Causes whose text is nobody's here."""

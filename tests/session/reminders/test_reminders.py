@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round, ToolCall
-from panpan.session.reminders.reminders import MOST_AT_ONCE, MOST_CHARS, Reminders
-from panpan.session.reminders.source import ReminderSource
+from panpan.session.reminders import MOST_AT_ONCE, MOST_CHARS, Reminders, ReminderSource
 from panpan.session.session import Session
 from panpan.types.messages import ReminderPriority, SystemReminder, ToolResultMessage, UserMessage
 from panpan.types.tool import Output

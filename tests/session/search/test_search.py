@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from panpan.errors import ConfigError
-from panpan.session.log import SessionLog
-from panpan.session.record_kinds import title_record
-from panpan.session.records import record_of
-from panpan.session.search.search import MOST_CHARS, excerpt_of, search_sessions
+from panpan.session.log.record_kinds import title_record
+from panpan.session.log.records import record_of
+from panpan.session.log.session_log import SessionLog
+from panpan.session.stored.search import MOST_CHARS, excerpt_of, search_sessions
 from panpan.system.files.file_lock import hold_lock
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
@@ -272,7 +272,7 @@ def test_two_panpans_may_search_at_once(sessions: Sessions) -> None:
         sessions.say(f"{number:02}", "needle", "hay")
     code = (
         "import sys; from pathlib import Path\n"
-        "from panpan.session.search.search import search_sessions\n"
+        "from panpan.session.stored.search import search_sessions\n"
         "logs = sorted(Path(sys.argv[2]).glob('*.jsonl'))\n"
         "print(len(search_sessions(Path(sys.argv[1]), logs, 'needle', most=99)))"
     )

@@ -10,8 +10,8 @@ from anyio import to_thread
 
 from panpan.config.locations import snapshots_folder
 from panpan.errors import PanpanError, SessionError
-from panpan.session.agent_log import AgentRecord, agent_log_path, agent_record, agents_folder
 from panpan.session.context import SessionContext
+from panpan.session.log.agent_log import AgentRecord, agent_log_path, agent_record, agents_folder
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.file_change import FileChange

@@ -14,10 +14,10 @@ from panpan.capabilities.snapshots.undo_commands import carry_out, undo_of
 from panpan.config.locations import Locations
 from panpan.errors import PanpanError
 from panpan.session.command import Command, Leave, OpenSession, Option, Terminal, numbered, say
-from panpan.session.forking import fork
-from panpan.session.named_session import named_session
-from panpan.session.store import newest_first
-from panpan.session.summary import SessionSummary, summary_of
+from panpan.session.log.log_writer import fork
+from panpan.session.stored.finding import named_session
+from panpan.session.stored.store import newest_first
+from panpan.session.stored.summary import SessionSummary, summary_of
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import UserMessage
@@ -203,7 +203,7 @@ class _Choice:
         return {self._place_of(hit.session): _option(hit.session, hit.excerpt) for hit in hits}
 
     def _hits(self, text: str, over: Event) -> Sequence[_Hit]:
-        from panpan.session.search.search import excerpt_of, search_sessions
+        from panpan.session.stored.search import excerpt_of, search_sessions
 
         try:
             found = search_sessions(

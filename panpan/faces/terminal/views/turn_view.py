@@ -16,7 +16,7 @@ from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.reply_view import ReplyView
 from panpan.faces.terminal.views.tools_view import ToolsView
 from panpan.faces.terminal.views.transcript import Transcript
-from panpan.session.compaction_report import compaction_lines
+from panpan.session.in_words import compaction_lines
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, printable
 from panpan.types.events import (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from panpan.capabilities.subagents.host import Place
 from panpan.capabilities.subagents.worktrees.session_worktrees import MAX_NAMED, waiting_line
-from panpan.session.agent_log import agents_folder
+from panpan.session.log.agent_log import agents_folder
 from tests.fakes.agent_logs import keep_turn
 
 

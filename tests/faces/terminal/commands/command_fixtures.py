@@ -22,11 +22,10 @@ from panpan.faces.terminal.commands.registry import all_commands, find
 from panpan.faces.terminal.rendering.displays import show_displays
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.permissions.gate import PermissionGate
-from panpan.session.added_folders import AddedFolders
 from panpan.session.budget.budget import Budget
 from panpan.session.command import Next, Option, OptionSearch
 from panpan.session.context_usage import ContextUsage, context_usage
-from panpan.session.session import SessionInfo
+from panpan.session.session import AddedFolders, SessionInfo
 from panpan.system.files.paths import PathResolver
 from panpan.types.display import ChecklistItem, Display
 from panpan.types.messages import AssistantMessage, Message

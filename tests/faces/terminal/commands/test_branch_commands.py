@@ -6,8 +6,8 @@ import pytest
 
 from panpan.config.locations import Locations
 from panpan.session.command import OpenSession
-from panpan.session.fold import folded
-from panpan.session.log import read_records
+from panpan.session.log.fold import folded
+from panpan.session.log.session_log import read_records
 from panpan.session.session import Session
 from panpan.types.messages import UserMessage
 from tests.faces.terminal.commands.command_fixtures import FakeTerminal, type_in

@@ -7,8 +7,8 @@ from panpan.config.locations import Locations
 from panpan.errors import SessionError
 from panpan.faces.terminal.commands.session_commands import MOST_SESSIONS, age
 from panpan.session.command import Leave, OpenSession
-from panpan.session.record_kinds import opened_record, title_record
-from panpan.session.records import encoded
+from panpan.session.log.record_kinds import opened_record, title_record
+from panpan.session.log.records import encoded
 from panpan.types.messages import UserMessage
 from tests.faces.terminal.commands.command_fixtures import FakeTerminal, terminal_in, type_in
 

@@ -6,7 +6,7 @@ import pytest
 
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.turn_view import greeting
-from panpan.session.resuming import EarlierModel
+from panpan.session.opening import EarlierModel
 from panpan.types.messages import UserMessage
 from tests.fakes.scripted_llm import ScriptedLLM
 from tests.fakes.session import session_in

@@ -1,0 +1,126 @@
+"""Conversations and compactions as text, for people and for models that read of them."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+from panpan.types.compaction import Compaction, CompactionTrigger
+from panpan.types.content import TextBlock, ToolUseBlock
+from panpan.types.dataclass import dataclass
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+
+
+@dataclass(frozen=True, slots=True)
+class ToldMessage:
+    """One message, or a call in one."""
+
+    number: int
+    """Of the message in the conversation, from 1."""
+    heading: str
+    """Who says it, or what it is."""
+    text: str
+    tool_use_id: str = ""
+    """Of the call that it is or answers; empty for other messages."""
+
+    @property
+    def whole(self) -> str:
+        """All of it, as it is shown."""
+        return f"[{self.number}] {self.heading}:\n{self.text}"
+
+
+def told_messages(messages: Sequence[Message], *, first: int = 1) -> Iterator[ToldMessage]:
+    """Yield what messages say, without thinking; pictures and documents are only mentioned.
+
+    Args:
+        messages: The conversation, or a part of it in which each result has its call.
+        first: Number of the first message.
+    """
+    names: dict[str, str] = {}
+    for number, message in enumerate(messages, first):
+        match message:
+            case UserMessage():
+                yield ToldMessage(number, "The user", _text_of(message.content))
+            case SystemReminder():
+                yield ToldMessage(number, "panpan", message.text)
+            case AssistantMessage():
+                if text := message.text.strip():
+                    yield ToldMessage(number, "The model", text)
+                for use in message.tool_uses:
+                    names[use.id] = use.name
+                    yield ToldMessage(number, f"Call of {use.name} ({use.id})", _arguments(use), use.id)
+            case ToolResultMessage(result=result):
+                name = names.get(message.tool_use_id, "a tool")
+                what = "Error" if message.is_error else "Result"
+                yield ToldMessage(
+                    number,
+                    f"{what} of {name} ({message.tool_use_id})",
+                    _text_of(result.content),
+                    message.tool_use_id,
+                )
+            case _:
+                assert_never(message)
+
+
+def _text_of(blocks: Sequence[object]) -> str:
+    texts = [
+        block.text if isinstance(block, TextBlock) else f"[a {type(block).__name__.removesuffix('Block').lower()}]"
+        for block in blocks
+    ]
+    return "\n".join(texts)
+
+
+def _arguments(use: ToolUseBlock) -> str:
+    return json.dumps(use.input, ensure_ascii=False)
+
+
+_WHY: dict[CompactionTrigger, str] = {
+    "auto": "the context window was nearly full",
+    "overflow": "the request was too long for the provider",
+    "manual": "as you wanted",
+    "undo": "taken back",
+}
+
+
+def compaction_lines(compaction: Compaction) -> Sequence[str]:
+    """Return it in one or more lines; the first says what happened, the others what became of what."""
+    report, sizes = compaction.report, f"about {compaction.tokens_before:,} → {compaction.tokens_after:,} tokens"
+    if compaction.trigger == "undo":
+        return (f"the compaction is taken back: {sizes}; the model gets {_many(report.kept, 'message')} again",)
+    lines = [f"conversation compacted, {_WHY[compaction.trigger]}: {sizes}", f"kept: {_kept(compaction)}"]
+    if report.quoted:
+        lines.append(f"quoted in your words: {_many(report.quoted, 'message')} of yours")
+    if report.computed:
+        lines.append(f"computed: {report.computed}")
+    if report.summarised:
+        lines.append(f"summarised by the model: {_many(report.summarised, 'message')}")
+    if report.dropped or report.outputs:
+        lines.append(f"dropped: {_dropped(compaction)}")
+    if report.problem:
+        lines.append(f"no summary: {report.problem}; the computed record stands in its place")
+    lines.append("all of it is in the session's log; /compact undo takes it back")
+    return lines
+
+
+def compaction_line(compaction: Compaction) -> str:
+    """Return it in one line."""
+    return "; ".join(compaction_lines(compaction))
+
+
+def _kept(compaction: Compaction) -> str:
+    report = compaction.report
+    older = f", and {report.pinned:,} older (project rules, the prompt)" if report.pinned else ""
+    return f"{_many(report.kept, 'newest message')}{older}"
+
+
+def _dropped(compaction: Compaction) -> str:
+    report = compaction.report
+    parts = []
+    if report.dropped:
+        parts.append(_many(report.dropped, "message"))
+    if report.outputs:
+        parts.append(f"{_many(report.outputs, 'output')} of tools, which a note stands for")
+    return ", ".join(parts)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

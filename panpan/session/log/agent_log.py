@@ -1,0 +1,138 @@
+"""Where the conversations of subagents are kept: a log each, in a folder beside that of the session."""
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from panpan.errors import SessionError
+from panpan.session.log.record_kinds import SystemRecord, Text
+from panpan.session.log.session_log import read_records
+from panpan.types.dataclass import dataclass
+
+_ID = re.compile(r"[0-9a-f]{8}")
+
+AgentEnd: TypeAlias = Literal["done", "failed", "stopped"]
+"""How a turn of a subagent ended; stopped: by the user, or by whoever started it."""
+
+
+class SubagentRecord(SystemRecord):
+    """A subagent was begun, or gone on with."""
+
+    subtype: Literal["subagent"] = "subagent"
+    agent_id: str
+    agent_type: str
+    """Name of its definition."""
+    description: Text = ""
+    tool_use_id: Text = ""
+    worktree: Text = ""
+    parent_agent_id: Text = ""
+
+
+class SubagentEndRecord(SystemRecord):
+    """The turn of a subagent is over."""
+
+    subtype: Literal["subagent_end"] = "subagent_end"
+    outcome: AgentEnd
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRecord:
+    """How a subagent was begun."""
+
+    id: str
+    name: str
+    """Of its definition."""
+    description: str
+    tool_use_id: str
+    """The call that started it, or went on with it last."""
+    worktree: str = ""
+    """The copy that it works in; empty where it has none."""
+    parent: str = ""
+    """Id of the subagent whose call that was; empty: the session's own model."""
+    end: AgentEnd | None = None
+    """How its last turn ended; None: it runs, or panpan ended before it did. A record of its own in the log."""
+
+    @property
+    def label(self) -> str:
+        """Who it is, for people, such as "explore: find the loss"."""
+        return f"{self.name}: {self.description}"
+
+    def as_record(self) -> dict[str, Any]:
+        """Return it for the log."""
+        return SubagentRecord(
+            agent_id=self.id,
+            agent_type=self.name,
+            description=self.description,
+            tool_use_id=self.tool_use_id,
+            worktree=self.worktree,
+            parent_agent_id=self.parent,
+        ).as_json()
+
+
+def end_record(end: AgentEnd) -> dict[str, Any]:
+    """Return the record that the turn of a subagent is over."""
+    return SubagentEndRecord(outcome=end).as_json()
+
+
+def new_agent_id() -> str:
+    """Return an id that no subagent has."""
+    return secrets.token_hex(4)
+
+
+def agents_folder(sessions_folder: Path, session_id: str) -> Path:
+    """Return where the logs of a session's subagents lie."""
+    return sessions_folder / session_id / "subagents"
+
+
+def agent_log_path(folder: Path, agent_id: str) -> Path | None:
+    """Return the log of a subagent, whether there is one or not; None where it can have no such id."""
+    return folder / f"agent-{agent_id}.jsonl" if _ID.fullmatch(agent_id) else None
+
+
+def agent_logs(folder: Path) -> list[Path]:
+    """Return the logs of a session's subagents, oldest first."""
+    return sorted(folder.glob("agent-*.jsonl"), key=_begun_at)
+
+
+def agent_records(folder: Path) -> Iterator[AgentRecord]:
+    """Yield how each subagent of a session was begun, oldest first; logs that cannot be read are passed over."""
+    for path in agent_logs(folder):
+        with suppress(SessionError):
+            if (record := agent_record(path)) is not None:
+                yield record
+
+
+def agent_record(path: Path) -> AgentRecord | None:
+    """Return how the subagent of a log was begun, or last gone on with, and how that ended; None where it does not say.
+
+    Raises:
+        SessionError: It cannot be read.
+    """
+    last: AgentRecord | None = None
+    for record in read_records(path, only=lambda line: b'"subagent' in line):
+        if (begun := begun_by(record)) is not None:
+            last = begun
+        elif last is not None and (end := SubagentEndRecord.read(record)) is not None:
+            last = replace(last, end=end.outcome)
+    return last
+
+
+def begun_by(record: Mapping[str, Any]) -> AgentRecord | None:
+    """Return what a record of a log says of how the subagent was begun, or gone on with; None for other records."""
+    said = SubagentRecord.read(record) if record.get("subtype") == "subagent" else None
+    if said is None or not _ID.fullmatch(said.agent_id):
+        return None
+    return AgentRecord(
+        said.agent_id, said.agent_type, said.description, said.tool_use_id, said.worktree, said.parent_agent_id
+    )
+
+
+def _begun_at(path: Path) -> float:
+    try:
+        return path.stat().st_ctime
+    except OSError:
+        return 0.0

@@ -1,0 +1,235 @@
+"""The fold: what a session's records add up to.
+
+Records form a tree by `parentUuid`, and the conversation is the path from its root to the newest record. Nothing in the
+log grants a permission; it only says what was said.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+from panpan.core.conversation import repaired
+from panpan.session.budget.opening import spending_of
+from panpan.session.budget.spending import Spending
+from panpan.session.log.prefix import SessionPrefix
+from panpan.session.log.record_kinds import (
+    CallStartedRecord,
+    CompactionRecord,
+    FileChangesRecord,
+    ModelRecord,
+    OpenedRecord,
+    PermissionModeRecord,
+    PlanFileRecord,
+    PrefixRecord,
+    SessionRecord,
+    TitleRecord,
+    reply_in,
+    session_record,
+)
+from panpan.session.log.records import FORMAT_VERSION, format_version, message_of
+from panpan.types.compaction import Compaction
+from panpan.types.content import ToolUseBlock
+from panpan.types.dataclass import dataclass
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage
+from panpan.types.permission import PermissionMode
+from panpan.types.tool import IntendedChange
+
+_MARK = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedCall:
+    """A call of the newest reply without a result, as the log tells it."""
+
+    tool_use: ToolUseBlock
+    is_begun: bool
+    """False: it has changed nothing."""
+    notes_changes: bool = False
+    """Whether it changed no file but those of `changes`."""
+    changes: Sequence[IntendedChange] = field(default_factory=tuple)
+    process_mark: str = ""
+    """By which the processes are found that it started; empty where it started none, or is another session's."""
+
+
+def open_calls(messages: Sequence[Message]) -> list[ToolUseBlock]:
+    """Return the calls of the newest reply that have no result.
+
+    What follows them does not settle them: a command that the user ran himself is recorded before the next turn.
+    """
+    answered: set[str] = set()
+    for message in reversed(messages):
+        match message:
+            case ToolResultMessage():
+                answered.add(message.tool_use_id)
+            case AssistantMessage():
+                return [use for use in message.tool_uses if use.id not in answered]
+            case _:
+                pass
+    return []
+
+
+def unfinished_calls(records: Iterable[Mapping[str, Any]], open_uses: Sequence[ToolUseBlock]) -> list[UnfinishedCall]:
+    """Return what the log tells of the calls that it leaves open.
+
+    Args:
+        records: The path of records that the session consists of.
+        open_uses: The calls of its newest reply that have no result.
+    """
+    if not open_uses:
+        return []
+    found: dict[str, UnfinishedCall] = {}
+    notes_starts = False
+    for record in records:
+        if record.get("type") == "assistant":
+            notes_starts = record.get("notesStarts") is True
+            continue
+        match session_record(record):
+            case CallStartedRecord(tool_use_id=id_, notes_changes=notes_changes, process_mark=mark):
+                use = next((use for use in open_uses if use.id == id_), None)
+                if use is not None:
+                    is_ours = _MARK.fullmatch(mark) and not record.get("forkedFrom")
+                    found[id_] = UnfinishedCall(use, True, notes_changes, process_mark=mark if is_ours else "")
+            case FileChangesRecord(tool_use_id=id_, files=files) if id_ in found:
+                call = found[id_]
+                changes = [IntendedChange(Path(file.path), file.before, file.after) for file in files if file]
+                is_whole = call.notes_changes and None not in files
+                found[id_] = UnfinishedCall(call.tool_use, True, is_whole, (*call.changes, *changes))
+            case _:
+                pass
+    return [found.get(use.id) or UnfinishedCall(use, is_begun=not notes_starts) for use in open_uses]
+
+
+@dataclass(slots=True)
+class FoldedSession:
+    """What a log holds."""
+
+    prefixes: dict[str, SessionPrefix] = field(default_factory=dict)
+    """What its requests begin with, by the profile of the model."""
+    permission_mode: PermissionMode | None = None
+    """What the user chose last in the session; None where he kept that of the settings."""
+    plan_file: str | None = None
+    """Name of the file that holds its newest plan; None: there is none. It may be anything."""
+    is_plan_approved: bool = False
+    is_interactive: bool = True
+    """False if the log says that only unattended runs have used it."""
+    title: str | None = None
+    model: str | None = None
+    """Which model was asked last, or chosen since, by its provider's name for it; None where the log does not say."""
+    messages: list[Message] = field(default_factory=list)
+    """Valid to send."""
+    compactions: list[Compaction] = field(default_factory=list)
+    """What was made shorter of them, oldest first."""
+    replies_beside: list[AssistantMessage] = field(default_factory=list)
+    """Of models, for titles: no part of the conversation, and they cost money all the same."""
+    spent: Spending = field(default_factory=Spending)
+    """On all branches, what no message of the conversation tells of any more included."""
+    begun_in: str | None = None
+    """The folder that it was begun in; None where the log does not say."""
+    git_branch: str = ""
+    """The branch when it was begun; empty where there was none."""
+    unfinished: Sequence[UnfinishedCall] = ()
+    """Calls of the newest reply without a result; `messages` has one for each, which says that nothing is known."""
+    last_uuid: str | None = None
+    """The record that the next one follows."""
+    is_from_newer_version: bool = False
+    """Whether a record says that it needs a newer panpan."""
+
+
+def folded(records: Iterable[Mapping[str, Any]]) -> FoldedSession:
+    """Return what `records` add up to, in whatever state a crash left them."""
+    records = list(records)
+    session = FoldedSession(spent=spending_of(records))
+    path = path_to_newest(records)
+    cwd = path[0].get("cwd") if path else None
+    session.begun_in = cwd if isinstance(cwd, str) else None
+    branch = path[0].get("gitBranch") if path else None
+    session.git_branch = branch if isinstance(branch, str) else ""
+    for record in path:
+        session.last_uuid = record["uuid"]
+        session.is_from_newer_version |= format_version(record) > FORMAT_VERSION
+        match record:
+            case {"type": "assistant", "message": {"model": str(model)}} if model:
+                session.model = model
+            case _:
+                _take_note(session, session_record(record))
+    messages = [message for record in path if (message := message_of(record)) is not None]
+    session.unfinished = unfinished_calls(path, open_calls(messages))
+    session.messages = list(repaired(messages, never_begun=_never_begun(path)))
+    return session
+
+
+def _take_note(session: FoldedSession, record: SessionRecord | None) -> None:
+    """Take what a record says beside the conversation."""
+    match record:
+        case PrefixRecord(prefix=prefix):
+            session.prefixes[prefix.profile] = prefix
+        case PermissionModeRecord(permission_mode=mode):
+            session.permission_mode = mode
+        case OpenedRecord(interactive=is_interactive):
+            session.is_interactive = is_interactive
+        case PlanFileRecord(plan_file=name, is_approved=is_approved):
+            session.plan_file, session.is_plan_approved = name, is_approved
+        case ModelRecord(model=model) if model:
+            session.model = model
+        case CompactionRecord(compaction=compaction):
+            session.compactions.append(compaction)
+        case TitleRecord(summary=title):
+            session.title = title
+            if (reply := reply_in(record.reply)) is not None:
+                session.replies_beside.append(reply)
+        case _:
+            pass
+
+
+def path_to_newest(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the records from the root to the newest; one whose parent was lost follows the record before it."""
+    index_by_uuid = {record["uuid"]: index for index, record in enumerate(records)}
+    path = []
+    index: int | None = len(records) - 1 if records else None
+    while index is not None:
+        path.append(records[index])
+        if _is_new_root(records[index]):
+            break
+        parent = index_by_uuid.get(str(records[index].get("parentUuid")), index - 1)
+        # a parent lies before its child; anything else is damage, and would be a circle
+        index = parent if 0 <= parent < index else index - 1 if index > 0 else None
+    return path[::-1]
+
+
+def records_to_copy(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return what a copy of a session consists of, in order: the path to its newest record, and all snapshots.
+
+    The files have one past, whatever branches the conversation has. The first of the copy has no parent, and each other
+    one follows the one before.
+    """
+    path = {id(record) for record in path_to_newest(records)}
+    copied = (record for record in records if id(record) in path or record.get("subtype") == "snapshot")
+    return [{name: record[name] for name in record if name != "parentUuid"} for record in copied]
+
+
+def _is_new_root(record: Mapping[str, Any]) -> bool:
+    """Return whether a rewind has left everything that was said."""
+    return record.get("subtype") == "rewind" and record.get("parentUuid") is None
+
+
+def _never_begun(records: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the ids of the calls that changed nothing, for the log would say that they had begun."""
+    asked: set[str] = set()
+    begun: set[str] = set()
+    for record in records:
+        match record:
+            case {"type": "assistant", "notesStarts": True, "message": {"content": [*blocks]}}:
+                asked.update(id_ for block in blocks for id_ in _tool_use_ids(block))
+            case {"type": "system", "subtype": "call_started", "toolUseId": str(id_)}:
+                begun.add(id_)
+    return asked - begun
+
+
+def _tool_use_ids(block: Any) -> Sequence[str]:
+    match block:
+        case {"type": "tool_use", "id": str(id_)}:
+            return (id_,)
+        case _:
+            return ()

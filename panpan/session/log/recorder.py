@@ -1,0 +1,207 @@
+"""The recorder: everything that a session says or decides goes through here, into the conversation and the log.
+
+A session in which nothing was said leaves no log; what was decided before the first message waits for it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from panpan.core.conversation import Conversation
+from panpan.errors import SessionLogError
+from panpan.session.budget.spending import Spending
+from panpan.session.log.fold import FoldedSession, folded, path_to_newest
+from panpan.session.log.prefix import NO_PREFIX, SessionPrefix
+from panpan.session.log.record_kinds import (
+    CompactionRecord,
+    PlanFileRecord,
+    PrefixRecord,
+    RewindRecord,
+    SpentRecord,
+    permission_mode_record,
+    title_record,
+)
+from panpan.session.log.records import record_of
+from panpan.session.log.session_log import SessionLog, read_records
+from panpan.types.compaction import Compaction
+from panpan.types.messages import Message
+
+NO_PREFIXES: Mapping[str, SessionPrefix] = MappingProxyType({})
+
+
+class Recorder:
+    """Keeps one conversation and its log together.
+
+    Args:
+        conversation: What was said so far.
+        log: Its log.
+        recorded: The prefixes that the log holds already, by profile.
+        panpan_version: Written beside a new prefix.
+        warn: Told in a sentence of what could not be written yet.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        log: SessionLog,
+        recorded: Mapping[str, SessionPrefix] = NO_PREFIXES,
+        *,
+        panpan_version: str = "",
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.prefix = NO_PREFIX
+        """Beginning of all requests; see `take_prefix`."""
+        self.prefixes = dict(recorded)
+        """What was recorded, by profile."""
+        self._conversation = conversation
+        self._log = log
+        self._panpan_version = panpan_version
+        self._warn = warn
+        self._pending: list[Mapping[str, Any]] = []
+        self._recorded_replies = {reply.uuid for reply in conversation.replies_beside}
+        """Of those beside the conversation."""
+
+    def begin(self) -> None:
+        """Write what has to stand before the first message that is sent with this prefix.
+
+        Raises:
+            SessionLogError: It could not be written yet.
+        """
+        if self.prefix.profile not in self.prefixes:
+            self.prefixes[self.prefix.profile] = self.prefix
+            opens_session = self._log.parent_uuid is None
+            self._log.append(
+                PrefixRecord.of(self.prefix, opens_session=opens_session, panpan_version=self._panpan_version).as_json()
+            )
+        while self._pending:
+            self._append_note(self._pending.pop(0))
+
+    def keep(self, *messages: Message) -> None:
+        """Add messages to the conversation, all of them, and then to the log.
+
+        Raises:
+            SessionLogError: The log is full; they are in the conversation, and in the log as soon as it has space.
+        """
+        for message in messages:
+            self._conversation.append(message)
+        failure: SessionLogError | None = None
+        for message in messages:
+            try:
+                self.record(message)
+            except SessionLogError as error:  # it waits for space, and those behind it have to wait, too
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def record(self, message: Message) -> None:
+        """Write a message that is in the conversation already.
+
+        Raises:
+            SessionLogError: It could not be written yet.
+        """
+        self._log.append(record_of(message))
+
+    def compact(self, compaction: Compaction) -> None:
+        """Let the next request hold what `compaction` says.
+
+        Raises:
+            SessionLogError: It could not be written yet; it counts all the same.
+        """
+        self._conversation.compact(compaction)
+        self.record_compaction(compaction)
+
+    def record_compaction(self, compaction: Compaction) -> None:
+        """Write a compaction that the conversation has already.
+
+        Raises:
+            SessionLogError: It could not be written yet.
+        """
+        if compaction.reply is not None:
+            self._recorded_replies.add(compaction.reply.uuid)
+        self._log.append(CompactionRecord.of(compaction).as_json())
+
+    def note(self, record: Mapping[str, Any]) -> None:
+        """Write what was decided, and is no part of the conversation.
+
+        Raises:
+            SessionLogError: It could not be written yet.
+        """
+        if isinstance(reply := record.get("reply"), Mapping):
+            self._recorded_replies.add(reply["uuid"])
+        if self._log.parent_uuid is None:
+            self._pending.append(record)
+        else:
+            self._append_note(record)
+
+    def decided(self, record: Mapping[str, Any]) -> None:
+        """Write what was decided; it counts also where the disk is full, and the user is told."""
+        try:
+            self.note(record)
+        except SessionLogError as error:
+            self._warn(str(error))
+
+    def note_with_message(self, record: Mapping[str, Any]) -> None:
+        """Let a record be written with the next message, and not at all where there is none."""
+        self._pending.append(record)
+
+    def note_replies_beside(self) -> None:
+        """Write what those replies cost which no other record tells of, such as a summary that was of no use.
+
+        Raises:
+            SessionLogError: It could not be written yet.
+        """
+        for reply in self._conversation.replies_beside:
+            if reply.uuid not in self._recorded_replies:
+                self._recorded_replies.add(reply.uuid)
+                spending = Spending()
+                spending.add_reply(reply)
+                self.note(SpentRecord.of(spending, "reply beside the conversation").as_json())
+
+    def take_prefix(self, prefix: SessionPrefix) -> bool:
+        """Let the next requests begin with `prefix`, and return whether that is a change."""
+        is_change = prefix != self.prefix
+        self.prefix = prefix
+        self._conversation.system, self._conversation.tools = prefix.system or "", tuple(prefix.tools)
+        return is_change
+
+    def rewind(self, to: str) -> None:
+        """Let the conversation be what it was before a message; the log keeps what was said since as a branch.
+
+        What was decided meanwhile, such as the title and the permission mode, goes on.
+
+        Args:
+            to: `uuid` of the message.
+
+        Raises:
+            SessionLogError: The log is full or cannot be read; everything is as it was.
+            ValueError: There is no such message.
+        """
+        self._log.flush()
+        records = list(read_records(self._log.path))
+        path = path_to_newest(records)
+        place = next((index for index, record in enumerate(path) if record["uuid"] == to), None)
+        if place is None:
+            raise ValueError(f"the log has no message {to}")
+        record = RewindRecord(left_uuid=self._log.parent_uuid).as_json()
+        left, kept = folded(path), folded(path[:place])
+        self._log.parent_uuid = kept.last_uuid
+        self._log.append(record)
+        self.prefixes = dict(kept.prefixes)
+        self._conversation.replace(kept.messages, kept.compactions)
+        for note in _decided_since(kept, left):
+            self.note(note)
+
+    def _append_note(self, record: Mapping[str, Any]) -> None:
+        is_title = record["type"] == "summary"  # viewers find its session by the record before it
+        self._log.append({**record, "leafUuid": self._log.parent_uuid} if is_title else record)
+
+
+def _decided_since(kept: FoldedSession, left: FoldedSession) -> Iterator[Mapping[str, Any]]:
+    """Yield records of what the user decided on a branch that the session leaves, and what counts on."""
+    if left.title is not None and left.title != kept.title:
+        yield title_record(left.title)
+    if left.permission_mode is not None and left.permission_mode != kept.permission_mode:
+        yield permission_mode_record(left.permission_mode)
+    plan = left.plan_file, left.is_plan_approved
+    if left.plan_file is not None and plan != (kept.plan_file, kept.is_plan_approved):
+        yield PlanFileRecord(plan_file=left.plan_file, is_approved=left.is_plan_approved).as_json()

@@ -1,0 +1,1 @@
+"""Capabilities from outside panpan: finding them, and keeping their errors to themselves."""

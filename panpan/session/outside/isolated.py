@@ -1,0 +1,368 @@
+"""Hooks, tools and other parts of capabilities from outside, so that an error in one costs that one and no turn.
+
+A guard is the exception: where it fails, nothing is allowed any more, since it might have said no.
+"""
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from anyio import CancelScope, Event, create_task_group, move_on_after
+
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Addition, Hook, Round, ToolCall
+from panpan.core.tool import Tool
+from panpan.core.tool_executor import CLEANUP_S
+from panpan.errors import ConfigError, ContextOverflowError, PanpanError
+from panpan.session.agent import Agent
+from panpan.session.capability import Capability
+from panpan.session.log.fold import UnfinishedCall
+from panpan.session.outside.loading import failure
+from panpan.session.reminders import ReminderSource
+from panpan.types.events import Compacted, Waiting
+from panpan.types.file_change import FileChange
+from panpan.types.llm import ModelClient
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionQuestion, Reason
+from panpan.types.tool import Output
+
+if TYPE_CHECKING:
+    from panpan.session.command import Command, Terminal
+
+
+ResultT = TypeVar("ResultT")
+
+_NOTHING = type(None)
+
+log = logging.getLogger(__name__)
+
+
+class PrefixChangedError(Exception):
+    """A hook changed messages that the model was sent before, so that nothing of them counts as known any more."""
+
+
+class Isolation:
+    """What one capability has left of its credit: after its first error it is out of the session.
+
+    Args:
+        capability: Its name.
+        is_guard: True if its failure denies every call from then on.
+        warn: Told of the error, in one sentence.
+    """
+
+    def __init__(self, capability: str, *, is_guard: bool, warn: Callable[[str], None]) -> None:
+        self.capability = capability
+        self.is_guard = is_guard
+        self.failure = ""
+        """What went wrong; empty: nothing has."""
+        self._warn = warn
+
+    def failed(self, error: BaseException) -> None:
+        """Note an error; only the first is told."""
+        log.error("the capability %s failed", self.capability, exc_info=error)
+        if self.failure:
+            return
+        self.failure = failure(self.capability, error)
+        then = "no call is allowed any more" if self.is_guard else "it is off until the session ends"
+        self._warn(f"{self.failure}; {then}")
+
+    def listed(self, items: Callable[[], Iterable[ResultT]], kind: type[ResultT] | None) -> Sequence[ResultT]:
+        """Return what the capability lists; nothing where that fails, or where one is not of the kind."""
+        try:
+            found = list(items())
+            for item in found:
+                _require(item, kind)
+                if isinstance(item, Tool):
+                    _ = item.name, item.definition  # a tool without them costs the capability, and not the session
+            return found
+        except (Exception, SystemExit) as error:
+            self.failed(error)
+            return ()
+
+
+def _require(value: object, kind: type | tuple[type, ...] | None) -> None:
+    """Check the type of a value.
+
+    Raises:
+        TypeError: It is of another one.
+    """
+    if kind is not None and not isinstance(value, kind):
+        raise TypeError(f"{value!r:.80} is of the wrong type")
+
+
+def _require_items(kind: type | tuple[type, ...]) -> Callable[[object], None]:
+    """Return what checks that a value is a list or tuple of items of a type."""
+
+    def check(value: object) -> None:
+        _require(value, (list, tuple))
+        for item in value:  # type: ignore[attr-defined]
+            _require(item, kind)
+
+    return check
+
+
+_MESSAGES = _require_items((UserMessage, AssistantMessage, SystemReminder, ToolResultMessage))
+_ADDITIONS = _require_items((UserMessage, SystemReminder))
+_REMINDERS = _require_items(SystemReminder)
+_FILES = _require_items(FileChange)
+
+
+def _of(*kinds: type) -> Callable[[object], None]:
+    return lambda value: _require(value, kinds)
+
+
+class IsolatedHook(Hook):
+    """A hook of a capability from outside.
+
+    Args:
+        inner: The hook.
+        isolation: Shared by all hooks of the capability.
+    """
+
+    def __init__(self, inner: Hook, isolation: Isolation) -> None:
+        self.inner = inner
+        self._isolation = isolation
+        self._last: tuple[list[Message], list[Message]] = ([], [])
+        """Messages of the last request that the hook changed, and what it made of them."""
+        self.is_for_small_windows = inner.is_for_small_windows  # type: ignore[misc]
+
+    async def _asked(
+        self,
+        ask: Callable[[], Awaitable[ResultT]],
+        otherwise: ResultT,
+        check: Callable[[object], None],
+        *,
+        may_end_turn: bool = False,
+    ) -> ResultT:
+        """Return an answer of the hook, or what stands for it where it fails or is of the wrong type.
+
+        Args:
+            ask: Asks the hook.
+            otherwise: Stands for its answer.
+            check: Raises TypeError for an answer of the wrong type.
+            may_end_turn: True where a hook may raise a PanpanError, which ends the turn.
+        """
+        if self._is_off:
+            return otherwise
+        try:
+            answer = await ask()
+            check(answer)
+            return answer
+        except PanpanError as error:
+            if may_end_turn:
+                raise
+            self._isolation.failed(error)
+        except (Exception, SystemExit) as error:
+            self._isolation.failed(error)
+        return otherwise
+
+    def _read(self, value: Callable[[], ResultT], otherwise: ResultT, check: Callable[[object], None]) -> ResultT:
+        if self._is_off:
+            return otherwise
+        try:
+            found = value()
+            check(found)
+            return found
+        except (Exception, SystemExit) as error:
+            self._isolation.failed(error)
+            return otherwise
+
+    @property
+    def turn_files(self) -> Sequence[FileChange]:
+        return self._read(lambda: self.inner.turn_files, (), _FILES)
+
+    @property
+    def has_news(self) -> bool:
+        return self._read(lambda: self.inner.has_news, False, _of(bool))
+
+    def ends_turn(self, round_: Round) -> bool:
+        return self._read(lambda: self.inner.ends_turn(round_), False, _of(bool))
+
+    async def wait_for_news(self) -> None:
+        await self._asked(self.inner.wait_for_news, None, _of(_NOTHING))
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        return await self._asked(lambda: self.inner.turn_started(conversation), (), _ADDITIONS)
+
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        return await self._asked(lambda: self.inner.before_request(round_), (), _ADDITIONS, may_end_turn=True)
+
+    async def transformed(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return the messages as the hook changes them; one that changes what was sent before is out."""
+        if self._is_off:
+            return messages
+        given = list(messages)
+        answer: Sequence[Message] = await self._asked(lambda: self.inner.transformed(tuple(given)), messages, _MESSAGES)
+        changed = list(answer)
+        before, sent = self._last
+        if given[: len(before)] == before and changed[: len(sent)] != sent:
+            self._isolation.failed(PrefixChangedError(f"{type(self.inner).__name__} changed what was sent before"))
+            return messages
+        self._last = (given, changed)
+        return messages if changed == given else changed
+
+    async def make_room(
+        self, round_: Round, llm: ModelClient, refusal: ContextOverflowError | None
+    ) -> AsyncGenerator[Waiting | Compacted, None]:
+        if self._is_off:
+            return
+        try:
+            async with aclosing(self.inner.make_room(round_, llm, refusal)) as changes:
+                async for change in changes:
+                    yield change
+        except PanpanError:
+            raise
+        except (Exception, SystemExit) as error:
+            self._isolation.failed(error)
+
+    async def after_reply(self, round_: Round, reply: AssistantMessage) -> None:
+        await self._asked(lambda: self.inner.after_reply(round_, reply), None, _of(_NOTHING), may_end_turn=True)
+
+    async def before_tool(self, call: ToolCall) -> Decision | None:
+        decision = await self._asked(lambda: self.inner.before_tool(call), None, _of(Allow, Ask, Deny, _NOTHING))
+        return self.denies_all() or decision
+
+    async def answer(self, call: ToolCall, question: PermissionQuestion) -> Allow | Deny | None:
+        answer = await self._asked(lambda: self.inner.answer(call, question), None, _of(Allow, Deny, _NOTHING))
+        return self.denies_all() or answer
+
+    async def denies_now(self, call: ToolCall) -> Deny | None:
+        denial = await self._asked(lambda: self.inner.denies_now(call), None, _of(Deny, _NOTHING))
+        return self.denies_all() or denial
+
+    def denies_all(self) -> Deny | None:
+        if self._isolation.failure and self._isolation.is_guard:
+            return Deny(Reason(f"{self._isolation.failure}; it guards what may run"))
+        return self._read(self.inner.denies_all, None, _of(Deny, _NOTHING))
+
+    async def before_effect(self, call: ToolCall) -> None:
+        await self._asked(lambda: self.inner.before_effect(call), None, _of(_NOTHING))
+
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        return await self._asked(lambda: self.inner.after_tool(call, output), output, _of(Output))
+
+    async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
+        return await self._asked(lambda: self.inner.after_round(round_, reply), (), _ADDITIONS)
+
+    async def pinned(self) -> Sequence[SystemReminder]:
+        return await self._asked(self.inner.pinned, (), _REMINDERS)
+
+    async def interrupted(self, conversation: Conversation) -> None:
+        await self._asked(lambda: self.inner.interrupted(conversation), None, _of(_NOTHING))
+
+    async def history_replaced(self, conversation: Conversation) -> None:
+        await self._asked(lambda: self.inner.history_replaced(conversation), None, _of(_NOTHING))
+
+    async def turn_ended(self, conversation: Conversation) -> None:
+        await self._asked(lambda: self.inner.turn_ended(conversation), None, _of(_NOTHING))
+
+    @property
+    def _is_off(self) -> bool:
+        return bool(self._isolation.failure)
+
+
+class IsolatedCapability(Capability):
+    """A capability from outside.
+
+    Args:
+        inner: The capability.
+        warn: Told of its first error, in one sentence.
+        is_required: True if the settings say so; then it counts as a guard.
+    """
+
+    is_outside = True
+
+    def __init__(self, inner: Capability, warn: Callable[[str], None], *, is_required: bool = False) -> None:
+        self.session, self.settings = inner.session, inner.settings
+        self.name = inner.name  # type: ignore[misc]
+        self._inner = inner
+        self._isolation = Isolation(inner.name, is_guard=inner.is_guard or is_required, warn=warn)
+
+    def commands(self) -> "Iterable[Command]":  # type: ignore[override]
+        from panpan.session.command import Command
+
+        commands = self._isolation.listed(self._inner.commands, Command)
+        return [replace(one, run=self._guarded(one)) for one in commands]
+
+    def _guarded(self, command: "Command") -> "Callable[[Terminal, str], Awaitable[None]]":
+        async def run(terminal: "Terminal", rest: str) -> None:
+            try:
+                await command.run(terminal, rest)
+            except PanpanError:
+                raise
+            except (Exception, SystemExit) as error:
+                raise ConfigError(failure(self.name, error)) from error
+
+        return run
+
+    def offers(self) -> Iterable[object]:
+        return (self._inner, *self._isolation.listed(self._inner.offers, None))
+
+    def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
+        return self._isolation.listed(lambda: self._inner.tools(agent), Tool)
+
+    def unavailable(self) -> Iterable[str]:
+        return self._isolation.listed(self._inner.unavailable, str)
+
+    def hooks(self, agent: Agent) -> Iterable[Hook]:
+        hooks = self._isolation.listed(lambda: self._inner.hooks(agent), Hook)
+        if self._isolation.is_guard:
+            hooks = hooks or (Hook(),)  # so that its failure denies
+        return [IsolatedHook(hook, self._isolation) for hook in hooks]
+
+    def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
+        return self._isolation.listed(lambda: self._inner.reminders(agent), ReminderSource)
+
+    async def prepared(self, message: UserMessage) -> UserMessage:
+        if self._isolation.failure:
+            return message
+        try:
+            prepared = await self._inner.prepared(message)
+            _require(prepared, UserMessage)
+            return prepared
+        except (Exception, SystemExit) as error:
+            self._isolation.failed(error)
+            return message
+
+    def known_result(self, call: UnfinishedCall) -> ToolResultMessage | None:
+        results = self._isolation.listed(lambda: (self._inner.known_result(call),), None)
+        return next((result for result in results if isinstance(result, ToolResultMessage)), None)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        """Run it in a task of its own, so that what fails there ends neither the session nor another capability."""
+        started, stop, ended = Event(), Event(), Event()
+
+        async def run() -> None:
+            try:
+                async with self._inner.running():
+                    started.set()
+                    await stop.wait()
+            except (Exception, SystemExit) as error:
+                self._isolation.failed(error)
+            finally:
+                started.set()
+                ended.set()
+
+        async with create_task_group() as group:
+            scope = CancelScope(shield=True)  # so that it may clean up after a session that was cancelled
+
+            async def shielded() -> None:
+                with scope:
+                    await run()
+
+            group.start_soon(shielded)
+            with move_on_after(CLEANUP_S):
+                await started.wait()
+            if not started.is_set():
+                self._isolation.failed(TimeoutError(f"running() has not begun after {CLEANUP_S:g} s"))
+                scope.cancel()
+            try:
+                yield
+            finally:
+                stop.set()
+                with move_on_after(CLEANUP_S, shield=True):
+                    await ended.wait()
+                scope.cancel()

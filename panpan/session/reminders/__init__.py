@@ -1,1 +1,0 @@
-"""What the model is reminded of while it works; docs/reminders.md lists all of it."""

@@ -1,1 +1,0 @@
-"""Full-text search over sessions."""

@@ -1,0 +1,1 @@
+"""The sessions that are kept: where they lie, finding one, listing and searching them."""

@@ -1,0 +1,347 @@
+"""One turn as a task: it drives the loop to its end, and leaves a conversation that is valid and recorded.
+
+Each message is recorded before it is passed on, so that what a face has shown is on disk.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing, closing, suppress
+from time import perf_counter
+from typing import Any, Generic, TypeVar
+
+import anyio
+import anyio.to_thread
+from anyio import BrokenResourceError, CancelScope, move_on_after, to_thread
+
+from panpan.core.conversation import cut_short
+from panpan.core.hooks import ToolCall
+from panpan.core.query import Turn, query
+from panpan.core.tool_call import digest_of
+from panpan.core.tool_executor import CLEANUP_S, ToolExecutor
+from panpan.errors import SessionLogError
+from panpan.session.agent import Agent
+from panpan.session.budget.budgeted_model import BudgetedModel
+from panpan.session.log.record_kinds import CallStartedRecord, FileChangesRecord, RecordedChange
+from panpan.session.log.session_log import SessionLog
+from panpan.types.content import TextBlock
+from panpan.types.events import (
+    BlockStarted,
+    Compacted,
+    Event,
+    PermissionDecided,
+    ReplyStarted,
+    RetryScheduled,
+    RoundEnded,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+)
+from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.tool import IntendedChange
+
+T = TypeVar("T")
+
+
+class EventHop(Generic[T]):
+    """Carries events between two tasks.
+
+    Args:
+        room: How many events may wait for the receiver; at least 1.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._waiting: list[T] = []
+        self._has_sender = True
+        self._has_receiver = True
+        self._change: anyio.Event | None = (
+            None  # set for the side that waits; both never do, one for room, one for events
+        )
+
+    async def send(self, event: T) -> None:
+        """Hand over an event; waits while there is no room.
+
+        Raises:
+            BrokenResourceError: The receiver has left.
+        """
+        while self._has_receiver and len(self._waiting) >= self._room:
+            await self._wait()
+        if not self._has_receiver:
+            raise BrokenResourceError
+        self._waiting.append(event)
+        self._wake()
+
+    async def take(self) -> list[T]:
+        """Return all that has come since the last time, waiting for the first; nothing means that it is over."""
+        while self._has_sender and not self._waiting:
+            await self._wait()
+        taken, self._waiting = self._waiting, []
+        self._wake()
+        return taken
+
+    def close(self) -> None:
+        """The sender is done; what waits can still be taken."""
+        self._has_sender = False
+        self._wake()
+
+    def leave(self) -> None:
+        """The receiver takes nothing more; what waits is dropped."""
+        self._has_receiver = False
+        self._waiting.clear()
+        self._wake()
+
+    async def _wait(self) -> None:
+        self._change = anyio.Event()
+        await self._change.wait()
+
+    def _wake(self) -> None:
+        if self._change is not None:
+            self._change.set()
+            self._change = None
+
+
+class PartialReply:
+    """The text of the reply that is arriving."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+
+    def follow(self, event: Event) -> None:
+        """Note what an event adds to the reply, or that it begins or is whole."""
+        match event:
+            case TextDelta(text=text):
+                self._texts.append(text)
+            case BlockStarted(kind="text") if self._texts:
+                self._texts.append("\n")
+            case ReplyStarted() | AssistantMessage():
+                self._texts.clear()
+            case _:
+                pass
+
+    def message(self, model: str) -> AssistantMessage | None:
+        """Return the text so far as a reply that was interrupted, or None where there is none."""
+        text = "".join(self._texts)
+        if not text.strip():
+            return None
+        return AssistantMessage(content=(TextBlock(text=text),), model=model, stop_reason="interrupted")
+
+
+log = logging.getLogger(__name__)
+
+
+def log_event(event: Event, conversation: str) -> None:
+    """Log what `event` says; deltas, progress and what happens in subagents are left out.
+
+    Args:
+        event: It.
+        conversation: The id of the session, or of the subagent, whose turn it is.
+    """
+
+    def debug(what: str, **fields: Any) -> None:
+        log.debug(what, extra={**fields, "conversation": conversation})
+
+    match event:
+        case AssistantMessage():
+            debug(
+                "reply",
+                model=event.model,
+                stop_reason=event.stop_reason,
+                usage=event.usage.model_dump(),
+                duration_s=round(event.duration_s, 3),
+                tools=[use.name for use in event.tool_uses],
+            )
+        case RetryScheduled():
+            debug("retry", attempt=event.attempt, reason=event.reason, delay_s=event.delay_s)
+        case PermissionDecided():
+            debug(
+                "permission",
+                tool=event.name,
+                is_allowed=event.is_allowed,
+                reason=event.reason,
+                reasons=[reason.as_json() for reason in event.reasons],
+                digest=event.digest,
+            )
+        case ToolStarted():
+            debug("tool started", tool=event.name, title=event.title, id=event.tool_use_id)
+        case ToolFinished():
+            debug(
+                "tool finished",
+                id=event.tool_use_id,
+                is_error=event.is_error,
+                duration_s=round(event.duration_s, 3),
+            )
+        case SystemReminder():
+            debug("reminder", cause=event.cause, chars=len(event.text))
+        case Compacted(compaction=compaction):
+            debug(
+                "compacted",
+                trigger=compaction.trigger,
+                before=compaction.tokens_before,
+                after=compaction.tokens_after,
+            )
+        case RoundEnded():
+            debug("round ended", number=event.number)
+        case _:
+            pass
+
+
+class EffectLedger:
+    """Writes what calls are about to do into a log, and waits until it is on disk.
+
+    Args:
+        log: The session's.
+    """
+
+    def __init__(self, log: SessionLog) -> None:
+        self._log = log
+
+    async def call_starts(self, call: ToolCall) -> None:
+        tool = call.tool
+        record = CallStartedRecord(
+            tool_use_id=call.tool_use_id,
+            tool=tool.name,
+            digest=digest_of(call),
+            notes_changes=tool.notes_changes,
+            process_mark=call.context.processes.mark,
+        )
+        await self._keep(record.as_json(), is_awaited=not tool.notes_changes)
+
+    async def files_change(self, tool_use_id: str, changes: Sequence[IntendedChange]) -> None:
+        files = [RecordedChange(path=str(one.path), before=one.before, after=one.after) for one in changes]
+        await self._keep(FileChangesRecord(tool_use_id=tool_use_id, files=files).as_json(), is_awaited=True)
+
+    async def _keep(self, record: Mapping[str, Any], *, is_awaited: bool) -> None:
+        """Write a record; what is not awaited is on disk with the next one that is."""
+        self._log.append(record)
+        if is_awaited:
+            await anyio.to_thread.run_sync(self._log.sync)
+
+
+class TurnRun:
+    """Runs one turn, whatever its end is.
+
+    Args:
+        agent: Whose turn it is.
+        hop: Where the events go; closed at the end.
+        scope: Cancelled to interrupt the turn.
+    """
+
+    def __init__(self, agent: Agent, hop: EventHop[Event], scope: CancelScope) -> None:
+        self.failure: list[Exception] = []
+        """What went wrong, the first first; it belongs to whoever asked, and not to the session."""
+        self._agent = agent
+        self._model = agent.model
+        self._recorder = agent.transcript.recorder
+        self._hop = hop
+        self._scope = scope
+        self._spent_before = agent.budget.spent
+        self._rounds = 0
+        self._partial = PartialReply()
+        self._executor = ToolExecutor(
+            self._model.tools,
+            agent.context,
+            self._model.hooks,
+            ask=agent.rights.ask,
+            ledger=EffectLedger(agent.transcript.log),
+            offered=[tool.name for tool in agent.conversation.tools],
+        )
+
+    async def run(self, prompt: UserMessage | None) -> None:
+        """Send the prompt, if there is one, and go on until the turn is over."""
+        agent, started_at = self._agent, perf_counter()
+        is_whole = False
+        with closing(self._hop):
+            try:
+                with self._scope:
+                    self._recorder.begin()
+                    # what became of the calls that an earlier run left open
+                    await agent.unfinished.settle(agent.conversation, self._model.tools, self._recorder.record)
+                    if prompt is not None:
+                        self._recorder.keep(prompt)
+                    with agent.budget.turn():
+                        await self._drive()
+                    is_whole = True
+            except Exception as error:
+                self.failure.append(error)
+            finally:  # also when the whole session is cancelled
+                is_interrupted = not is_whole and not self.failure
+                await self._finish(is_interrupted)
+                if self.failure:
+                    log.debug("turn failed", extra={"error": repr(self.failure[0])})
+            if not self.failure:
+                with suppress(BrokenResourceError):  # the face may have left
+                    await self._hop.send(self._ended(perf_counter() - started_at, is_interrupted))
+
+    async def _drive(self) -> None:
+        """Pass on the events of the loop."""
+        agent = self._agent
+        is_logged = log.isEnabledFor(logging.DEBUG)
+        llm = BudgetedModel(self._model.llm, agent.budget)
+        turn = Turn(llm, self._executor, self._model.hooks, agent.rights.max_rounds)
+        async with self._executor, aclosing(query(agent.conversation, turn)) as events:
+            async for event in events:
+                self._record_if_message(event)  # first the record, then the screen
+                self._partial.follow(event)
+                if is_logged:
+                    log_event(event, agent.id)
+                self._rounds += isinstance(event, AssistantMessage)
+                await self._hop.send(event)
+
+    async def _finish(self, is_interrupted: bool) -> None:
+        """Answer what is open, tell the hooks, and make the log durable; bounded, and not stopped by a cancel."""
+        conversation, failure = self._agent.conversation, self.failure
+        with move_on_after(CLEANUP_S, shield=True):
+            try:
+                self._answer_what_is_open(is_interrupted)
+                self._recorder.note_replies_beside()
+                self._agent.transcript.log.flush()
+            except Exception as error:
+                failure.append(error)
+            for hook in self._model.hooks:
+                try:
+                    if is_interrupted:
+                        await hook.interrupted(conversation)
+                    await hook.turn_ended(conversation)
+                except Exception as error:  # the other hooks hear of the end all the same
+                    failure.append(error)
+        with move_on_after(CLEANUP_S, shield=True):  # of its own, so that no hook can take its time
+            try:
+                await to_thread.run_sync(self._agent.transcript.log.sync)
+            except SessionLogError as error:
+                failure.append(error)
+
+    def _answer_what_is_open(self, is_interrupted: bool) -> None:
+        """Keep the text of a reply that was cut short, and give every open call its result."""
+        if is_interrupted and (reply := self._partial.message(self._model.name)) is not None:
+            self._recorder.keep(reply)
+        executor, results = self._executor, list[ToolResultMessage]()
+        for tool_use_id in list(self._agent.conversation.open_tool_uses):
+            result = executor.results.get(tool_use_id)
+            if result is None:
+                was_begun, left = tool_use_id in executor.begun, executor.left.get(tool_use_id, "")
+                result = cut_short(tool_use_id, was_begun=was_begun, is_interrupted=is_interrupted, left=left)
+                if left:
+                    self._agent.warn(left)
+            results.append(result)
+        self._recorder.keep(*results)
+
+    def _record_if_message(self, event: Event) -> None:
+        """Record what the loop has appended to the conversation."""
+        if isinstance(event, UserMessage | SystemReminder | AssistantMessage | ToolResultMessage):
+            self._recorder.record(event)
+        elif isinstance(event, Compacted):
+            self._recorder.record_compaction(event.compaction)
+
+    def _ended(self, duration_s: float, is_interrupted: bool) -> TurnEnded:
+        spent = self._agent.budget.spent.since(self._spent_before)
+        return TurnEnded(
+            rounds=self._rounds,
+            usage=spent.usage,
+            cost_usd=spent.usd,
+            duration_s=duration_s,
+            api_duration_s=spent.api_duration_s,
+            is_interrupted=is_interrupted,
+            files=[file for hook in self._model.hooks for file in hook.turn_files],
+            is_cost_estimated=spent.is_estimated,
+        )

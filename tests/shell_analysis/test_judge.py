@@ -197,7 +197,7 @@ def test_searches_are_told_from_lists_of_names() -> None:
     assert only("git log -p").search.folders == (".",)
     assert only("git log").search.folders == ()
     assert only("ls -R src").search.folders == ()
-    assert only("diff a b").follows_links
+    assert only("diff a b").search.follows_links
 
 
 def test_variables_that_are_set_for_a_command_make_it_unknown() -> None:

@@ -31,13 +31,13 @@ NAMES_GIT = {
     "permissions/reach/folder_walk.py": "knows the folder with its list of what is left out",
     "permissions/rules/matching.py": "knows it by its name in commands that somebody else wrote",
     "permissions/sandbox_bounds.py": "knows it by its name in commands that somebody else wrote",
-    "permissions/reach/takings.py": "knows it by its name in commands that somebody else wrote",
+    "permissions/reach/deletions.py": "knows it by its name in commands that somebody else wrote",
     "system/files/protected.py": "knows the folder with its settings",
     "python_environments/project/pyproject_wishes.py": "knows it as a key of what somebody else wrote",
     "permissions/sandbox_flags.py": "knows it by its name in commands that somebody else wrote",
     "shell_analysis/programs.py": "knows it by its name in commands that somebody else wrote",
     "shell_analysis/judge.py": "knows it by its name in commands that somebody else wrote",
-    "shell_analysis/handed_on.py": "knows it by its name in commands that somebody else wrote",
+    "shell_analysis/find_exec.py": "knows it by its name in commands that somebody else wrote",
 }
 
 _WORDS_OF_STARTERS = re.compile(

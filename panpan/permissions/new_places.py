@@ -15,7 +15,7 @@ from typing import TypeAlias
 from anyio import get_cancelled_exc_class, to_thread
 
 from panpan.core.hooks import Hook, ToolCall
-from panpan.permissions.reach.takings import INSTALLED
+from panpan.permissions.reach.deletions import INSTALLED
 from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import opened_folder
 from panpan.system.sandbox.place_claims import is_empty_folder

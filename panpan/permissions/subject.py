@@ -16,10 +16,10 @@ from anyio import to_thread
 from panpan.core.effects import Effects, PathUse
 from panpan.core.hooks import ToolCall
 from panpan.errors import ToolError
+from panpan.permissions.reach.argument_paths import all_words, argument_paths, folders_outside, hidden_access
+from panpan.permissions.reach.deletions import deletions, protected_deletions
 from panpan.permissions.reach.located import LocatedUse, Locator, PlainFiles, recorded_uses
-from panpan.permissions.reach.named import all_words, folders_outside, hidden_access, named_uses
-from panpan.permissions.reach.reached import Reached, ReachedPaths, reached_paths, reaches_unnamed
-from panpan.permissions.reach.takings import taken_away, takings
+from panpan.permissions.reach.resolved_paths import Reached, ReachedPaths, reaches_unnamed, resolved_paths
 from panpan.shell_analysis.facts import Effect, LineFacts
 from panpan.types.dataclass import dataclass
 
@@ -157,7 +157,7 @@ def _subject_of(call: ToolCall, facts: LineFacts | None) -> Subject:
     _require_whole_lines([command.line for command in told.commands if command.is_elsewhere])
     command = command_line(told)
     facts = facts_of(command, paths.cwd) if facts is None and command is not None else facts
-    reached = reached_paths(facts, paths.cwd) if facts is not None else Reached()
+    reached = resolved_paths(facts, paths.cwd) if facts is not None else Reached()
     sources = _sources(facts) if facts is not None else {}
     locator = Locator(paths)
     plain = facts_of(command) if command is not None else None
@@ -179,8 +179,8 @@ def _subject_of(call: ToolCall, facts: LineFacts | None) -> Subject:
         cwd=paths.cwd,
         files=(*used_files, *files_looked_at),
         facts=facts,
-        named=tuple(use for found in judged for use in named_uses(found, uses, paths.cwd, locator)),
-        taken=tuple(taken_away(facts, paths, locator)) if facts is not None else (),
+        named=tuple(use for found in judged for use in argument_paths(found, uses, paths.cwd, locator)),
+        taken=tuple(protected_deletions(facts, paths, locator)) if facts is not None else (),
         is_placed=is_placed,
         hidden=hidden_access(facts) if facts is not None else frozenset(),
         unseen=reached.unseen,
@@ -221,7 +221,7 @@ def _may_take_long(facts: LineFacts) -> bool:
     if any(effect.look.asks_git_in for effect in facts.effects):  # the git folder is looked through
         return True
     has_pattern = any(word.is_glob for acts in acting for word in all_words(acts))
-    return has_pattern or reaches_unnamed(facts) or any(next(takings(acts), None) for acts in acting)
+    return has_pattern or reaches_unnamed(facts) or any(next(deletions(acts), None) for acts in acting)
 
 
 def facts_of(command: str, start: Path | None = None) -> LineFacts:

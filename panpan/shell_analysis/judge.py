@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from panpan.shell_analysis.arguments import Reading, read_arguments
 from panpan.shell_analysis.facts import Effect, Kind, LineFacts, Look, Search, SimpleCommand, TooNestedError, Word
-from panpan.shell_analysis.handed_on import handed_on
+from panpan.shell_analysis.find_exec import find_exec
 from panpan.shell_analysis.languages import NotHarmlessError
 from panpan.shell_analysis.parser import ShellParser
 from panpan.shell_analysis.programs import (
@@ -234,7 +234,7 @@ def _behind_colons(text: str) -> Iterator[str]:
 def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) -> Effect:
     """Judge a program that the table has no row for, or not with these arguments."""
     arguments = command.words[1:]
-    if harmless := handed_on(command, judge):
+    if harmless := find_exec(command, judge):
         return harmless
     if wrapped := unwrapped(name, arguments):
         return _of_wrapped(command, name, wrapped, most_wrappers)

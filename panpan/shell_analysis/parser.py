@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from panpan.shell_analysis.directories import FolderPlacer, Pipeline, with_directories, with_likely_directories
 from panpan.shell_analysis.facts import ParsedLine, TooNestedError
 from panpan.shell_analysis.plain_line import PlainLine, read_plain_line
-from panpan.shell_analysis.runners import with_fed_commands
+from panpan.shell_analysis.runners import with_piped_scripts
 from panpan.shell_analysis.words import NotPlainError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class ShellParser:
                 return None
             return self._parse(text, layers - 1, within, may_differ=may_differ)
 
-        fed = with_fed_commands(parsed, command, tree.here, parsed_within)
+        fed = with_piped_scripts(parsed, command, tree.here, parsed_within)
         return replace(fed, commands=placer.all(fed.commands)) if placer is not None else fed
 
 

@@ -235,7 +235,7 @@ Parse: TypeAlias = Callable[[str], ParsedLine | None]
 """Takes another line apart; returns None where there have been too many."""
 
 
-def with_fed_commands(parsed: ParsedLine, line: str, here: Sequence[str], parse: Parse) -> ParsedLine:
+def with_piped_scripts(parsed: ParsedLine, line: str, here: Sequence[str], parse: Parse) -> ParsedLine:
     """Return the line with what its shells and `xargs` are given to run among its commands.
 
     Args:

@@ -162,7 +162,7 @@ _PASSING: Mapping[str, re.Pattern[str]] = {
 """Programs that print some of the lines that they read, and each as it was; with the flags for which that holds."""
 
 
-def handed_on(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -> Effect | None:
+def find_exec(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -> Effect | None:
     """Return what find with `-exec`, or xargs behind a search, would do, where that is only to look; else None.
 
     Args:

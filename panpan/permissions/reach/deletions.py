@@ -77,7 +77,7 @@ class Tests:
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
+class Deletion:
     """Something that a command takes away, with what lies in it."""
 
     places: tuple[Word, ...]
@@ -98,16 +98,16 @@ class Taking:
         return self.spares_tracked or self.tests not in (None, Tests())
 
 
-def takings(command: SimpleCommand) -> Iterator[Taking]:
+def deletions(command: SimpleCommand) -> Iterator[Deletion]:
     """Yield what a command takes away."""
     directories = command.directories or (".",)
     words, is_fed = _unwrapped(command.words)
     name = name_of(words)
     if is_fed and name in _CHANGES_FILES and command.fed_by and name_of(command.fed_by[0].words) == "find":
         yield _found_by(command.fed_by[0].words, directories, takes_whole=True)
-    places = _TAKERS[name](words) if name in _TAKERS else ()
+    places = _DELETED_WORDS[name](words) if name in _DELETED_WORDS else ()
     if places:
-        yield Taking(tuple(places), directories)
+        yield Deletion(tuple(places), directories)
     elif name == "find" and _hands_to_changes(words):
         yield _found_by(words, directories, takes_whole="-delete" not in [word.text for word in words])
     elif name == "git":
@@ -170,7 +170,7 @@ def _mirrored(words: Sequence[Word]) -> Sequence[Word]:
     return [*(sources if moves else ()), *([target] if deletes else ())]
 
 
-_TAKERS: Mapping[str, Callable[[Sequence[Word]], Sequence[Word]]] = {
+_DELETED_WORDS: Mapping[str, Callable[[Sequence[Word]], Sequence[Word]]] = {
     "chgrp": _changed_below,
     "chmod": _changed_below,
     "chown": _changed_below,
@@ -191,7 +191,7 @@ def _hands_to_changes(words: Sequence[Word]) -> bool:
     return any(name_of(unwrapped_words(tuple(words[at:]))) in _CHANGES_FILES for at in run)
 
 
-def _found_by(words: Sequence[Word], directories: tuple[str, ...], *, takes_whole: bool) -> Taking:
+def _found_by(words: Sequence[Word], directories: tuple[str, ...], *, takes_whole: bool) -> Deletion:
     """Return what find finds: it takes its folders first, then an expression."""
     given = [word for word in words[1:] if word.text not in ("-H", "-L", "-P")]
     is_expression = (word.source.startswith("-") or word.text in _JOINS_ANY for word in given)
@@ -211,10 +211,10 @@ def _found_by(words: Sequence[Word], directories: tuple[str, ...], *, takes_whol
             kind=kinds[0] if len(kinds) == 1 else "",
             most_deep=min(deep, default=None),
         )
-    return Taking(folders, directories, tests, takes_whole=takes_whole)
+    return Deletion(folders, directories, tests, takes_whole=takes_whole)
 
 
-def _cleaned(words: Sequence[Word], directories: tuple[str, ...]) -> Iterator[Taking]:
+def _cleaned(words: Sequence[Word], directories: tuple[str, ...]) -> Iterator[Deletion]:
     """Yield what `git clean` takes away."""
     position = 1
     while position < len(words) and words[position].source.startswith("-"):
@@ -238,7 +238,7 @@ def _cleaned(words: Sequence[Word], directories: tuple[str, ...]) -> Iterator[Ta
     # A pathspec may start from the top of the repository, and match anything.
     from_top = any(word.text is None or not _MAGIC.isdisjoint(word.text) for word in places)
     here = (Word(".", "."),)
-    yield Taking(here if from_top else places or here, directories, spares_tracked=True, from_top=from_top)
+    yield Deletion(here if from_top else places or here, directories, spares_tracked=True, from_top=from_top)
 
 
 MAX_ENTRIES = 10_000
@@ -250,7 +250,7 @@ INSTALLED = frozenset({"node_modules", "bower_components", "site-packages", "dis
 """Folders of package managers; packages bring protected names by the hundred, and are fetched again."""
 
 
-def taken_away(facts: LineFacts, paths: PathResolver, locator: Locator) -> Iterator[LocatedUse]:
+def protected_deletions(facts: LineFacts, paths: PathResolver, locator: Locator) -> Iterator[LocatedUse]:
     """Yield what only a person may let go, of what a line is known to take away.
 
     Args:
@@ -260,11 +260,11 @@ def taken_away(facts: LineFacts, paths: PathResolver, locator: Locator) -> Itera
     """
     commands = () if facts.is_read_only else facts.line.commands
     for command in commands:
-        if next(takings(command), None) is None:
+        if next(deletions(command), None) is None:
             continue
         if command.directories is None:
             command = replace(command, directories=(".", *map(str, _led_to(commands, paths, locator))))
-        for use in islice(_taken_away(command, paths, locator), _MOST_FOUND):
+        for use in islice(_protected_deletions(command, paths, locator), _MOST_FOUND):
             yield replace(use, command=command.source)
 
 
@@ -274,22 +274,22 @@ def _led_to(commands: Sequence[SimpleCommand], paths: PathResolver, locator: Loc
         yield from (place for word in led_to(command.words) for place in _places(word, [paths.cwd], paths, locator))
 
 
-def _taken_away(command: SimpleCommand, paths: PathResolver, locator: Locator) -> Iterator[LocatedUse]:
+def _protected_deletions(command: SimpleCommand, paths: PathResolver, locator: Locator) -> Iterator[LocatedUse]:
     left = MAX_ENTRIES
-    for taking in takings(command):
-        folders = [paths.cwd / folder for folder in taking.directories]
-        if taking.from_top:
+    for deletion in deletions(command):
+        folders = [paths.cwd / folder for folder in deletion.directories]
+        if deletion.from_top:
             folders = [repository_around(canonical_path(folder)) for folder in folders]
         named = [
             (word.text or word.source, place)
-            for word in taking.places
+            for word in deletion.places
             for place in _places(word, folders, paths, locator)
         ]
         for written, place in dict.fromkeys(named):
-            if whole := None if taking.is_choosy else _as_a_whole(place, paths, locator):
+            if whole := None if deletion.is_choosy else _as_a_whole(place, paths, locator):
                 yield whole
                 continue
-            for use in _Look(taking, written, place, paths, locator).uses():
+            for use in _Look(deletion, written, place, paths, locator).uses():
                 left -= 1
                 if left < 0:
                     return
@@ -309,19 +309,19 @@ def _as_a_whole(place: Path, paths: PathResolver, locator: Locator) -> LocatedUs
 class _Look:
     """One walk through a place that is taken away."""
 
-    def __init__(self, taking: Taking, written: str, place: Path, paths: PathResolver, locator: Locator) -> None:
-        self._taking = taking
+    def __init__(self, deletion: Deletion, written: str, place: Path, paths: PathResolver, locator: Locator) -> None:
+        self._deletion = deletion
         self._written = written
         self._place = place
         self._paths = paths
         self._locator = locator
-        self._index = GitIndex.around(place) if taking.spares_tracked else None
+        self._index = GitIndex.around(place) if deletion.spares_tracked else None
 
     def uses(self) -> Iterator[LocatedUse | None]:
         """Yield for the place, and each entry that is looked at, what is to be asked about, or None."""
         if not INSTALLED.isdisjoint(self._place.parts):
             return
-        if not self._taking.is_choosy:
+        if not self._deletion.is_choosy:
             yield self._protected(self._place)
         folders = deque([(self._place, False, False)])
         while folders:
@@ -332,7 +332,7 @@ class _Look:
                     path = Path(entry.path)
                     use = self._protected(path) if is_in_protected or may_be_protected(entry.name) else None
                     goes = is_taken or self._takes(path, is_folder=is_folder)
-                    goes_whole = is_folder and goes and self._taking.takes_whole
+                    goes_whole = is_folder and goes and self._deletion.takes_whole
                     whole = _as_a_whole(path, self._paths, self._locator) if goes_whole and not is_taken else None
                     yield whole or (use if goes else None)
                     if is_folder and self._enters(entry.name, is_protected=use is not None):
@@ -345,15 +345,15 @@ class _Look:
         return None
 
     def _takes(self, path: Path, *, is_folder: bool) -> bool:
-        if self._taking.spares_tracked:
+        if self._deletion.spares_tracked:
             return not is_folder and not (self._index and self._index.has(path))
-        tests = self._taking.tests
+        tests = self._deletion.tests
         return tests is None or tests.fit(self._written, path.relative_to(self._place).parts, is_folder=is_folder)
 
     def _enters(self, name: str, *, is_protected: bool) -> bool:
-        if name in INSTALLED or (self._taking.spares_tracked and name == ".git"):
+        if name in INSTALLED or (self._deletion.spares_tracked and name == ".git"):
             return False
-        return self._taking.is_choosy or not is_protected
+        return self._deletion.is_choosy or not is_protected
 
 
 def _places(word: Word, folders: Sequence[Path], paths: PathResolver, locator: Locator) -> Iterator[Path]:

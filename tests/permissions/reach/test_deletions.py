@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.permissions.reach import takings
+from panpan.permissions.reach import deletions as deletions
 from panpan.types.permission import Allow, Ask
 from tests.fakes.every_tool import FolderGate
 from tests.needed_programs import need
@@ -121,7 +121,7 @@ def test_the_look_is_bounded_and_takes_what_is_near_first(
     for number in range(20):
         (folder / f"sub{number}").mkdir(parents=True)
     (folder / "sub0" / ".env").touch()
-    monkeypatch.setattr(takings, "MAX_ENTRIES", 20)
+    monkeypatch.setattr(deletions, "MAX_ENTRIES", 20)
     assert isinstance(bash(gate, "rm -rf many", "bypassPermissions"), Allow)
 
     (folder / "sub0" / ".env").rename(folder / "sub0.env")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from panpan.core.effects import PathUse
+from panpan.permissions.reach.deletions import name_of, unwrapped_words
 from panpan.permissions.reach.live_patterns import MOST_NAMES, TooManyNamesError, links_below, matched
-from panpan.permissions.reach.takings import name_of, unwrapped_words
 from panpan.shell_analysis.facts import Effect, LineFacts, Word
 from panpan.types.dataclass import dataclass
 
@@ -72,7 +72,7 @@ def reaches_unnamed(facts: LineFacts) -> bool:
     return any(effect.search.follows_links or next(_patterns(effect), None) for effect in facts.effects)
 
 
-def reached_paths(facts: LineFacts, cwd: Path) -> Reached:
+def resolved_paths(facts: LineFacts, cwd: Path) -> Reached:
     """Return what a line reaches without naming it.
 
     Args:

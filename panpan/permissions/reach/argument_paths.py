@@ -21,9 +21,9 @@ from typing import Literal, TypeAlias
 
 from panpan.core.effects import PathUse
 from panpan.errors import ToolError
+from panpan.permissions.reach.deletions import SHELLS, name_of, operands, unwrapped_words
 from panpan.permissions.reach.live_patterns import matches
 from panpan.permissions.reach.located import LocatedUse, Locator
-from panpan.permissions.reach.takings import SHELLS, name_of, operands, unwrapped_words
 from panpan.shell_analysis.facts import Effect, LineFacts, SimpleCommand, Word
 from panpan.system.files.protected import protections
 from panpan.types.dataclass import dataclass
@@ -89,7 +89,7 @@ _OLD_FLAGS_OF_TAR = re.compile(r"[A-Za-z]*C[A-Za-z]*")
 _QUOTES = re.compile(r"""["'\\]""")
 
 
-def named_uses(facts: LineFacts, uses: Iterable[LocatedUse], cwd: Path, locator: Locator) -> Iterator[LocatedUse]:
+def argument_paths(facts: LineFacts, uses: Iterable[LocatedUse], cwd: Path, locator: Locator) -> Iterator[LocatedUse]:
     """Yield the paths that a line names for commands which may do anything with them, once for each possible access.
 
     Args:

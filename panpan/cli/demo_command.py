@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from panpan.cli.subcommands import feature_modules
+from panpan.cli_kit.demo import Scene
 from panpan.system.files.folder_tree import remove_tree
-
-if TYPE_CHECKING:
-    from panpan.cli.demo_scene import Scene
 
 KEEPS = "it stays"
 REMOVES = "removed at the end; --keep leaves it"
@@ -40,19 +38,28 @@ The loop, the tools and the files are real: a copy of a small project with a rea
 @click.option("--keep", is_flag=True, help="Leave the copy of the project, to look at what was changed.")
 def command(is_local: bool, fast: bool, keep: bool) -> int:
     """See panpan work on real files, with no key: from a tape, or with a small model on this machine."""
-    if is_local:
-        from panpan.cli.demo_local import show_local
-
-        exit_code = show_local(lambda: _scratch(keep), fate=KEEPS if keep else REMOVES)
-        if exit_code is not None:
-            return exit_code
     from panpan.cli.demo_scene import show
 
+    fate = KEEPS if keep else REMOVES
+    scene = _local_scene(fate) if is_local else None
+    if isinstance(scene, int):
+        return scene
     with _scratch(keep) as scratch:
-        exit_code = show(_tape(scratch, is_fast=fast, fate=KEEPS if keep else REMOVES), scratch)
+        exit_code = show(scene or _tape(scratch, is_fast=fast, fate=fate), scratch)
+    if scene is not None:
+        click.echo(scene.farewell)
+        return exit_code
     if exit_code == 0:
         click.echo("With a key, the same works on your own code:  export ANTHROPIC_API_KEY=…  and  panpan")
     return exit_code
+
+
+def _local_scene(fate: str) -> Scene | int | None:
+    for module in feature_modules("demo"):
+        scene: Scene | int | None = module.local_scene(fate)
+        return scene
+    click.echo("There is no small model here.\nSo a tape is played instead, written by hand.\n")
+    return None
 
 
 @contextmanager
@@ -66,8 +73,7 @@ def _scratch(keep: bool) -> Iterator[Path]:
                 remove_tree(scratch)
 
 
-def _tape(scratch: Path, *, is_fast: bool, fate: str) -> "Scene":
-    from panpan.cli.demo_scene import Scene
+def _tape(scratch: Path, *, is_fast: bool, fate: str) -> Scene:
 
     text = files("panpan.demo").joinpath(CASSETTE).read_text(encoding="utf-8")
     cassette = scratch / CASSETTE

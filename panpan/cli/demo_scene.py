@@ -9,7 +9,6 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import field
 from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -18,9 +17,9 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
+from panpan.cli_kit.demo import TEST_COMMAND, Scene
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.environment import VARIABLES
-from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from panpan.session.interceptor import SessionInterceptor
@@ -28,25 +27,8 @@ if TYPE_CHECKING:
 HOME = "home"
 """The panpan home of a demo, in its own folder."""
 
-TEST_COMMAND = "python3 -m unittest"
 CHECK_TIMEOUT_S = 60.0
 """The tests take a moment; a machine that is busy may need more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """What a demo shows."""
-
-    introduction: str
-    """Printed first; `{project}` stands for the folder."""
-    prompts: Sequence[str]
-    """Sent one after the other, each when the turn before has ended."""
-    model: str
-    """As for `--model`."""
-    fault: Callable[[Path], str] = lambda _: ""
-    """Says what is wrong with the project afterwards, besides its tests; empty where nothing is."""
-    changes: Mapping[str, str] = field(default_factory=dict)
-    """Replaced in the copy of the project before the demo begins: old text by new."""
 
 
 def show(

@@ -14,6 +14,7 @@ from panpan.errors import PanpanError
 from panpan.faces.headless.face import HeadlessFace
 from panpan.faces.stdin import StdinReader
 from panpan.session.session import Session
+from panpan.types.agent import AgentKinds
 
 
 async def run_headless_for(options: Options, out: StdoutWriter) -> int:
@@ -58,10 +59,9 @@ def _face(options: Options, session: Session, out: StdoutWriter) -> HeadlessFace
 
         return JsonFace(out, session.info.id)
     if options["output_format"] == "stream-json":
-        from panpan.capabilities.subagents.definitions.load import AgentDefinitions
         from panpan.faces.headless.output_formats import StreamJsonFace
 
-        agents = session.find(AgentDefinitions)
+        agents = session.find(AgentKinds)
         return StreamJsonFace(
             out,
             session.info,

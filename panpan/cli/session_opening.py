@@ -1,20 +1,22 @@
 """From the options of the command line to a session."""
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from panpan.app import open_session
 from panpan.cli.collection import begin_collection
+from panpan.cli.subcommands import feature_modules
 from panpan.cli_kit.options import Options, overrides_of
 from panpan.config.locations import Locations, panpan_home
+from panpan.errors import ConfigError
 from panpan.models.model_choice import NoModelError
 from panpan.session.interceptor import SessionInterceptor
 from panpan.session.session import Session
 from panpan.system.processes.own_process import hide_process
+from panpan.types.agent import parse_agents
 from panpan.types.asking import PlanAsker, UserAsker
 from panpan.types.permission import Asker
 
@@ -41,7 +43,7 @@ async def session_of(
         unfinished=options["unfinished"],
         system_prompt=options["system_prompt"],
         append_system_prompt=options["append_system_prompt"],
-        agents=_agents(options),
+        agents=None if options["agents"] is None else parse_agents(options["agents"]),
         agent=options["agent"],
         ask=ask,
         ask_user=ask_user,
@@ -63,37 +65,25 @@ async def session_of(
             yield session
             return
     except NoModelError:
-        from panpan.capabilities.local_model.model_offer import has_embedded_model, offered_model
-
-        has_embedded = has_embedded_model(os.environ)
+        if (offer := next(feature_modules("model_offer"), None)) is None:
+            raise
+        has_embedded = offer.has_embedded_model(os.environ)
         say = warn if ask is None else (lambda _: None)  # where there is a person, the session's greeting says it
-        offered = await offered_model(_home(options), has_embedded=has_embedded, ask=ask_yes_or_no, say=say)
+        offered = await offer.offered_model(_home(options), has_embedded=has_embedded, ask=ask_yes_or_no, say=say)
     overrides["model"] = offered.name
     async with open_with(overrides=overrides, why_model=offered.reason, tap=tap()) as session:
         begin_collection()
         yield session
 
 
-def _agents(options: Options) -> Mapping[str, Any] | None:
-    """Return the definitions that the command line gives.
-
-    Raises:
-        ConfigError: They are no JSON object.
-    """
-    if options["agents"] is None:
-        return None
-    from panpan.capabilities.subagents.definitions.load import parse_given
-
-    return parse_given(options["agents"])
-
-
 def _recording(file: str | None, warn: Callable[[str], None]) -> SessionInterceptor | None:
     """Return what records the session, where that is wanted."""
     if file is None:
         return None
-    from panpan.capabilities.cassettes.recording import Recording
-
-    return Recording(Path(file).expanduser().absolute(), warn=warn)
+    for module in feature_modules("recording"):
+        interceptor: SessionInterceptor = module.Recording(Path(file).expanduser().absolute(), warn=warn)
+        return interceptor
+    raise ConfigError("--record is unavailable: no feature records sessions")
 
 
 def _locations(options: Options) -> Locations:

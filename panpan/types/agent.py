@@ -1,7 +1,11 @@
 """What a kind of subagent is: what it is told, what it may use, and what it may spend."""
 
-from typing import Literal, TypeAlias
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
+from panpan.errors import ConfigError
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Sampling
 from panpan.types.permission import PermissionMode
@@ -48,3 +52,35 @@ class AgentDefinition:
     sampling: Sampling = Sampling()
     source: str = "panpan"
     """Where it comes from: a file, "--agents", or "panpan" for those it is shipped with."""
+
+
+class AgentKinds(ABC):
+    """The kinds of subagents that a session has."""
+
+    @property
+    @abstractmethod
+    def all(self) -> Sequence[AgentDefinition]:
+        """All of them, by name."""
+
+    @property
+    @abstractmethod
+    def names(self) -> Sequence[str]:
+        """Their names, sorted."""
+
+
+AGENTS_EXAMPLE = '{"reviewer": {"description": "Reads a change.", "prompt": "You read a change and …"}}'
+
+
+def parse_agents(text: str) -> Mapping[str, Any]:
+    """Return what `--agents` says.
+
+    Raises:
+        ConfigError: It is no JSON object.
+    """
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"what --agents says is no JSON ({error}); it is such as {AGENTS_EXAMPLE}") from None
+    if not isinstance(given, dict):
+        raise ConfigError(f"what --agents says is no JSON object; it is such as {AGENTS_EXAMPLE}")
+    return given

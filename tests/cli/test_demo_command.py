@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from panpan.cli.demo_local import BUG
-from panpan.cli.demo_scene import Scene, check, show
+from panpan.capabilities.local_model.demo import BUG
+from panpan.cli.demo_scene import check, show
+from panpan.cli_kit.demo import Scene
 
 TESTS = """
 import os, sys, unittest

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import panpan.capabilities
 from panpan.cli.main import cli
-from panpan.cli.subcommands import foreign_subcommand, subcommands
+from panpan.cli.subcommands import feature_modules, foreign_subcommand, subcommands
 
 FOLDERS = sorted(path.parent.name for path in Path(panpan.capabilities.__path__[0]).glob("*/cli.py"))
 
@@ -33,6 +33,23 @@ def test_each_subcommand_helps_with_itself() -> None:
 
         assert result.exit_code == 0, name
         assert f"Usage: panpan {name}" in result.output
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "count"),
+    [
+        ("doctor", "CHECKS", 5),
+        ("demo", "local_scene", 1),
+        ("recording", "Recording", 1),
+        ("model_offer", "offered_model", 1),
+        ("no_such", "", 0),
+    ],
+)
+def test_feature_modules_are_found_by_their_files(module: str, name: str, count: int) -> None:
+    found = list(feature_modules(module))
+
+    assert len(found) == count
+    assert all(hasattr(one, name) for one in found)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from panpan.capabilities.subagents.definitions.files import (
     read_place,
 )
 from panpan.capabilities.subagents.definitions.load import COMMAND_LINE as GIVEN
-from panpan.capabilities.subagents.definitions.load import AgentDefinitions, load_definitions, parse_given
+from panpan.capabilities.subagents.definitions.load import AgentDefinitions, load_definitions
 from panpan.capabilities.subagents.definitions.read_definition import (
     Problem,
     name_problem,
@@ -41,7 +41,7 @@ from panpan.system.files.atomic_write import FileChangedError, write_atomic
 from panpan.system.files.canonical import user_home
 from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, printable
-from panpan.types.agent import AgentDefinition
+from panpan.types.agent import AgentDefinition, parse_agents
 
 _CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose agents count.")
 _MAX_SHOWN_CHARS = 100
@@ -187,7 +187,7 @@ def _locations(ctx: click.Context, cwd: Path | None) -> Locations:
 
 def _definitions(ctx: click.Context, locations: Locations) -> AgentDefinitions:
     options: dict[str, Any] = ctx.meta.get(RUN_OPTIONS) or {}
-    given = parse_given(options["agents"]) if options.get("agents") else None
+    given = parse_agents(options["agents"]) if options.get("agents") else None
     return load_definitions(
         locations.project_root, _folder(ctx), locations.home, user_home(), given, trust=trust_of(locations)
     )

@@ -8,7 +8,6 @@ from typing import Any
 import anyio
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.subagents.definitions.load import AgentDefinitions
 from panpan.capabilities.subagents.transcript import PastSubagents
 from panpan.capabilities.todos.todos import Todos
 from panpan.config.locations import Locations
@@ -39,6 +38,7 @@ from panpan.faces.terminal.views.turn_view import TurnView, greeting
 from panpan.faces.terminal.work import Work
 from panpan.session.command import Command, Leave, Next, Option, OptionSearch
 from panpan.session.session import Session
+from panpan.types.agent import AgentKinds
 from panpan.types.display import Display
 
 WARM_UP_S = 0.3
@@ -66,7 +66,7 @@ class Repl:
         self._status = StatusView(session, desk.env, lambda: desk.screen.vi_mode, self.refresh, self._hint.show)
         todos = session.find(Todos)
         self._todos = TodosView(lambda: () if todos is None else todos.todos)
-        definitions, background = session.find(AgentDefinitions), session.find(BackgroundTasks)
+        definitions, background = session.find(AgentKinds), session.find(BackgroundTasks)
         kinds = () if definitions is None else definitions.all
         colours = {one.name: one.color for one in kinds}
         self._view = TurnView(

@@ -6,7 +6,6 @@ be spent, is never said by a file of a project that the user did not trust, byte
 rights: an agent has those that both it and whoever starts it have.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
@@ -29,28 +28,12 @@ from panpan.config.trust import ProjectTrust
 from panpan.errors import ConfigError
 from panpan.system.text.front_matter import Entry, Value
 from panpan.system.text.terminal_text import printable
-from panpan.types.agent import AgentDefinition
+from panpan.types.agent import AGENTS_EXAMPLE, AgentDefinition, AgentKinds
 from panpan.types.dataclass import dataclass
 from panpan.types.mentions import NamesBehindAt
 from panpan.types.tool import known_name
 
 COMMAND_LINE = "--agents"
-_EXAMPLE = '{"reviewer": {"description": "Reads a change.", "prompt": "You read a change and …"}}'
-
-
-def parse_given(text: str) -> Mapping[str, Any]:
-    """Return what `--agents` says.
-
-    Raises:
-        ConfigError: It is no JSON object.
-    """
-    try:
-        given = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"what --agents says is no JSON ({error}); it is such as {_EXAMPLE}") from None
-    if not isinstance(given, dict):
-        raise ConfigError(f"what --agents says is no JSON object; it is such as {_EXAMPLE}")
-    return given
 
 
 def given_definitions(given: Mapping[str, Any]) -> Sequence[AgentDefinition]:
@@ -67,7 +50,7 @@ def given_definitions(given: Mapping[str, Any]) -> Sequence[AgentDefinition]:
 
 def _definition(name: str, said: Any) -> AgentDefinition:
     if not isinstance(said, Mapping):
-        raise ConfigError(f"--agents: {printable(name)!r} is no JSON object; it is such as {_EXAMPLE}")
+        raise ConfigError(f"--agents: {printable(name)!r} is no JSON object; it is such as {AGENTS_EXAMPLE}")
     prompt = said.get("prompt", "")
     head = {key: Entry(_value(value)) for key, value in said.items() if key != "prompt" and value is not None}
     head["name"] = Entry(name)
@@ -138,7 +121,7 @@ class _Loaded:
             self.found[name] = found
 
 
-class AgentDefinitions(NamesBehindAt):
+class AgentDefinitions(NamesBehindAt, AgentKinds):
     """The kinds of subagents that there are. Files are read when somebody first asks, and never again.
 
     Args:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from panpan.capabilities.subagents.definitions.files import MAX_FILES
-from panpan.capabilities.subagents.definitions.load import MAX_WARNINGS, AgentDefinitions, load_definitions, parse_given
+from panpan.capabilities.subagents.definitions.load import MAX_WARNINGS, AgentDefinitions, load_definitions
 from panpan.config.project_files import ProjectFiles, read_project_files
 from panpan.config.trust import ProjectTrust, Trusted, Untrusted
 from panpan.errors import ConfigError
+from panpan.types.agent import parse_agents
 
 SHIPPED = ["code-reviewer", "explore", "general-purpose", "plan", "reproduce", "test-runner"]
 
@@ -289,7 +290,7 @@ def test_of_two_files_of_one_name_in_a_folder_the_first_counts_and_it_is_noted(f
 
 
 def test_the_command_line_gives_definitions(folders: Folders) -> None:
-    said = parse_given(
+    said = parse_agents(
         '{"quick": {"description": "d", "prompt": "p", "tools": ["Read", "Agent"], "maxTurns": 3, "background": true, '
         '"maxBudgetUsd": 0.5, "hooks": {"x": []}, "color": null}}'
     )
@@ -304,9 +305,9 @@ def test_the_command_line_gives_definitions(folders: Folders) -> None:
 @pytest.mark.parametrize(
     ("act", "words"),
     [
-        (lambda folders: parse_given("[1"), "what --agents says is no JSON"),
-        (lambda folders: parse_given("[" * 100_000), "what --agents says is no JSON"),
-        (lambda folders: parse_given("[]"), "what --agents says is no JSON object"),
+        (lambda folders: parse_agents("[1"), "what --agents says is no JSON"),
+        (lambda folders: parse_agents("[" * 100_000), "what --agents says is no JSON"),
+        (lambda folders: parse_agents("[]"), "what --agents says is no JSON object"),
         (lambda folders: folders.load(given={"a": "b"}), "--agents: 'a' is no JSON object"),
         (lambda folders: folders.load(given={"a": {"description": "d"}}), "--agents: a: there is no prompt"),
         (lambda folders: folders.load(given={"a": {"prompt": "p"}}), "--agents: a: there is no description"),

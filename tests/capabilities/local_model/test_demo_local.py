@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from panpan.cli.demo_local import BUG, NEW_NAME, OLD_NAME, PROMPTS, is_not_renamed
-from panpan.cli.demo_scene import TEST_COMMAND, check, copy_project
+from panpan.capabilities.local_model.demo import BUG, NEW_NAME, OLD_NAME, PROMPTS, is_not_renamed
+from panpan.cli.demo_scene import check, copy_project
+from panpan.cli_kit.demo import TEST_COMMAND
 
 
 @pytest.fixture

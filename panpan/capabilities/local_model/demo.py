@@ -6,14 +6,12 @@ Where it cannot be had, that is said, and the tape is played in its place.
 import ast
 import select
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import click
 
 from panpan.capabilities.local_model.cli import LocalModel, fetch, introduce
-from panpan.cli.demo_scene import TEST_COMMAND, Scene, show
+from panpan.cli_kit.demo import TEST_COMMAND, Scene
 from panpan.errors import PanpanError
 
 CHOICE_S = 5
@@ -33,17 +31,20 @@ This is a demo. {name} runs on this machine and gets a small task;
 what it says and does is its own, and you could unplug the network. It works on a copy of a small project, in
   {{project}}  ({fate})
 """
+FAREWELL = (
+    "On your own code:  panpan --model local\n"
+    "It is a small model: good for look-ups and small edits. With a key of a large one, panpan finds bugs, too."
+)
 
 
-def show_local(scratch: Callable[[], AbstractContextManager[Path]], *, fate: str) -> int | None:
-    """Play the demo with the embedded model.
+def local_scene(fate: str) -> Scene | int | None:
+    """Return the demo of the embedded model, which is fetched first.
 
     Args:
-        scratch: Makes a folder for it.
-        fate: What becomes of that folder, for the introduction.
+        fate: What becomes of the folder of the demo, for the introduction.
 
     Returns:
-        The exit code; None where the tape should be played instead, which was said.
+        An exit code if it was not fetched; None where the tape should be played instead, which was said.
     """
     model = LocalModel.here()
     if _chooses_tape(model):
@@ -58,14 +59,8 @@ def show_local(scratch: Callable[[], AbstractContextManager[Path]], *, fate: str
     except PanpanError as error:
         click.echo(f"The small model cannot be had: {error}\nSo a tape is played instead, written by hand.\n")
         return None
-    with scratch() as folder:
-        introduction = INTRODUCTION.format(name=model.store.weights.name, fate=fate)
-        exit_code = show(Scene(introduction, PROMPTS, "local", is_not_renamed, BUG), folder)
-    click.echo(
-        "On your own code:  panpan --model local\n"
-        "It is a small model: good for look-ups and small edits. With a key of a large one, panpan finds bugs, too."
-    )
-    return exit_code
+    introduction = INTRODUCTION.format(name=model.store.weights.name, fate=fate)
+    return Scene(introduction, PROMPTS, "local", is_not_renamed, FAREWELL, BUG)
 
 
 def is_not_renamed(project: Path) -> str:

@@ -108,6 +108,9 @@ class Capability:
         """Do what goes on as long as the session is open, and clean up at its end."""
         yield
 
+    async def aclose(self) -> None:
+        """Give back what others may have used until their end: no `running` and no process of the session is left."""
+
 
 class Capabilities:
     """The capabilities of one session, in their order."""
@@ -165,6 +168,14 @@ class Capabilities:
         async with AsyncExitStack() as stack:
             for capability in self._all:
                 await stack.enter_async_context(capability.running())
+            yield
+
+    @asynccontextmanager
+    async def closing(self) -> AsyncGenerator[None, None]:
+        """Close all of them at the end, in the opposite order, each whatever becomes of the others."""
+        async with AsyncExitStack() as stack:
+            for capability in self._all:
+                await stack.enter_async_context(beside(then=capability.aclose))
             yield
 
 

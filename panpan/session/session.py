@@ -183,6 +183,7 @@ class Session(AsyncContextManagerMixin):
             with unwrap_single_exception():
                 async with (
                     beside(then=self._close_model),
+                    self.capabilities.closing(),
                     commands_running(self.agent.context, self.agent.warn),
                     self.capabilities.running(),
                     create_task_group() as self._task_group,

@@ -1,12 +1,13 @@
 """Capabilities from outside: found, named by the settings, isolated, and held to what the user allows."""
 
 import json
+import subprocess
 import sys
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from anyio import create_task_group, sleep_forever
@@ -317,6 +318,31 @@ async def test_a_task_that_fails_beside_the_session_costs_no_turn(place: Place) 
 
     assert messages[-1].text == "done"  # type: ignore[union-attr]
     assert any("the capability runner failed" in warning for warning in place.warnings)
+
+
+class Process(Capability):
+    name = "process"
+    started: ClassVar[list[subprocess.Popen[bytes]]] = []
+    left: ClassVar[list[str]] = []
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        env = self.session.tool_context.processes.marked(self.session.tool_context.environment)
+        self.started.append(subprocess.Popen(["sleep", "60"], env=env))  # noqa: ASYNC220 - it returns at once
+        yield
+        self.left += [process.name for process in await self.session.tool_context.processes.look()]
+
+    async def aclose(self) -> None:
+        self.left += [process.name for process in await self.session.tool_context.processes.look()]
+        raise RuntimeError("at the end")
+
+
+async def test_a_capability_is_closed_after_all_processes_have_ended(place: Place) -> None:
+    await place.run(capabilities=[Process])
+
+    assert Process.left == ["sleep"], "it ran when `running` ended, and no more when the capability was closed"
+    assert [process.wait() for process in Process.started] == [-15]
+    assert any("the capability process failed: RuntimeError: at the end" in warning for warning in place.warnings)
 
 
 class Shadow(Capability):

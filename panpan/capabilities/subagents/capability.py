@@ -66,13 +66,12 @@ class SubagentsCapability(Capability):
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
-        worktrees = self.host.worktrees
-        async with (
-            beside(then=worktrees.aclose),
-            beside(worktrees.tidy, then=worktrees.name_unmerged),
-            beside(self.host.serve, then=self.host.aclose),
-        ):
+        async with beside(self.host.worktrees.tidy, self.host.serve, then=self.host.aclose):
             yield
+
+    async def aclose(self) -> None:
+        """Give the worktrees back, which language servers and commands have used until their end."""
+        await self.host.worktrees.aclose()
 
     @classmethod
     def commands(cls) -> Iterable[Command]:

@@ -366,3 +366,9 @@ class IsolatedCapability(Capability):
                 with move_on_after(CLEANUP_S, shield=True):
                     await ended.wait()
                 scope.cancel()
+
+    async def aclose(self) -> None:
+        try:
+            await self._inner.aclose()
+        except (Exception, SystemExit) as error:
+            self._isolation.failed(error)

@@ -6,9 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anyio import to_thread
+from anyio import move_on_after, to_thread
 
 from panpan.config.locations import snapshots_folder
+from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import PanpanError, SessionError
 from panpan.session.context import SessionContext
 from panpan.session.log.agent_log import AgentRecord, agent_log_path, agent_record, agents_folder
@@ -135,19 +136,19 @@ class SessionWorktrees:
         if self._session.setup.locations.worktrees_folder.is_dir():
             await self._name([worktree.agent_id for worktree in await self.worktrees.tidy()])
 
-    async def name_unmerged(self) -> None:
-        """Tell the user which worktrees that were used in this session hold changes that nobody merged."""
-        if self._is_used:
-            await self._name(await self.worktrees.unmerged())
-
     async def aclose(self) -> None:
-        """Remove the worktrees in which nothing was changed, and let other sessions have those that are left."""
-        if self._is_used:
-            await self.worktrees.aclose()
+        """Name the worktrees that were used and hold changes that nobody merged, and let other sessions have them.
 
-    @property
-    def _is_used(self) -> bool:
-        return "worktrees" in self.__dict__
+        Those in which nothing was changed are removed.
+        """
+        if "worktrees" not in self.__dict__:
+            return
+        try:
+            with move_on_after(CLEANUP_S, shield=True):
+                await self._name(await self.worktrees.unmerged())
+        finally:
+            with move_on_after(CLEANUP_S, shield=True):
+                await self.worktrees.aclose()
 
     async def _name(self, agent_ids: Sequence[str]) -> None:
 

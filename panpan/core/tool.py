@@ -195,11 +195,10 @@ class Tool(ABC, Generic[InputT]):
     starts_agents: ClassVar[bool] = False
     """True if a call of it starts an agent, which asks a model of its own."""
 
-    returns_users_words: ClassVar[bool] = False
-    """True if its results are answers of the user, so that they are kept in their own words."""
-
     shows_history: ClassVar[bool] = False
     """True if it shows what the model is not sent any more; its argument `call` is the id of a call."""
+    asks_user: ClassVar[bool] = False
+    """True if a call of it does nothing but show the user a question, whose answer is kept in their own words."""
 
     only_renames: ClassVar[bool] = False
     """True if all that it changes in files are names, so that each line stays where it was."""

@@ -199,8 +199,8 @@ class ToolExecutor(AsyncContextManagerMixin):
             note_changes=partial(self._ledger.files_change, call.use.id),
             note_left=partial(self.left.__setitem__, call.use.id),
         )
-        title, limit_s = call.tool.title(call.args), call.tool.time_limit_s(call.args)
-        await send.send(ToolStarted(call.use.id, call.use.name, title, limit_s))
+        tool, title, limit_s = call.tool, call.tool.title(call.args), call.tool.time_limit_s(call.args)
+        await send.send(ToolStarted(call.use.id, call.use.name, title, limit_s, tool.starts_agents, tool.asks_user))
         started_at = perf_counter()
         output = await _run_tool(call.tool, call.args, context, send)
         tool_call = replace(tool_call, context=context)  # with what was opened to it

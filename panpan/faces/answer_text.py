@@ -132,3 +132,10 @@ class AnswerText:
     def _cleaned(self, text: str) -> str:
         """Return the text without escape sequences: a pipe may lead to a terminal, and a file be shown on one."""
         return clean_for_terminal(text) if self._out.is_terminal else without_controls(text)
+
+
+def note_on_end(reply: AssistantMessage) -> str | None:
+    """Return what a user should know about the reply that ended a turn, as one line; None where there is nothing."""
+    if reply.stop_reason == "max_tokens" and not reply.tool_uses:
+        return "the answer is cut off: the model reached the limit on the length of its replies"
+    return None

@@ -6,11 +6,11 @@ longer than one of ten.
 
 from collections.abc import Iterator, Sequence
 
-from panpan.capabilities.background.announcements import told_in
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import TextBlock, ThinkingBlock
 from panpan.types.events import BlockFinished, BlockStarted, Event, TextDelta, ThinkingDelta
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.reminder_causes import task_told
 
 LAST_TURNS = 3
 MAX_CHARS = 20_000
@@ -56,7 +56,7 @@ def task_end_told(event: Event) -> str:
 
     A turn may have begun with it. In one that runs, faces see by themselves that tasks end.
     """
-    if not isinstance(event, SystemReminder) or not told_in([event])[0]:
+    if not isinstance(event, SystemReminder) or (told := task_told(event.cause)) is None or told[1]:
         return ""
     return clean_line(". ".join(event.text.split("\n")[:2]))
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from panpan.capabilities.subagents.task import TaskTool
 from panpan.session.in_words import compaction_lines
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import ToolUseBlock
@@ -22,10 +21,15 @@ from panpan.types.messages import AssistantMessage, ToolResultMessage
 
 def title_of(use: ToolUseBlock) -> str:
     """Return the argument that matters, as the model wrote it: of a subagent who it is, else the first text."""
-    if use.name == TaskTool.name:
+    if names_agent(use):
         kind, description = use.input.get("subagent_type"), use.input.get("description")
         return ": ".join(part for part in (kind, description) if isinstance(part, str) and part)
     return next((value for value in use.input.values() if isinstance(value, str)), "")
+
+
+def names_agent(use: ToolUseBlock) -> bool:
+    """Return True if the arguments of a call give work to a subagent; of one that never ran nothing else is known."""
+    return "subagent_type" in use.input or {"description", "prompt"} <= use.input.keys()
 
 
 def counts_text(file: FileDiff) -> str:
@@ -67,10 +71,10 @@ class ToolLines:
         match event:
             case AssistantMessage():
                 self._waiting = {use.id: use for use in event.tool_uses}
-            case ToolStarted(tool_use_id=tool_use_id, name=name, title=title):
+            case ToolStarted(tool_use_id=tool_use_id, name=name, title=title, starts_agent=starts_agent):
                 self._waiting.pop(tool_use_id, None)
                 self._running[tool_use_id], self._newest_id = name, tool_use_id
-                if name == TaskTool.name:
+                if starts_agent:
                     self._running[tool_use_id] = _one_line(title)
                     self._subagents.add(tool_use_id)
                     self._beside |= self._subagents if len(self._subagents) > 1 else set()

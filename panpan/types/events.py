@@ -106,6 +106,10 @@ class ToolStarted:
     """The argument that matters, on one line."""
     timeout_s: float | None = None
     """Seconds from now after which it is ended; None where it may take as long as it needs."""
+    starts_agent: bool = False
+    """True if it runs a subagent, which the title names first."""
+    asks_user: bool = False
+    """True if it only waits for the user, whose question is shown."""
 
 
 @dataclass(frozen=True, slots=True)

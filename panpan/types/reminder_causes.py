@@ -1,5 +1,7 @@
 """Causes of reminders that more than one part reads. They stand in the log, so that they never change."""
 
+import re
+
 PROJECT_CONTEXT = "session:start"
 """The project context at the beginning of a session."""
 
@@ -16,3 +18,11 @@ done, a summary, and the end of the reply that the user's next message answers."
 
 PLAN = "compact:plan"
 """The plan, where the conversation became shorter."""
+
+_TASK = re.compile(r"task:([0-9a-f]{8})(:running)?")
+
+
+def task_told(cause: str) -> tuple[str, bool] | None:
+    """Return the id of the background task that a reminder is about, and True if it says that the task still runs."""
+    found = _TASK.fullmatch(cause)
+    return (found[1], found[2] is not None) if found else None

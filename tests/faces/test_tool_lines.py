@@ -29,6 +29,10 @@ def result(tool_use_id: str, text: str = "ok") -> ToolResultMessage:
     return ToolResultMessage(result=ToolResultBlock(tool_use_id=tool_use_id, content=(TextBlock(text=text),)))
 
 
+def subagent(tool_use_id: str, title: str) -> ToolStarted:
+    return ToolStarted(tool_use_id, "Task", title, starts_agent=True)
+
+
 def test_a_call_and_its_result() -> None:
     reply = call(("1", "Read", {"file_path": "a.py"}))
 
@@ -109,7 +113,7 @@ def test_a_call_of_a_subagent_has_one_line_below_its_own() -> None:
     refused = PermissionDecided("2", "Bash", is_allowed=False, reason="it changes\nfiles")
     inside = of_agent(*looks("1", "loss"), TextDelta(0, "words"), refused, RetryScheduled(2, "overloaded", 1.25))
 
-    assert lines_of(ToolStarted("t1", "Task", "explore: find it"), *inside, result("t1")) == [
+    assert lines_of(subagent("t1", "explore: find it"), *inside, result("t1")) == [
         "● Task explore: find it",
         "    ● Grep loss",
         "    ✗ Bash was not allowed: it changes files",
@@ -119,7 +123,10 @@ def test_a_call_of_a_subagent_has_one_line_below_its_own() -> None:
 
 
 def test_calls_of_several_subagents_say_whose_they_are() -> None:
-    started = (ToolStarted("t1", "Task", "explore: one"), ToolStarted("t2", "Task", "plan: two"))
+    started = (
+        subagent("t1", "explore: one"),
+        subagent("t2", "plan: two"),
+    )
     one = of_agent(ToolStarted("1", "Grep", "loss"), call="t1", agent="a")
     deep = SubagentEvent("t2", "b", SubagentEvent("9", "c", ToolStarted("1", "Read", "\x1b[2Ja.py")))
 
@@ -132,8 +139,11 @@ def test_calls_of_several_subagents_say_whose_they_are() -> None:
 
 
 def test_each_result_of_several_subagents_says_whose_it_is() -> None:
-    several = (ToolStarted("t1", "Task", "explore: one"), ToolStarted("t2", "Task", "plan: two"))
-    alone = (ToolStarted("t3", "Task", "explore: three"), result("t3"))
+    several = (
+        subagent("t1", "explore: one"),
+        subagent("t2", "plan: two"),
+    )
+    alone = (subagent("t3", "explore: three"), result("t3"))
 
     assert lines_of(*several, result("t1"), result("t2"), *alone)[2:] == [
         "  └ explore: one: ok",

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.snapshots.history import SnapshotRecord, UndoHistory
-from panpan.capabilities.subagents.transcript import PastSubagents
 from panpan.errors import SessionError
-from panpan.session.log.agent_log import agents_folder
+from panpan.session.log.agent_log import PastSubagents, agents_folder
 from panpan.session.log.fold import folded
 from panpan.session.log.log_writer import discard_fork, fork
 from panpan.session.log.record_kinds import RewindRecord

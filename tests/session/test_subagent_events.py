@@ -4,9 +4,9 @@ from pathlib import Path
 
 from panpan import open_session
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
-from panpan.capabilities.subagents.transcript import PastSubagents
 from panpan.faces.headless.face import TurnSummary
 from panpan.session.budget.budget import Budget
+from panpan.session.log.agent_log import PastSubagents
 from panpan.types.agent import AgentDefinition
 from panpan.types.events import SubagentEvent, TextDelta, TurnEnded
 from panpan.types.messages import AssistantMessage, SystemReminder

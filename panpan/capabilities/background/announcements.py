@@ -13,6 +13,7 @@ from panpan.capabilities.background.task import Task, TaskRecord
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.background import TaskInfo
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
+from panpan.types.reminder_causes import task_told
 
 # How a background task is told of: one line, which begins every result about it.
 #
@@ -43,7 +44,6 @@ def ended_in_result(tool: str, text: str) -> str | None:
     return found[1] if found else None
 
 
-_CAUSE = re.compile(r"task:([0-9a-f]{8})(:running)?")
 _TAG = re.compile(r"<(?=/?system-reminder)", re.IGNORECASE)
 
 
@@ -52,8 +52,8 @@ def told_in(messages: Iterable[Message]) -> tuple[set[str], set[str]]:
     ended, running, tools = set[str](), set[str](), dict[str, str]()
     for message in messages:
         match message:
-            case SystemReminder(cause=cause) if found := _CAUSE.fullmatch(cause):
-                (running if found[2] else ended).add(found[1])
+            case SystemReminder(cause=cause) if told := task_told(cause):
+                (running if told[1] else ended).add(told[0])
             case AssistantMessage():
                 tools.update((use.id, use.name) for use in message.tool_uses)
             case ToolResultMessage(tool_use_id=id_):

@@ -135,9 +135,8 @@ def taped(tool: Tool[Any], results: Mapping[str, ToolResultMessage], wait: Calla
         results: What was answered, by the ids of the calls.
         wait: Awaited before each answer.
     """
-    looks = {
-        name: getattr(tool, name) for name in ("name", "input_model", "only_reads", "is_shared", "is_for_subagents")
-    }
+    kept = ("name", "input_model", "only_reads", "is_shared", "is_for_subagents", "starts_agents", "asks_user")
+    looks = {name: getattr(tool, name) for name in kept}
     made: Tool[Any] = type("TapedTool", (_TapedTool,), looks)(tool, results, wait)
     return made
 

@@ -122,7 +122,7 @@ class Window:
         tools, told = list(tools), {tool.name for tool in conversation.tools}
         self.history_tool = next((tool.name for tool in tools if tool.shows_history and tool.name in told), "")
         """Name of the tool with which the model can read what it is not sent; empty: it has none."""
-        self.answering = {tool.name for tool in tools if tool.returns_users_words}
+        self.answering = {tool.name for tool in tools if tool.asks_user}
         """Names of the tools whose results are the user's answers."""
         self._before = conversation.compactions[-1] if conversation.compactions else None
 

@@ -74,7 +74,7 @@ class ReplyLimits(Hook):
     def _after_cut(self, round_: Round) -> Sequence[Addition]:
         self._continuations += 1
         if round_.is_last or self._continuations > _MOST_CONTINUATIONS:
-            return ()  # the answer stays as long as it is; `note_on_end` says so
+            return ()  # the answer stays as long as it is; faces say so
         return (SystemReminder(text=_CUT, cause="reply:cut"),)
 
     def _after_empty(self) -> Sequence[Addition]:
@@ -84,13 +84,6 @@ class ReplyLimits(Hook):
                 f"the model sent {self._empty_replies} empty replies in a row; try again, or another model with --model"
             )
         return (SystemReminder(text=_EMPTY, cause="reply:empty"),)
-
-
-def note_on_end(reply: AssistantMessage) -> str | None:
-    """Return what a user should know about the reply that ended a turn, as one line; None where there is nothing."""
-    if reply.stop_reason == "max_tokens" and not reply.tool_uses:
-        return "the answer is cut off: the model reached the limit on the length of its replies"
-    return None
 
 
 _WRAP_UP = (

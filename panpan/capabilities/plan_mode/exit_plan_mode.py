@@ -109,7 +109,7 @@ class ExitPlanModeTool(Tool[ExitPlanModeInput]):
     input_model = ExitPlanModeInput
     only_reads: ClassVar[bool] = True
     is_for_subagents: ClassVar[bool] = False
-    returns_users_words: ClassVar[bool] = True
+    asks_user: ClassVar[bool] = True
     timeout_s = None
     """A person takes the time that he takes; an interrupt withdraws the question."""
 

@@ -75,7 +75,7 @@ class AskUserQuestionTool(Tool[AskUserInput]):
     input_model = AskUserInput
     only_reads: ClassVar[bool] = True
     is_for_subagents: ClassVar[bool] = False
-    returns_users_words: ClassVar[bool] = True
+    asks_user: ClassVar[bool] = True
     timeout_s = None
     """A person takes the time that he takes; an interrupt withdraws the questions."""
 

@@ -6,9 +6,8 @@ from anyio import to_thread
 
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
 from panpan.capabilities.subagents.host import SubagentHost
-from panpan.capabilities.subagents.transcript import PastSubagents
 from panpan.session.command import Command, Terminal, say, say_pairs
-from panpan.session.log.agent_log import AgentRecord
+from panpan.session.log.agent_log import AgentRecord, PastSubagents
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.agent import AgentDefinition
 

@@ -10,14 +10,14 @@ from panpan.capabilities.subagents.definitions.load import load_definitions
 from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.runner import SubagentRunner
 from panpan.capabilities.subagents.task import TaskTool
-from panpan.capabilities.subagents.transcript import PastSubagents, results_of_subagents
+from panpan.capabilities.subagents.transcript import results_of_subagents
 from panpan.capabilities.subagents.worktrees.merge_worktree import MergeWorktreeTool
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside
 from panpan.session.command import Command
 from panpan.session.context import SessionContext
-from panpan.session.log.agent_log import SubagentEndRecord, SubagentRecord, agents_folder
+from panpan.session.log.agent_log import PastSubagents, SubagentEndRecord, SubagentRecord, agents_folder
 from panpan.session.log.fold import UnfinishedCall
 from panpan.session.reminders import ReminderSource
 from panpan.system.files.canonical import user_home

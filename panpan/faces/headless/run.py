@@ -9,10 +9,10 @@ import anyio
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task_text import titles
-from panpan.capabilities.guards.reply_limits import note_on_end
 from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.errors import AnswerNeededError, ConfigError, PanpanError, ToolError, unwrap_single_exception
+from panpan.faces.answer_text import note_on_end
 from panpan.faces.headless.face import INTERRUPTED, HeadlessFace, Outcome, TurnSummary, denials_told, outcome_of_error
 from panpan.faces.headless.prompts import Prompt, PromptQueue
 from panpan.session.budget.budget import Budget

@@ -10,12 +10,12 @@ import anyio
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task_commands import tasks_to_ask_about
 from panpan.capabilities.background.task_text import cannot_be_kept, counted, ended_line, titles
-from panpan.capabilities.guards.reply_limits import note_on_end
 from panpan.capabilities.shell.user_commands import run_user_command
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.errors import OutputError, PanpanError, unwrap_single_exception
 from panpan.faces.amounts import WaitingTime
+from panpan.faces.answer_text import note_on_end
 from panpan.faces.plain.line_asker import LineReader
 from panpan.faces.plain.line_commands import LineCommands
 from panpan.faces.plain.line_face import LineFace

@@ -8,7 +8,6 @@ from typing import Any
 import anyio
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.subagents.transcript import PastSubagents
 from panpan.capabilities.todos.todos import Todos
 from panpan.config.locations import Locations
 from panpan.config.ui_look import ThemeSetting
@@ -37,6 +36,7 @@ from panpan.faces.terminal.views.status_view import StatusView
 from panpan.faces.terminal.views.turn_view import TurnView, greeting
 from panpan.faces.terminal.work import Work
 from panpan.session.command import Command, Leave, Next, Option, OptionSearch
+from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
 from panpan.types.agent import AgentKinds
 from panpan.types.display import Display

@@ -18,8 +18,8 @@ from panpan.app import open_session
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.capabilities.subagents.host import SubagentHost
-from panpan.capabilities.subagents.transcript import PastSubagents
 from panpan.capabilities.todos.todos import Todos
+from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
 from panpan.types.display import SummaryDisplay
 from panpan.types.events import Event, PermissionDecided, SubagentEvent, TurnEnded

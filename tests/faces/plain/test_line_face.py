@@ -30,7 +30,7 @@ async def test_a_todo_list_is_printed_as_soon_as_it_is_kept() -> None:
 async def test_what_subagents_do_while_a_question_waits_is_printed_after_it() -> None:
     out, waiting = Memory(), WaitingTime(lambda: 0.0)
     face = LineFace(out, has_colour=False, waiting=waiting)
-    await face.show(ToolStarted("t1", "Task", "explore: it"))
+    await face.show(ToolStarted("t1", "Task", "explore: it", starts_agent=True))
     begun = out.text
 
     with waiting.counted():

@@ -3,9 +3,6 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 
-from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
-from panpan.capabilities.questions.ask_user import AskUserQuestionTool
-from panpan.capabilities.subagents.task import TaskTool
 from panpan.faces.terminal.rendering.cells import cut
 from panpan.faces.terminal.rendering.messages import LiveOutput, result_lines, running_line, title_line
 from panpan.faces.terminal.rendering.subagent import (
@@ -19,7 +16,7 @@ from panpan.faces.terminal.rendering.subagent import (
 from panpan.faces.terminal.rendering.text_rows import Canvas
 from panpan.faces.terminal.screen.theme import AGENT_ROLES
 from panpan.faces.terminal.views.transcript import Transcript
-from panpan.faces.tool_lines import title_of
+from panpan.faces.tool_lines import names_agent, title_of
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Event, SubagentEvent, ToolFinished, ToolProgress, ToolStarted
@@ -28,16 +25,12 @@ from panpan.types.role import Role
 
 _FOLDED_LINES = 3
 _EXPANDED_LINES = 20
-_ASKING = frozenset({AskUserQuestionTool.name, ExitPlanModeTool.name})
-"""Tools that do nothing but wait for the user."""
 
 
 @dataclass(slots=True)
 class _Running:
-    name: str
-    title: str
+    call: ToolStarted
     began_s: float
-    timeout_s: float | None
     output: LiveOutput = field(default_factory=LiveOutput)
     subagent: SubagentProgress | None = None
     """What the subagent does that it runs; None where it runs none."""
@@ -100,17 +93,16 @@ class ToolsView:
     @property
     def _shown(self) -> Sequence[_Running]:
         """Those that have a row: what only asks the user is shown by its question."""
-        return [tool for tool in self._running.values() if tool.name not in _ASKING]
+        return [tool for tool in self._running.values() if not tool.call.asks_user]
 
     def follow(self, event: Event) -> None:
         """Show what `event` adds."""
         match event:
             case AssistantMessage():
                 self._asked = {use.id: use for use in event.tool_uses}
-            case ToolStarted(tool_use_id=use_id, name=name, title=title, timeout_s=timeout_s):
-                running = self._running[use_id] = _Running(name, title, self._clock(), timeout_s)
-                if name == TaskTool.name:
-                    running.subagent = SubagentProgress()
+            case ToolStarted():
+                progress = SubagentProgress() if event.starts_agent else None
+                self._running[event.tool_use_id] = _Running(event, self._clock(), subagent=progress)
             case SubagentEvent(parent_tool_use_id=use_id) if use_id in self._running:
                 if not self._follow_subagent(self._running[use_id], event):
                     return
@@ -132,14 +124,14 @@ class ToolsView:
         subagents: list[RunningSubagent] = []
         count = _EXPANDED_LINES if self.is_expanded else _FOLDED_LINES
         for tool in self._shown:
-            elapsed_s = tool.elapsed_s(now_s)
+            name, title, elapsed_s = tool.call.name, tool.call.title, tool.elapsed_s(now_s)
             if tool.subagent is not None:
                 subagents.append(self._row_of(tool, elapsed_s, tool.subagent))
                 continue
             if tool.ended_s is None:
-                row = running_line(tool.name, tool.title, now_s, elapsed_s, width, theme, timeout_s=tool.timeout_s)
+                row = running_line(name, title, now_s, elapsed_s, width, theme, timeout_s=tool.call.timeout_s)
             else:
-                row = title_line(tool.name, tool.title, elapsed_s, tool.is_error, width, theme)
+                row = title_line(name, title, elapsed_s, tool.is_error, width, theme)
             rows.append(row)
             if self.is_expanded and (above := tool.output.count_above(count)):
                 rows.append(theme.paint("dim", cut(f"    … {above:,} line{'s' * (above != 1)} above", width)))
@@ -152,28 +144,29 @@ class ToolsView:
         theme, width = self._canvas.theme, self._canvas.width
         for tool in self._running.values():
             is_over, elapsed_s = tool.ended_s is not None, tool.elapsed_s(self._clock())
-            agent = self._agent_role(tool.name, tool.title)
+            name, title = tool.call.name, tool.call.title
+            agent = self._agent_role(title) if tool.call.starts_agent else None
             steps: Sequence[Step] = ()
             if tool.subagent is not None and not is_over:
                 steps = tool.subagent.steps(_FOLDED_LINES, (), has_words=False)
             self._canvas.show(
-                title_line(tool.name, tool.title, elapsed_s, tool.is_error or not is_over, width, theme, agent=agent),
+                title_line(name, title, elapsed_s, tool.is_error or not is_over, width, theme, agent=agent),
                 *tool.output.preview(_FOLDED_LINES, width, theme),
                 *(step_row(step, width, theme) for step in steps),
             )
             if printed := "\n".join(tool.output.lines()):
-                self._transcript.keep_cut_short(f"{tool.name} {tool.title} (what it printed until then)", printed)
+                self._transcript.keep_cut_short(f"{name} {title} (what it printed until then)", printed)
         self._running.clear()
         self._asked.clear()
 
     def _row_of(self, tool: _Running, elapsed_s: float, progress: SubagentProgress) -> RunningSubagent:
         state: SubagentState = "runs" if tool.ended_s is None else "failed" if tool.is_error else "done"
-        agent = self._agent_role(tool.name, tool.title)
-        return RunningSubagent(tool.name, tool.title, elapsed_s, progress, state, agent)
+        agent = self._agent_role(tool.call.title) if tool.call.starts_agent else None
+        return RunningSubagent(tool.call.name, tool.call.title, elapsed_s, progress, state, agent)
 
-    def _agent_role(self, name: str, title: str) -> Role | None:
+    def _agent_role(self, title: str) -> Role | None:
         """Return the colour of the kind of subagent that the title of a call names first."""
-        return AGENT_ROLES.get(self._colour_of(title.partition(":")[0])) if name == TaskTool.name else None
+        return AGENT_ROLES.get(self._colour_of(title.partition(":")[0]))
 
     def _follow_subagent(self, tool: _Running, event: SubagentEvent) -> bool:
         """Let a call have an event of its subagent; return whether that changes what is shown."""
@@ -184,12 +177,15 @@ class ToolsView:
     def _show_result(self, message: ToolResultMessage) -> None:
         use = self._asked.pop(message.tool_use_id, None)
         tool = self._running.pop(message.tool_use_id, None)
-        name = tool.name if tool is not None else use.name if use is not None else ""
-        title = tool.title if tool is not None else title_of(use) if use is not None else ""
+        if tool is not None:
+            name, title, is_agent = tool.call.name, tool.call.title, tool.call.starts_agent
+        else:
+            name, title, is_agent = (use.name, title_of(use), names_agent(use)) if use is not None else ("", "", False)
         says_time = tool is not None and tool.subagent is not None and not message.is_error  # in its summary
         elapsed_s = None if tool is None or says_time else tool.elapsed_s(self._clock())
         theme, width = self._canvas.theme, self._canvas.width
+        agent = self._agent_role(title) if is_agent else None
         self._canvas.show(
-            title_line(name, title, elapsed_s, message.is_error, width, theme, agent=self._agent_role(name, title)),
+            title_line(name, title, elapsed_s, message.is_error, width, theme, agent=agent),
             *result_lines(message, use, width, theme, title=title, is_expanded=self.is_expanded),
         )

@@ -5,11 +5,10 @@ It is made of the messages when it is asked for, and of what is in none of them 
 
 from collections.abc import Iterator, Sequence
 
-from panpan.capabilities.subagents.task import TaskTool
-from panpan.capabilities.subagents.transcript import PastSubagents, PastTurns
 from panpan.core.conversation import Conversation
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.tool_lines import diff_text, title_of
+from panpan.session.log.agent_log import PastSubagents, PastTurns
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.attachments import attached_names, data_lines
 from panpan.types.content import TextBlock, ThinkingBlock, ToolUseBlock
@@ -91,7 +90,7 @@ class _Teller:
             case ToolResultMessage():
                 use = self._calls.pop(message.tool_use_id, None)
                 heading = f"{use.name} {title_of(use)}" if use is not None else ""
-                if use is not None and use.name == TaskTool.name:
+                if use is not None:
                     yield from self._rows_of_subagent(use.id)
                 yield from _part(heading, _result_text(message), theme, "bad" if message.is_error else "strong")
             case _:

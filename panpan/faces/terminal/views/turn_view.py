@@ -5,7 +5,6 @@ from dataclasses import replace
 from time import monotonic
 from typing import Protocol
 
-from panpan.capabilities.subagents.transcript import PastSubagents
 from panpan.core.conversation import Conversation
 from panpan.faces.amounts import WaitingTime, cost_in_short, spoken_duration
 from panpan.faces.past_turns import beginning_of_last_turns, earlier, past_events, task_end_told, was_interrupted
@@ -17,6 +16,7 @@ from panpan.faces.terminal.views.reply_view import ReplyView
 from panpan.faces.terminal.views.tools_view import ToolsView
 from panpan.faces.terminal.views.transcript import Transcript
 from panpan.session.in_words import compaction_lines
+from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, printable
 from panpan.types.events import (

@@ -13,7 +13,6 @@ from panpan.app import slash_commands
 from panpan.capabilities.language_servers.language_servers import LanguageServers
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
 from panpan.capabilities.subagents.host import SubagentHost
-from panpan.capabilities.subagents.transcript import PastSubagents
 from panpan.capabilities.todos.todos import Todos
 from panpan.config.settings import Settings
 from panpan.config.ui_look import ThemeSetting
@@ -25,6 +24,7 @@ from panpan.permissions.gate import PermissionGate
 from panpan.session.budget.budget import Budget
 from panpan.session.command import Next, Option, OptionSearch
 from panpan.session.context_usage import ContextUsage, context_usage
+from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import AddedFolders, SessionInfo
 from panpan.system.files.paths import PathResolver
 from panpan.types.display import ChecklistItem, Display

@@ -76,7 +76,9 @@ def test_a_call_that_failed_is_told_as_one() -> None:
 def test_what_its_own_subagent_does_stands_below_it_and_counts_with_it() -> None:
     inner = [SubagentEvent("2", "b", event) for event in looks("1", "deep")]
 
-    progress = progress_of(*looks("1", "loss", is_over=False), ToolStarted("2", "Task", "explore: more"), *inner)
+    progress = progress_of(
+        *looks("1", "loss", is_over=False), ToolStarted("2", "Task", "explore: more", starts_agent=True), *inner
+    )
 
     steps = progress.steps(3, (), has_words=True)
     assert [(step.state, step.text, step.depth) for step in steps] == [

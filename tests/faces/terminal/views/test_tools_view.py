@@ -87,9 +87,9 @@ def agents_view(clock: Clock | None = None) -> tuple[ToolsView, Canvas]:
 def test_each_subagent_has_rows_of_its_own_below_the_other_tools() -> None:
     view, _ = agents_view()
     for event in (
-        ToolStarted("t1", "Task", "explore: one"),
+        ToolStarted("t1", "Task", "explore: one", starts_agent=True),
         ToolStarted("b", "Bash", "make"),
-        ToolStarted("t2", "Task", "explore: two"),
+        ToolStarted("t2", "Task", "explore: two", starts_agent=True),
         *of_agent(*looks("1", "loss", is_over=False), call="t1", agent="a"),
         *of_agent(*looks("1", "model"), call="t2", agent="b"),
         *of_agent(TextDelta(0, "words"), call="t2", agent="b"),
@@ -110,7 +110,7 @@ def test_of_a_subagent_that_is_done_one_line_stays_with_its_summary() -> None:
     block = ToolResultBlock(tool_use_id="t1", content=(TextBlock(text="It is in loss.py.\nLook there."),))
     result = ToolResultMessage(result=block, display=SummaryDisplay(text="12 rounds · 34,567 tokens · 41 s"))
 
-    for event in (ToolStarted("t1", "Task", "explore: one"), *of_agent(*looks("1", "loss")), result):
+    for event in (ToolStarted("t1", "Task", "explore: one", starts_agent=True), *of_agent(*looks("1", "loss")), result):
         view.follow(event)
 
     assert canvas.rows == ["● Task explore: one", "  └ 12 rounds · 34,567 tokens · 41 s"]
@@ -122,8 +122,8 @@ def test_what_has_ended_is_shown_so_while_one_before_it_still_runs() -> None:
     view, canvas = agents_view(clock)
     for event in (
         ToolStarted("g", "Grep", "loss"),
-        ToolStarted("t1", "Task", "explore: one"),
-        ToolStarted("t2", "Task", "explore: two"),
+        ToolStarted("t1", "Task", "explore: one", starts_agent=True),
+        ToolStarted("t2", "Task", "explore: two", starts_agent=True),
         *of_agent(*looks("1", "loss"), call="t1", agent="a"),
         *of_agent(*looks("1", "model"), call="t2", agent="b"),
         ToolFinished("g", True, 1.0),
@@ -156,8 +156,8 @@ def test_the_kind_of_a_subagent_has_its_colour_while_it_runs_and_afterwards(them
     colours = {"explore": "red", "writer": "beige"}
     view = ToolsView(canvas, Clock(), Transcript(Conversation()), colour_of=lambda kind: colours.get(kind, ""))
 
-    view.follow(ToolStarted("t1", "Task", "explore: one"))
-    view.follow(ToolStarted("t2", "Task", "writer: two"))
+    view.follow(ToolStarted("t1", "Task", "explore: one", starts_agent=True))
+    view.follow(ToolStarted("t2", "Task", "writer: two", starts_agent=True))
     view.follow(ToolStarted("b", "Bash", "explore: three"))
     live = "\n".join(view.live_lines(60))
     view.follow(error_result("t1", "no"))
@@ -179,7 +179,10 @@ def test_a_past_call_of_task_says_which_subagent_it_was() -> None:
 
 def test_a_subagent_that_was_interrupted_is_shown_with_its_last_steps() -> None:
     view, canvas = agents_view()
-    for event in (ToolStarted("t1", "Task", "explore: one"), *of_agent(*looks("1", "loss", is_over=False))):
+    for event in (
+        ToolStarted("t1", "Task", "explore: one", starts_agent=True),
+        *of_agent(*looks("1", "loss", is_over=False)),
+    ):
         view.follow(event)
 
     view.end()
@@ -190,7 +193,7 @@ def test_a_subagent_that_was_interrupted_is_shown_with_its_last_steps() -> None:
 
 def test_an_event_that_shows_nothing_new_draws_nothing() -> None:
     view, canvas = agents_view()
-    view.follow(ToolStarted("t1", "Task", "explore: one"))
+    view.follow(ToolStarted("t1", "Task", "explore: one", starts_agent=True))
     canvas.drawings = 0
 
     for event in of_agent(*[TextDelta(0, "x")] * 100):
@@ -202,7 +205,7 @@ def test_an_event_that_shows_nothing_new_draws_nothing() -> None:
 def test_a_subagent_that_only_waits_for_the_user_does_not_move() -> None:
     asked = ["7"]
     view = ToolsView(Canvas(), Clock(), Transcript(Conversation()), lambda: asked)
-    view.follow(ToolStarted("t1", "Task", "explore: one"))
+    view.follow(ToolStarted("t1", "Task", "explore: one", starts_agent=True))
     assert view.are_moving
 
     for event in of_agent(*looks("1", "loss"), reply("", ("7", "Bash", {"command": "make"}))):
@@ -236,7 +239,7 @@ def test_however_events_interleave_the_rows_stay_bounded_and_each_agent_keeps_it
         for agent, seen in enumerate(titles)
     ]
     for agent in range(_AGENTS):
-        view.follow(ToolStarted(f"t{agent}", "Task", f"explore: {agent}"))
+        view.follow(ToolStarted(f"t{agent}", "Task", f"explore: {agent}", starts_agent=True))
 
     for at, event in enumerate(interleaved(streams, order)):
         view.follow(event)

@@ -175,7 +175,7 @@ def test_nothing_moves_while_only_the_user_is_waited_for() -> None:
     view.is_asking = True
     assert not view.turns.is_moving
 
-    view.turns.show(ToolStarted("1", "AskUserQuestion", "Which?"))
+    view.turns.show(ToolStarted("1", "AskUserQuestion", "Which?", asks_user=True))
     assert not view.turns.is_moving, "which is the question itself"
     assert live(view) == "… waiting for your answer"
 
@@ -288,7 +288,7 @@ def test_what_always_saved_for_a_subagent_is_told_too() -> None:
 def test_words_of_a_subagent_are_no_part_of_the_answer() -> None:
     view = View()
     view.turns.begin(UserMessage.of("find it"))
-    view.turns.show(ToolStarted("t1", "Task", "explore: find it"))
+    view.turns.show(ToolStarted("t1", "Task", "explore: find it", starts_agent=True))
 
     for event in of_agent(ReplyStarted("m", "small"), BlockStarted(0, "text"), TextDelta(0, "secret\nwords\n\n")):
         view.turns.show(event)
@@ -300,7 +300,7 @@ def test_a_question_is_of_the_turn_where_the_turn_waits_for_who_asks() -> None:
     view = View()
     own = PermissionQuestion("1", "Bash", {}, "make", "it changes files")
     view.turns.begin(UserMessage.of("find it"))
-    view.turns.show(ToolStarted("t1", "Task", "explore: find it"))
+    view.turns.show(ToolStarted("t1", "Task", "explore: find it", starts_agent=True))
     for event in of_agent(reply("", ("7", "Bash", {"command": "make"}))):
         view.turns.show(event)
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from panpan.capabilities.subagents.transcript import MAX_MESSAGES, PastSubagents
+from panpan.session.log.agent_log import MAX_MESSAGES, PastSubagents
 from panpan.types.messages import UserMessage
 from tests.fakes.agent_logs import keep_turn
 

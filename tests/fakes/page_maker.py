@@ -3,7 +3,7 @@
 from io import BytesIO
 
 from panpan.capabilities.web.fetching import Came, Made, made_from, question
-from panpan.capabilities.web.page_maker import answer
+from panpan.capabilities.web.page_text import answer
 
 
 async def made_here(came: Came) -> Made:

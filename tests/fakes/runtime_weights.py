@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.local_model.weight_store import Stamp, WeightStore
-from panpan.capabilities.local_model.weights import QWEN_CODER_1_5B
+from panpan.capabilities.local_model.weight_store import QWEN_CODER_1_5B, Stamp, WeightStore
 
 RUNTIME = Path(__file__).parent / "runtime"
 

@@ -13,8 +13,14 @@ from anyio.from_thread import start_blocking_portal
 from panpan.capabilities.local_model.fetching import SETUP_COMMAND, FetchError
 from panpan.capabilities.local_model.server import serving
 from panpan.capabilities.local_model.setup import set_up
-from panpan.capabilities.local_model.weight_store import WeightStore, models_folder
-from panpan.capabilities.local_model.weights import QWEN_CODER_1_5B, SMOLLM2_135M, Weights, require_machine
+from panpan.capabilities.local_model.weight_store import (
+    QWEN_CODER_1_5B,
+    SMOLLM2_135M,
+    Weights,
+    WeightStore,
+    models_folder,
+    require_machine,
+)
 from panpan.errors import ConfigError
 from tests.peers.asking import Peer
 

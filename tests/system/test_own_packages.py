@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.local_model.weights import RUNTIME
+from panpan.capabilities.local_model.weight_store import RUNTIME
 from panpan.capabilities.web.browser.page_rendering import SCRIPTS
 from panpan.capabilities.web.browser.running_chromium import DRIVER
 from panpan.system.own_packages import how_to_install

@@ -74,8 +74,7 @@ def fork(
     where the model was in the middle of its work, it is told to go on. The files are those of the folder, as they are
     now. Other options are those of panpan.
     """
-    from panpan.capabilities.cassettes.forking import fork_recorded
-    from panpan.capabilities.cassettes.recorded_session import read_session
+    from panpan.capabilities.cassettes.recorded_session import fork_recorded, read_session
     from panpan.config.locations import Locations
 
     workspace = chosen_folder(ctx, cwd).expanduser().resolve()

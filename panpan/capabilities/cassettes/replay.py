@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio
 
-from panpan.capabilities.cassettes.forking import relocation
 from panpan.capabilities.cassettes.recorded import final
 from panpan.capabilities.cassettes.recorded_reply import Change, changed_json, changed_reply
 from panpan.capabilities.cassettes.recorded_session import (
@@ -19,6 +18,7 @@ from panpan.capabilities.cassettes.recorded_session import (
     RecordedRequest,
     RecordedSession,
     RecordedTurn,
+    relocation,
 )
 from panpan.capabilities.cassettes.requests import (
     Difference,

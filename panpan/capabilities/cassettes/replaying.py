@@ -8,7 +8,6 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from panpan.capabilities.cassettes.forking import write_session
 from panpan.capabilities.cassettes.recorded_session import (
     AnswersChosen,
     ModelChanged,
@@ -18,6 +17,7 @@ from panpan.capabilities.cassettes.recorded_session import (
     RecordedTurn,
     Rewound,
     Said,
+    write_session,
 )
 from panpan.capabilities.cassettes.replay import Replay
 from panpan.capabilities.cassettes.requests import Divergence, canonical_message, first_difference, transcript_hash

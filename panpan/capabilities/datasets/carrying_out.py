@@ -20,13 +20,13 @@ from panpan.capabilities.datasets.download_plan import (
     time_text,
 )
 from panpan.capabilities.datasets.partial_file import PartialFile
-from panpan.capabilities.datasets.plain_source import TIMEOUT_S
+from panpan.capabilities.datasets.preparation import TIMEOUT_S
 from panpan.errors import ToolError
 from panpan.system.web.guarded_client import Allow, GuardedClient
 from panpan.system.web.ranges import TooMuchError, sent_range, size_of, validator_of, written
 
 if TYPE_CHECKING:
-    from panpan.system.web.guarded_response import GuardedResponse
+    from panpan.system.web.exchange import GuardedResponse
 
 
 FLOOR_BYTES, FLOOR_S = 30_000, 300.0

@@ -201,7 +201,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
 
     def _first_address(self, args: DatasetDownloadInput) -> str:
         """Return the address that is asked first when a download is prepared."""
-        from panpan.capabilities.datasets.plain_source import is_hub_source  # few sessions download anything
+        from panpan.capabilities.datasets.preparation import is_hub_source  # few sessions download anything
 
         return self._present.hub if is_hub_source(args.source) else args.source
 

@@ -4,20 +4,270 @@ The rule: nothing is downloaded here, and nothing is changed.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote, urlsplit
 
 from anyio import to_thread
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from panpan.capabilities.datasets.archive import folder_name, is_archive
 from panpan.capabilities.datasets.download_plan import DataSetup, DownloadPlan, PlannedFile, RemoteFile, size_text
 from panpan.capabilities.datasets.partial_file import checksum_of
-from panpan.capabilities.datasets.plain_source import is_hub_source, look_at, look_at_repository
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
-from panpan.system.web.guarded_client import Allow
+from panpan.system.text.terminal_text import clean_line
+from panpan.system.web.guarded_client import Allow, GuardedClient
+from panpan.system.web.ranges import OF_NOTHING, sent_range, size_of, validator_of
+from panpan.system.web.url_guard import read_url
+from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.system.web.exchange import GuardedResponse
+
+
+# A file at an address: what its server tells of it before anything is downloaded.
+#
+# The rule: it is asked with HEAD, and where a server does not answer that, or with a length of 0, as some do for
+# whatever they make themselves, for the first byte alone.
+
+TIMEOUT_S = 60.0
+_UNPLAIN = re.compile(r"[^\w.+@=,()\[\] -]")
+"""What stays out of the names of files."""
+# A repository of a hub for data sets: which files it has, how large they are, and under which licence.
+#
+# Interface: https://huggingface.co/docs/hub/api, `GET /api/datasets/{repo_id}/revision/{revision}?blobs=true`, and
+# `/datasets/{repo_id}/resolve/{revision}/{path}` for a file. It is asked here and not through the hub's own library,
+# since all that opens a connection passes the URL guard.
+
+_MAX_NAME_BYTES = 200
+"""What it grows under is longer by some letters, and file systems take 255."""
+_DISPOSITION = re.compile(r'filename\*?=(?:UTF-8\'[^\']*\')?(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', re.IGNORECASE)
+"""RFC 6266, section 4."""
+_CODINGS = ("gzip", "deflate", "br", "zstd")
+"""Those that a server may send although none is asked for; some keep their files so."""
+
+
+async def look_at(client: GuardedClient, url: str, allow: Allow, *, name: str = "") -> RemoteFile:
+    """Return what a server tells of a file.
+
+    Args:
+        client: Asks it.
+        url: The address.
+        allow: Asked before each address, redirects included.
+        name: What the file is called here; empty: as the server or the address calls it.
+
+    Raises:
+        ToolError: It cannot be had, or may not be asked for.
+    """
+    url = read_url(url).url  # as it is asked for, and shown: other letters of the host encoded
+    plain = {"accept-encoding": "identity"}
+    async with client.stream("HEAD", url, headers=plain, timeout_s=TIMEOUT_S, allow=allow) as response:
+        if response.status == 200 and (size_of(response.headers) or "chunked" in _codings(response)):
+            return _told(response, url, size_of(response.headers), name)
+        is_refused = response.status in (401, 403, 404, 410)
+    if not is_refused:
+        first = {"range": "bytes=0-0", **plain}
+        async with client.stream("GET", url, headers=first, timeout_s=TIMEOUT_S, allow=allow) as response:
+            if response.status == 206 and (sent := sent_range(response.headers)) is not None:
+                return _told(response, url, sent[1], name)
+            if response.status == 200:
+                return _told(response, url, size_of(response.headers), name)
+            if response.status == 416 and response.headers.get("content-range", "").strip() == OF_NOTHING:
+                return _told(response, url, 0, name)
+    raise ToolError(f"{url} cannot be had: its server answers {response.status}{_why(response.status)}")
+
+
+def _told(response: "GuardedResponse", url: str, size: int | None, name: str) -> RemoteFile:
+    headers = response.headers
+    return RemoteFile(
+        url=url,
+        path=name or _file_name(headers.get("content-disposition", ""), response.url, url),
+        size=size,
+        validator=validator_of(headers),
+        can_go_on=response.status == 206 or headers.get("accept-ranges", "").strip().lower() == "bytes",
+        sent_on_to=response.url if response.history else "",
+        coding=coding if (coding := headers.get("content-encoding", "").strip().lower()) in _CODINGS else "",
+        media_type=clean_line(headers.get("content-type", ""))[:100],
+    )
+
+
+def _codings(response: "GuardedResponse") -> str:
+    return response.headers.get("transfer-encoding", "").lower()
+
+
+def _file_name(disposition: str, *urls: str) -> str:
+    """Return the name of a file in one folder, whatever a server says."""
+    found = _DISPOSITION.search(disposition)
+    named = [unquote(found[1] or found[2])] if found else []
+    named += [unquote(urlsplit(url).path) for url in urls]
+    names = (_UNPLAIN.sub("_", text.replace("\\", "/").rstrip("/").rpartition("/")[2]).strip(" .") for text in named)
+    return next((_with_its_end(name) for name in names if name.strip("_")), "download")
+
+
+def _with_its_end(name: str) -> str:
+    """Return a name with no more bytes than a file system takes; its end says what it is, and stays."""
+    return name.encode()[-_MAX_NAME_BYTES:].decode(errors="ignore").strip(" .")
+
+
+def _why(status: int) -> str:
+    reasons = {
+        401: ", which asks for a login",
+        403: ", which forbids it; perhaps it asks for a login",
+        404: ", which has no such file; look whether the address is right",
+        429: ", which wants fewer requests; try again later",
+    }
+    return reasons.get(status, "; try again later" if status >= 500 else "")
+
+
+MAX_FILES = 10_000
+_MAX_LICENCE_CHARS = 200
+_MAX_SIZE = 10**18
+"""Bytes of one file that a hub may tell of."""
+_MAX_ANSWER_BYTES = 50_000_000
+_SOURCE = re.compile(
+    r"hf://(?P<kind>datasets|models)/(?P<repo>[\w.-]{1,96}(?:/[\w.-]{1,96})?)(?:@(?P<revision>[\w./-]{1,200}))?"
+)
+_MAX_PATH_BYTES = 230
+"""Of a file or folder: what it grows under is longer by some letters, and file systems take 255."""
+_PATH = re.compile(r"[^/\0\\]+(?:/[^/\0\\]+)*")
+
+
+class _Large(BaseModel):
+    """A file that is kept apart from the repository."""
+
+    model_config = ConfigDict(frozen=True)
+
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    size: int = Field(ge=0, le=_MAX_SIZE)
+
+
+class _Sibling(BaseModel):
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    path: str = Field(alias="rfilename", min_length=1, max_length=1000)
+    size: int | None = Field(default=None, ge=0, le=_MAX_SIZE)
+    blob: str = Field(default="", alias="blobId")
+    lfs: _Large | None = None
+
+
+class _Card(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    license: str | list[str] | None = None
+
+
+class _Repository(BaseModel):
+    """What the hub answers, as far as it matters here."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    sha: str = Field(pattern=r"^[0-9a-f]{40}$")
+    gated: bool | str = False
+    card: _Card | None = Field(default=None, alias="cardData")
+    siblings: list[_Sibling] = Field(default_factory=list, max_length=MAX_FILES)
+
+
+@dataclass(frozen=True, slots=True)
+class HubFiles:
+    """What of a repository is to be downloaded."""
+
+    files: tuple[RemoteFile, ...]
+    licence: str
+    notes: tuple[str, ...]
+
+
+def is_hub_source(source: str) -> bool:
+    """Return whether a source names a repository of the hub."""
+    return source.startswith("hf://")
+
+
+async def look_at_repository(
+    client: GuardedClient, hub: str, source: str, patterns: Sequence[str], allow: Allow, *, token: str = ""
+) -> HubFiles:
+    """Return which files a repository has.
+
+    Args:
+        client: Asks the hub.
+        hub: Its address.
+        source: Such as `hf://datasets/owner/name@revision`.
+        patterns: Shell patterns of paths, of which one has to fit; none: all files.
+        allow: Asked before each address, redirects included.
+        token: Of the user, for what is not open to all.
+
+    Raises:
+        ToolError: There is no such repository or file, or it is not open to the user.
+    """
+    found = _SOURCE.fullmatch(source)
+    if found is None or ".." in source:
+        raise ToolError(
+            f"{source} names no repository; write it like hf://datasets/owner/name, or with @revision behind"
+        )
+    hub = hub.rstrip("/")
+    revision = quote(found["revision"] or "main", safe="")
+    url = f"{hub}/api/{found['kind']}/{found['repo']}/revision/{revision}?blobs=true"
+    repository = await _asked(client, url, source, allow, token)
+    prefix = "datasets/" if found["kind"] == "datasets" else ""
+    base = f"{hub}/{prefix}{found['repo']}/resolve/{repository.sha}"
+    files = tuple(_file(base, one, needs_token=bool(token)) for one in repository.siblings if _fits(one.path, patterns))
+    if not files:
+        wanted = f" that fits {', '.join(patterns)}" if patterns else ""
+        raise ToolError(f"{source} has no file{wanted}{_first_of(repository)}")
+    licence = repository.card.license if repository.card is not None else None
+    told = licence if isinstance(licence, str) else ", ".join(licence or ())
+    notes = (f"revision: {repository.sha}", *(["the owner asks who downloads it"] if repository.gated else []))
+    return HubFiles(files, told[:_MAX_LICENCE_CHARS], notes)
+
+
+async def _asked(client: GuardedClient, url: str, source: str, allow: Allow, token: str) -> _Repository:
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    async with client.stream("GET", url, headers=headers, timeout_s=TIMEOUT_S, allow=allow) as response:
+        status = response.status
+        body = await response.read(_MAX_ANSWER_BYTES)
+    if status in (401, 403):
+        raise ToolError(
+            f"{source} does not exist or is not open to all; the user may ask its owner for access and put a token "
+            "into the variable that the setting data.hub_token_env names"
+        )
+    if status == 404:
+        raise ToolError(f"there is no {source}; look whether owner, name and revision are right")
+    if status != 200:
+        raise ToolError(f"the hub answers {status} for {source}; try again later")
+    try:
+        return _Repository.model_validate_json(body)
+    except ValidationError as error:
+        raise ToolError(f"the hub's answer for {source} cannot be read: {error.errors()[0]['msg']}") from None
+
+
+def _fits(path: str, patterns: Sequence[str]) -> bool:
+    is_plain = path.isprintable() and all(len(part.encode()) <= _MAX_PATH_BYTES for part in path.split("/"))
+    if not is_plain or _PATH.fullmatch(path) is None or any(part in (".", "..") for part in path.split("/")):
+        raise ToolError(
+            f"the repository has a file {path!r}, whose name leads elsewhere or is none; nothing of it is downloaded"
+        )
+    return not patterns or any(fnmatchcase(path, pattern) for pattern in patterns)
+
+
+def _file(base: str, one: _Sibling, *, needs_token: bool) -> RemoteFile:
+    return RemoteFile(
+        url=f"{base}/{quote(one.path)}",
+        path=one.path,
+        size=one.lfs.size if one.lfs is not None else one.size,
+        can_go_on=True,
+        sha256=one.lfs.sha256 if one.lfs is not None else "",
+        git_sha1=one.blob if one.lfs is None and re.fullmatch(r"[0-9a-f]{40}", one.blob) else "",
+        needs_token=needs_token,
+    )
+
+
+def _first_of(repository: _Repository) -> str:
+    names = [one.path for one in repository.siblings[:10]]
+    return f"; it has {', '.join(names)}{' and others' if len(repository.siblings) > 10 else ''}" if names else ""
 
 
 async def prepared(

@@ -49,8 +49,7 @@ class EmbeddedModels(ProviderKind):
         from panpan.capabilities.local_model.embedded import EmbeddedProvider
         from panpan.capabilities.local_model.server import running_or_started
         from panpan.capabilities.local_model.warm_up import embedded_profile
-        from panpan.capabilities.local_model.weight_store import WeightStore
-        from panpan.capabilities.local_model.weights import QWEN_CODER_1_5B, require_machine
+        from panpan.capabilities.local_model.weight_store import QWEN_CODER_1_5B, WeightStore, require_machine
 
         require_machine()
         store = WeightStore(Path(resolved.base_url).parent, QWEN_CODER_1_5B)

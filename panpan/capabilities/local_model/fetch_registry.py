@@ -18,7 +18,7 @@ from typing import IO, Self
 import anyio
 
 from panpan.capabilities.local_model.fetching import FetchError, PartialFile, SourceUnavailableError, disk_is_full
-from panpan.capabilities.local_model.weights import Part
+from panpan.capabilities.local_model.weight_store import Part
 from panpan.errors import ToolError
 from panpan.system.environment import user_environment
 from panpan.system.files.folder_tree import make_private_folder, remove_tree, walk

@@ -191,8 +191,7 @@ async def offered_model(
 
 def has_embedded_model(env: Mapping[str, str]) -> bool:
     """Return whether the embedded model is set up on this machine, and the machine can run it."""
-    from panpan.capabilities.local_model.weight_store import embedded_store
-    from panpan.capabilities.local_model.weights import require_machine
+    from panpan.capabilities.local_model.weight_store import embedded_store, require_machine
 
     try:
         require_machine()

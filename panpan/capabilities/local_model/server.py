@@ -21,7 +21,7 @@ from anyio import CancelScope, move_on_after
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from panpan.capabilities.local_model.order import Order, WarmUp
+from panpan.capabilities.local_model.serve import Order, WarmUp
 from panpan.capabilities.local_model.warm_up import (
     CONTEXT_TOKENS,
     MODEL_NAME,
@@ -29,8 +29,7 @@ from panpan.capabilities.local_model.warm_up import (
     prefix_key,
     warm_up_request,
 )
-from panpan.capabilities.local_model.weight_store import WeightStore
-from panpan.capabilities.local_model.weights import require_machine
+from panpan.capabilities.local_model.weight_store import WeightStore, require_machine
 from panpan.errors import ConfigError
 from panpan.models.model_choice import is_loopback
 from panpan.system.environment import child_environment

@@ -13,17 +13,16 @@ from typing import Literal
 
 import anyio
 
-from panpan.capabilities.local_model.fetch_hub import HubSource
 from panpan.capabilities.local_model.fetch_registry import RegistrySource
 from panpan.capabilities.local_model.fetching import (
     SETUP_COMMAND,
     FetchError,
+    HubSource,
     PartialFile,
     Source,
     SourceUnavailableError,
 )
-from panpan.capabilities.local_model.weight_store import Verification, WeightStore
-from panpan.capabilities.local_model.weights import megabytes
+from panpan.capabilities.local_model.weight_store import Verification, WeightStore, megabytes
 from panpan.models.model_choice import checked_address
 from panpan.types.dataclass import dataclass
 

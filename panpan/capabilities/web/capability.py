@@ -7,11 +7,9 @@ from functools import partial
 from typing import Any
 
 from panpan.capabilities.web.browser.browser import Browser, browser_of
-from panpan.capabilities.web.page_answers import PageAnswers
-from panpan.capabilities.web.search.choice import NoEngine, searcher_of
-from panpan.capabilities.web.web_fetch import WebFetchTool
+from panpan.capabilities.web.web_fetch import PageAnswers, WebFetchTool
 from panpan.capabilities.web.web_pages import WebPages
-from panpan.capabilities.web.web_search import WebSearchTool
+from panpan.capabilities.web.web_search import NoEngine, WebSearchTool, searcher_of
 from panpan.config.known_secrets import without_provider_keys
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent

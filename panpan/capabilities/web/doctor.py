@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 
 from panpan.capabilities.web.browser.running_chromium import DRIVER, find_chromium
-from panpan.capabilities.web.search.choice import NoEngine, chosen_engine
+from panpan.capabilities.web.web_search import NoEngine, chosen_engine
 from panpan.cli_kit.doctor import Check, FeatureChecks, Machine
 from panpan.errors import ToolError
 from panpan.models.network_variables import network_variables

@@ -21,7 +21,7 @@ from panpan.types.content import ImageBlock
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from panpan.system.web.guarded_response import GuardedResponse
+    from panpan.system.web.exchange import GuardedResponse
 
 
 # One page over plain HTTP: what a server answers, as it came.
@@ -182,7 +182,7 @@ def _content_type(header: str) -> tuple[str, str | None]:
 
 # What came from the web, as a model can read it.
 #
-# The rule: what strangers send is taken apart in a process of its own (`page_maker.py`), which ends with the call. In
+# The rule: what strangers send is taken apart in a process of its own (`page_text.py`), which ends with the call. In
 # this one, a regular expression that meets its match would hold up all.
 
 _MAX_BYTES = 50_000_000
@@ -239,7 +239,7 @@ async def made_of(
     Raises:
         ToolError: It is damaged, or takes too much time or memory.
     """
-    module, asked, most = "panpan.capabilities.web.page_maker", question(came), _MAX_BYTES
+    module, asked, most = "panpan.capabilities.web.page_text", question(came), _MAX_BYTES
     ended = await run_parser(module, (), asked, sandbox, max_bytes=most, within_s=within_s, memory_bytes=memory_bytes)
     if ended.timed_out or ended.exit_code != 0 or ended.is_truncated:
         why = f"it took more than {within_s:g} s" if ended.timed_out else "it is damaged, or takes too much memory"

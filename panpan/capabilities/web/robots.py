@@ -15,7 +15,7 @@ from panpan.system.web.url_guard import Origin, PlainUrl
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from panpan.system.web.guarded_response import GuardedResponse
+    from panpan.system.web.exchange import GuardedResponse
 
 
 # What a site's robots.txt says, read as RFC 9309 has it.

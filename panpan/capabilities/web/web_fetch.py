@@ -4,20 +4,27 @@ The rule: what comes from a page stands between its marks, and so does what a sm
 panpan's own.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from functools import cache
+from importlib.resources import files
 from typing import ClassVar, Literal, Protocol
 
+from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.capabilities.web.web_pages import MAX_SHOWN_CHARS, WebPage, WebPages, Wish, in_ascii, marked
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
-from panpan.errors import ToolError
+from panpan.errors import PanpanError, ToolError
+from panpan.session.budget.budget import Budget
+from panpan.session.one_shot import Question, ask_model, small_model
+from panpan.session.setup import Setup
 from panpan.system.text.terminal_text import clean_line
 from panpan.system.web.url_guard import Authority, plain_url
 from panpan.types.content import TextBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
+from panpan.types.messages import AssistantMessage
 from panpan.types.tool import Output, ToolYield
 
 # A long text, piece by piece.
@@ -195,3 +202,53 @@ def _extent(piece: Piece) -> str:
 def _plain(text: str) -> str:
     """Return text that may be a server's on one line, without the beginning of a tag."""
     return clean_line(text).replace("<", "&lt;")
+
+
+MOST_CHARS = 120_000
+"""Of a page: a third of a window of 200,000 tokens, and in Chinese most of it."""
+MAX_ANSWER_CHARS = 12_000
+_MAX_OUTPUT_TOKENS = 4_000
+_TIME_LIMIT_S = 90.0
+
+
+class PageAnswers:
+    """Implements `PageReader`.
+
+    Args:
+        setup: The session's.
+        budget: Pays for it.
+        keep: Given each reply, for what it cost.
+    """
+
+    most_chars = MOST_CHARS
+
+    def __init__(self, setup: Setup, budget: Budget, keep: Callable[[AssistantMessage], None]) -> None:
+        self._setup = setup
+        self._budget = budget
+        self._keep = keep
+
+    async def answer(self, prompt: str, page_text: str) -> str:
+        """Return what the page says to a question.
+
+        Raises:
+            ToolError: Nobody could answer; half a sentence that says why.
+        """
+        model = await to_thread.run_sync(small_model, self._setup)
+        text = f"{page_text}\n\n<question>\n{prompt}\n</question>"
+        question = Question(_system_prompt(), text, _MAX_OUTPUT_TOKENS, _TIME_LIMIT_S)
+        try:
+            reply = await ask_model(model, question, self._budget)
+        except PanpanError as error:  # of the budget, of its provider, or of its key
+            raise ToolError(f"{model.model} could not be asked: {error}") from error
+        except TimeoutError:
+            raise ToolError(f"{model.model} did not answer within {_TIME_LIMIT_S:g} s") from None
+        if reply is not None:
+            self._keep(reply)
+        if reply is None or not (said := reply.text.strip()):
+            raise ToolError(f"{model.model} sent no text")
+        return said[:MAX_ANSWER_CHARS]
+
+
+@cache
+def _system_prompt() -> str:
+    return files(__package__).joinpath("page_answers.md").read_text(encoding="utf-8").strip()

@@ -16,7 +16,7 @@ from urllib.parse import quote, urljoin
 
 import anyio
 
-from panpan.capabilities.web.rendering import PageRenderer, Scroll
+from panpan.capabilities.web.browser.browser import PageRenderer, Scroll
 from panpan.capabilities.web.robots import SiteRobots
 from panpan.config.settings import WebSettings
 from panpan.errors import ToolError

@@ -23,9 +23,16 @@ from anyio.abc import SocketListener, SocketStream, TaskGroup
 
 from panpan.errors import ConfigError, ToolError
 from panpan.system.sandbox.profile import PROXY_PORT, ProxyEndpoint, inherited
-from panpan.system.web.accepting import MAX_REFUSED_CONNECTIONS, Served, answer_connections
 from panpan.system.web.network import Dial, connect, resolve
-from panpan.system.web.proxy_connection import NotReachableError, ProxyConnection, Route, Waits
+from panpan.system.web.proxy_connection import (
+    MAX_REFUSED_CONNECTIONS,
+    NotReachableError,
+    ProxyConnection,
+    Route,
+    Served,
+    Waits,
+    answer_connections,
+)
 from panpan.system.web.url_guard import Authority, Resolve, plain_authority, public_addresses
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import network_flag

@@ -15,9 +15,16 @@ from anyio import AsyncContextManagerMixin
 from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from panpan.errors import ToolError
-from panpan.system.web.accepting import MAX_REFUSED_CONNECTIONS, Served, answer_connections
 from panpan.system.web.network import WebNetwork
-from panpan.system.web.proxy_connection import NotReachableError, ProxyConnection, Route, Waits
+from panpan.system.web.proxy_connection import (
+    MAX_REFUSED_CONNECTIONS,
+    NotReachableError,
+    ProxyConnection,
+    Route,
+    Served,
+    Waits,
+    answer_connections,
+)
 from panpan.system.web.url_guard import Authority, PrivateHosts, plain_url, public_addresses
 
 MAX_CONNECTIONS = 256

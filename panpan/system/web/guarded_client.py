@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import anyio
 
 from panpan.errors import ToolError
-from panpan.system.web.connector import Connector
-from panpan.system.web.network import WebNetwork
+from panpan.system.web.network import Connector, WebNetwork
 from panpan.system.web.url_guard import NO_PRIVATE_HOSTS, Origin, PlainUrl, plain_url, read_url
 
 if TYPE_CHECKING:
-    from panpan.system.web.guarded_response import GuardedResponse
+    from panpan.system.web.exchange import GuardedResponse
 
 Allow: TypeAlias = Callable[[PlainUrl], Awaitable[None] | None]
 """Raises ToolError where an address, or one that a redirect names, is not to be asked for."""
@@ -93,9 +92,14 @@ class GuardedClient:
         Raises:
             ToolError: It may not be asked for, or there is no answer; says why. Reading the body raises it, too.
         """
-        from panpan.system.web.exchange import exchanged  # with all that it needs 10 ms, and not every session asks
-        from panpan.system.web.guarded_response import GuardedResponse
-        from panpan.system.web.redirects import WebHeaders, WebRequest, location_of, redirected
+        from panpan.system.web.exchange import (
+            GuardedResponse,
+            WebHeaders,
+            WebRequest,
+            exchanged,  # with all that it needs 10 ms, and not every session asks
+            location_of,
+            redirected,
+        )
 
         if self._is_closed:
             raise ToolError("the session is about to end; nothing more is asked for")

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 import h11
-from anyio import CancelScope
-from anyio.abc import ByteStream
+from anyio import BrokenResourceError, CancelScope
+from anyio.abc import ByteStream, SocketListener, SocketStream
 
 from panpan.errors import ToolError
-from panpan.system.web.http_side import GONE, HttpSide
+from panpan.system.web.exchange import GONE, HttpSide
 from panpan.system.web.network import Dial
 from panpan.system.web.url_guard import Authority, plain_authority
 from panpan.types.dataclass import dataclass
@@ -351,3 +351,71 @@ def _answer_head(event: h11.InformationalResponse | h11.Response) -> h11.Informa
         return h11.InformationalResponse(status_code=event.status_code, headers=headers, reason=event.reason)
     closing = [*headers, (b"Connection", b"close")]
     return h11.Response(status_code=event.status_code, headers=closing, reason=event.reason)
+
+
+MAX_REFUSED_CONNECTIONS = 32
+"""That are told at the same time that there are too many; others wait in the system's queue."""
+_AGAIN_S = 0.1
+"""Seconds until connections are taken again after one could not be, such as for want of file descriptors."""
+
+
+class Served:
+    """Connections of a proxy that are served at the same time; one too many is told so.
+
+    Args:
+        most: How many.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._count = 0
+
+    async def serve(self, connection: ProxyConnection, stream: SocketStream, note: Callable[[ToolError], None]) -> None:
+        """Serve a connection, and close its stream.
+
+        Args:
+            connection: On `stream`.
+            stream: What a program has opened.
+            note: Told of a bug, which costs this connection and nothing else.
+        """
+        self._count += 1
+        try:
+            async with stream:
+                if self._count > self._most:
+                    await connection.refuse(503, f"{self._most} connections are open at the same time already")
+                else:
+                    await connection.serve()
+        except Exception as exc:
+            note(ToolError(f"panpan's proxy failed unexpectedly: {type(exc).__name__}: {exc}"))
+        finally:
+            self._count -= 1
+
+
+async def answer_connections(
+    listener: SocketListener, answer: Callable[[SocketStream], Awaitable[None]], most: int
+) -> None:
+    """Answer connections until it is cancelled.
+
+    Args:
+        listener: Where they arrive.
+        answer: Serves one, and closes it.
+        most: Connections that are held at the same time.
+    """
+    free = anyio.Semaphore(most)
+
+    async def answered(stream: SocketStream) -> None:
+        try:
+            await answer(stream)
+        finally:
+            free.release()
+
+    async with anyio.create_task_group() as task_group:
+        while True:
+            await free.acquire()
+            try:
+                stream = await listener.accept()
+            except (BrokenResourceError, OSError):  # the first is what trio makes of the second
+                free.release()
+                await anyio.sleep(_AGAIN_S)
+            else:
+                task_group.start_soon(answered, stream)

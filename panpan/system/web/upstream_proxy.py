@@ -17,7 +17,7 @@ from anyio.abc import ByteStream
 from anyio.streams.tls import TLSStream
 
 from panpan.errors import ToolError
-from panpan.system.web.http_side import GONE, HttpSide
+from panpan.system.web.exchange import GONE, HttpSide
 from panpan.system.web.url_guard import plain_authority
 from panpan.types.dataclass import dataclass
 

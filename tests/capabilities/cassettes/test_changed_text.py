@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.cassettes.forking import relocation
 from panpan.capabilities.cassettes.recorded_reply import RecordedReply, changed_json, changed_reply, recut
+from panpan.capabilities.cassettes.recorded_session import relocation
 from panpan.system.text.redact import Redactor
 from panpan.types.content import TextBlock, ToolUseBlock
 from panpan.types.events import BlockFinished, TextDelta, ToolInputDelta

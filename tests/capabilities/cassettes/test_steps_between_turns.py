@@ -10,14 +10,15 @@ from anyio.lowlevel import checkpoint
 
 from panpan import open_session
 from panpan.app import PROVIDER_KINDS
-from panpan.capabilities.cassettes.forking import GO_ON, fork_recorded
 from panpan.capabilities.cassettes.recorded_session import (
+    GO_ON,
     AnswersChosen,
     ModelChanged,
     RecordedCompaction,
     RecordedTurn,
     Rewound,
     Said,
+    fork_recorded,
     read_session,
 )
 from panpan.capabilities.cassettes.recording import Recording

@@ -11,7 +11,7 @@ import anyio
 from anyio.abc import ByteStream, SocketAttribute
 
 from panpan.capabilities.local_model.fetching import PartialFile
-from panpan.capabilities.local_model.weights import Part, Weights
+from panpan.capabilities.local_model.weight_store import Part, Weights
 
 CONTENT = b"GGUF" + bytes(number * 7 % 251 for number in range(299_996))
 PART_SIZES = (120_000, 120_000, 60_000)

@@ -7,8 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.capabilities.local_model.fetch_hub import HubSource
-from panpan.capabilities.local_model.fetching import FetchError, PartialFile, SourceUnavailableError
+from panpan.capabilities.local_model.fetching import FetchError, HubSource, PartialFile, SourceUnavailableError
 from tests.capabilities.local_model.places import CONTENT, Hub, all_of
 
 

@@ -15,7 +15,7 @@ from anyio.abc import ByteStream, SocketAttribute
 
 from panpan.capabilities.local_model.fetch_registry import RegistrySource
 from panpan.capabilities.local_model.fetching import FetchError, PartialFile, SourceUnavailableError
-from panpan.capabilities.local_model.weights import Part
+from panpan.capabilities.local_model.weight_store import Part
 from tests.capabilities.local_model.places import (
     CONTENT,
     all_of,

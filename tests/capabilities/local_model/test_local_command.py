@@ -18,8 +18,7 @@ from panpan.capabilities.local_model.cli import local as command
 from panpan.capabilities.local_model.fetching import FetchError, SourceUnavailableError
 from panpan.capabilities.local_model.server import ServedModel, announced, running_server
 from panpan.capabilities.local_model.setup import Progress
-from panpan.capabilities.local_model.weight_store import WeightStore
-from panpan.capabilities.local_model.weights import require_machine
+from panpan.capabilities.local_model.weight_store import WeightStore, require_machine
 from panpan.errors import ConfigError, PanpanError
 from tests.capabilities.local_model.places import CONTENT, MemorySource, small_weights
 from tests.fakes.runtime_weights import RUNTIME, RuntimeWeights, is_running

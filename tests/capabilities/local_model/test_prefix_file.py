@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.local_model.order import intact_prefix, keep_prefix, prefix_files, unnamed_prefix
+from panpan.capabilities.local_model.serve import intact_prefix, keep_prefix, prefix_files, unnamed_prefix
 
 
 def keep(folder: Path, key: str, content: bytes = b"what was read") -> Path:

@@ -6,8 +6,13 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.local_model.fetching import FetchError, PartialFile
-from panpan.capabilities.local_model.weight_store import WeightStore, models_folder
-from panpan.capabilities.local_model.weights import QWEN_CODER_1_5B, SMOLLM2_135M, Weights
+from panpan.capabilities.local_model.weight_store import (
+    QWEN_CODER_1_5B,
+    SMOLLM2_135M,
+    Weights,
+    WeightStore,
+    models_folder,
+)
 from panpan.errors import ConfigError
 from tests.capabilities.local_model.places import CONTENT, small_weights
 

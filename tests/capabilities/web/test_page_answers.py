@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from panpan.app import kinds_of
-from panpan.capabilities.web.page_answers import MAX_ANSWER_CHARS, PageAnswers
+from panpan.capabilities.web.web_fetch import MAX_ANSWER_CHARS, PageAnswers
 from panpan.errors import ToolError
 from panpan.session.budget.budget import Budget
 from panpan.session.setup import Setup, set_up

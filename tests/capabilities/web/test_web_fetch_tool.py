@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from panpan.capabilities.web.browser.browser import Allow, RenderedPage, Scroll
 from panpan.capabilities.web.page_tree import Obstacle
-from panpan.capabilities.web.rendering import Allow, RenderedPage, Scroll
 from panpan.capabilities.web.web_fetch import PAGE_CHARS, WebFetchTool, _piece_told, piece_at
 from panpan.capabilities.web.web_pages import SCRIPTS_S, WebPage
 from panpan.errors import ToolError

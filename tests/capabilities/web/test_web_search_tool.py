@@ -11,15 +11,16 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from anyio.abc import ByteStream
 
-from panpan.capabilities.web.search.choice import (
+from panpan.capabilities.web.web_search import (
     MAX_SNIPPET_CHARS,
     MAX_TITLE_CHARS,
     NoEngine,
     WebSearcher,
+    WebSearchInput,
+    WebSearchTool,
     chosen_engine,
     searcher_of,
 )
-from panpan.capabilities.web.web_search import WebSearchInput, WebSearchTool
 from panpan.config.settings import WebSettings
 from panpan.core.effects import Effects
 from panpan.errors import ToolError

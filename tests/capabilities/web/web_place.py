@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.web.rendering import PageRenderer
+from panpan.capabilities.web.browser.browser import PageRenderer
 from panpan.capabilities.web.web_fetch import PageReader, WebFetchInput, WebFetchTool
 from panpan.capabilities.web.web_pages import Pace, WebPages
 from panpan.config.settings import WebSettings

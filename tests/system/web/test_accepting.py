@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
-from panpan.system.web.accepting import answer_connections
+from panpan.system.web.proxy_connection import answer_connections
 from tests.system.backends import on_both_backends, run_on
 
 

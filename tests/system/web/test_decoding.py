@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.errors import ToolError
-from panpan.system.web.decoding import PIECE_BYTES, Decoder
+from panpan.system.web.exchange import PIECE_BYTES, Decoder
 
 CODED = {
     "gzip": lambda data: gzip.compress(data, mtime=0),

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from panpan.capabilities.web.browser.browser import Browser
+from panpan.capabilities.web.browser.browser import Browser, Waits
 from panpan.capabilities.web.browser.running_chromium import Launch, find_chromium
-from panpan.capabilities.web.rendering import Waits
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
 from tests.fakes.outside import OTHER, PUBLIC, Network

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from panpan.capabilities.web.browser.browser import Browser
-from panpan.capabilities.web.rendering import Allow, RenderedPage
+from panpan.capabilities.web.browser.browser import Allow, Browser, RenderedPage
 from tests.fakes.outside import anywhere
 
 

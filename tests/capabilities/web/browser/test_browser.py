@@ -7,9 +7,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.capabilities.web.browser.browser import MAX_PAGES, Browser
+from panpan.capabilities.web.browser.browser import MAX_PAGES, Browser, RenderedPage
 from panpan.capabilities.web.browser.running_chromium import Launch, RunningChromium
-from panpan.capabilities.web.rendering import RenderedPage
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
 from panpan.system.processes.process import capture

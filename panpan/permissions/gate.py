@@ -303,8 +303,8 @@ class PermissionGate(Gate):
     async def _withheld(self, call: ToolCall, subject: Subject) -> Decision | None:
         """Return a question where a search through a folder would show a file that may not be read."""
         approved = _closed_paths(subject)
-        if subject.unseen:
-            unseen = Reason(f"{subject.unseen}; name fewer", "unknown", assumption=subject.unseen)
+        if subject.commands.unseen:
+            unseen = Reason(f"{subject.commands.unseen}; name fewer", "unknown", assumption=subject.commands.unseen)
             return Ask(unseen, is_protected=True, approved_paths=approved)
         if reason := await secret_file(subject, call.context.paths):
             return Ask(reason, is_protected=True, approved_paths=approved)

@@ -32,6 +32,22 @@ _MAY_BE_PLACED = re.compile(r"[~$`=]")
 
 
 @dataclass(frozen=True, slots=True)
+class CommandPaths:
+    """Paths of command lines that the calls' own effects do not tell."""
+
+    matched: tuple[PlainFiles, ...] = ()
+    """Files that patterns match; only rules can say anything about these."""
+    possible: tuple[LocatedUse, ...] = ()
+    """Paths of which it is not known what becomes of them, once for each access that is possible."""
+    deletions: tuple[LocatedUse, ...] = ()
+    """Protected paths in folders that are deleted, and folders that hold the workspace or the home."""
+    hidden: frozenset[Literal["read", "write"]] = frozenset()
+    """Accesses to files that the words do not name."""
+    unseen: str = ""
+    """Why not all was looked at that commands reach; empty where it was."""
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
     """One call, as far as permissions are concerned."""
 
@@ -39,26 +55,16 @@ class Subject:
     told: Effects
     """Effects of the call, as its tool tells them."""
     uses: tuple[LocatedUse, ...]
-    """What it would touch, but for `files`."""
+    """What it would touch, but for `commands.matched`."""
     root: Path
     """Canonical root of the project; patterns start from it."""
     cwd: Path
     """Where relative paths start."""
-    files: tuple[PlainFiles, ...] = ()
-    """What it would touch beside `uses`; only rules can say anything about these."""
     facts: LineFacts | None = None
     """Effects of its command line; None where there is none."""
-    named: tuple[LocatedUse, ...] = ()
-    """Paths that commands name and of which it is not known what becomes of them, once for each access that is
-    possible."""
-    taken: tuple[LocatedUse, ...] = ()
-    """Protected paths in folders that are taken away, and folders that hold the workspace or the home."""
     is_placed: bool = False
     """True if `facts` has folders in place of words such as `$PWD/src`. Then they serve to refuse, never to allow."""
-    hidden: frozenset[Literal["read", "write"]] = frozenset()
-    """Accesses of commands to files that their words do not name."""
-    unseen: str = ""
-    """Why not all was looked at that commands reach; empty where it was."""
+    commands: CommandPaths = CommandPaths()
 
     @property
     def is_read_only(self) -> bool:
@@ -94,12 +100,13 @@ class Subject:
     def all_uses(self) -> Iterator[LocatedUse]:
         """Everything that it would touch, path by path."""
         yield from self.uses
-        yield from (files.use(name) for files in self.files for name in files.commands)
+        yield from (files.use(name) for files in self.commands.matched for name in files.commands)
 
     @property
     def is_large(self) -> bool:
         """Whether it takes long to hold rules against all that it touches and names."""
-        counts = (len(self.uses), len(self.named), *(len(files.commands) for files in self.files))
+        commands = self.commands
+        counts = (len(self.uses), len(commands.possible), *(len(files.commands) for files in commands.matched))
         return sum(counts) > _MOST_QUICK_USES or len(self.command or "") > _MOST_QUICK_CHARS
 
     @property
@@ -132,8 +139,8 @@ class Subject:
     @property
     def protected(self) -> list[LocatedUse]:
         """What only a person may open."""
-        named = [use for use in self.named if not use.location.is_only_as_named]
-        return [use for use in (*self.uses, *named, *self.taken) if use.needs_a_person]
+        possible = [use for use in self.commands.possible if not use.location.is_only_as_named]
+        return [use for use in (*self.uses, *possible, *self.commands.deletions) if use.needs_a_person]
 
 
 async def subject_of(call: ToolCall) -> Subject:
@@ -177,13 +184,15 @@ def _subject_of(call: ToolCall, facts: LineFacts | None) -> Subject:
         uses=tuple(uses),
         root=paths.root,
         cwd=paths.cwd,
-        files=(*used_files, *files_looked_at),
         facts=facts,
-        named=tuple(use for found in judged for use in argument_paths(found, uses, paths.cwd, locator)),
-        taken=tuple(protected_deletions(facts, paths, locator)) if facts is not None else (),
         is_placed=is_placed,
-        hidden=hidden_access(facts) if facts is not None else frozenset(),
-        unseen=reached.unseen,
+        commands=CommandPaths(
+            matched=(*used_files, *files_looked_at),
+            possible=tuple(use for found in judged for use in argument_paths(found, uses, paths.cwd, locator)),
+            deletions=tuple(protected_deletions(facts, paths, locator)) if facts is not None else (),
+            hidden=hidden_access(facts) if facts is not None else frozenset(),
+            unseen=reached.unseen,
+        ),
     )
 
 

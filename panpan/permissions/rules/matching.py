@@ -77,7 +77,7 @@ def _restriction_of_access(rule: Rule, subject: Subject) -> Restriction | None:
     does_more = any(
         effect.runs_code is not False or (effect.writes if is_write else effect.reads) is None for effect in effects
     )
-    is_unclear = does_more or subject.runs or subject.unseen or not subject.told.is_complete
+    is_unclear = does_more or subject.runs or subject.commands.unseen or not subject.told.is_complete
     return "may hold" if is_unclear else None
 
 
@@ -141,7 +141,7 @@ def restricted_use(rule: Rule, pattern: PathPattern, subject: Subject) -> Locate
 
 def restricted_name(rule: Rule, pattern: PathPattern, subject: Subject) -> LocatedUse | None:
     """Return a path for which a restriction holds, of those that a command names while nobody knows what for."""
-    return _first_restricted(rule, pattern, subject.named, subject)
+    return _first_restricted(rule, pattern, subject.commands.possible, subject)
 
 
 def _first_restricted(
@@ -157,7 +157,7 @@ def _first_restricted(
 
 
 def _first_restricted_file(rule: Rule, pattern: PathPattern, subject: Subject) -> LocatedUse | None:
-    for files in subject.files:
+    for files in subject.commands.matched:
         for folder in files.folders if _speaks_of(rule, files, subject) else ():
             if name := pattern.first_restricted_file(folder, tuple(files.commands), subject.root):
                 return files.use(name)
@@ -172,7 +172,7 @@ def _restriction_of_names(rule: Rule, pattern: PathPattern, subject: Subject) ->
     """
     if restricted_name(rule, pattern, subject) is None:
         return None
-    named = [use for use in subject.named if _speaks_of(rule, use, subject) and not use.is_write]
+    named = [use for use in subject.commands.possible if _speaks_of(rule, use, subject) and not use.is_write]
     is_file = any(pattern.restricts_file(path, subject.root) for use in named for path in use.spellings)
     return "holds" if is_file else "may hold"
 
@@ -180,7 +180,7 @@ def _restriction_of_names(rule: Rule, pattern: PathPattern, subject: Subject) ->
 def _restriction_of_hidden(rule: Rule, subject: Subject) -> Restriction | None:
     """Return whether a rule for paths may hold for what a command hides until it runs."""
     speaks_of: Mapping[str, str] = {"Read": "read", "Edit": "write"}
-    return "may hold" if speaks_of.get(rule.tool) in subject.hidden else None
+    return "may hold" if speaks_of.get(rule.tool) in subject.commands.hidden else None
 
 
 def allowing_rules(rules: Iterable[Rule], subject: Subject) -> list[Rule] | None:
@@ -191,7 +191,7 @@ def allowing_rules(rules: Iterable[Rule], subject: Subject) -> list[Rule] | None
             return [rule]
     if subject.command is not None:
         runs_input = subject.facts is None or subject.facts.line.runs_input
-        if subject.hidden and any(map(has_live_tilde, simple_commands(subject.command) or ())):
+        if subject.commands.hidden and any(map(has_live_tilde, simple_commands(subject.command) or ())):
             return None  # no wildcard covers a tilde of which nobody knows where it leads
         return _rules_for_each_command(candidates, subject.command, runs_input=runs_input)
     return _rules_for_each_use(candidates, subject)

@@ -98,7 +98,7 @@ def result_of(shape: Display) -> ToolResultMessage:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_terminal_draws_the_shape_of_a_result(name: str) -> None:
-    rows = result_lines(result_of(SHAPES[name]), None, 60, Theme("dark"))
+    rows = result_lines(result_of(SHAPES[name]), 60, Theme("dark"))
 
     indent = len(BY_COMMAND[name][0]) - len(BY_COMMAND[name][0].lstrip()) if name == "checklist" else 0
     assert [row[4:] for row in without_colours(rows)] == [row[indent:] for row in BY_COMMAND[name]]

@@ -31,12 +31,8 @@ def cell_width(text: str) -> int:
         return len(text)
     if _UNDISPUTED.fullmatch(text):
         return wcswidth(text)
-    return sum(_char_width(char) + _may_widen(char) for char in text)
-
-
-def without_sequences(text: str) -> str:
-    """Return the text without SGR sequences."""
-    return strip_sequences(text)
+    # a mark that takes no cell by itself may make some terminals widen the character before it
+    return sum(max(0, wcwidth(char)) + _may_widen(char) for char in text)
 
 
 def cut(text: str, width: int) -> str:
@@ -133,7 +129,6 @@ class _Rows:
         self.used += width
 
     def end_row(self) -> None:
-        """Begin a new row."""
         if self._style:
             self._row.append(RESET)
         self._rows.append("".join(self._row))
@@ -141,7 +136,6 @@ class _Rows:
         self.used = 0
 
     def ended(self) -> list[str]:
-        """Return all rows."""
         self.end_row()
         return self._rows
 
@@ -167,28 +161,20 @@ class _Filler:
             self._gap += len(part)
         elif part.startswith("\x1b"):
             self._word.append(part)
-        elif part.isascii():
-            self._add(part, len(part))
         else:
-            self._add_clusters(part)
+            for piece in [part] if part.isascii() else _clusters(part, self._rows.width):
+                width = cell_width(piece)
+                is_wide = width > 1 and not piece.isascii()
+                if is_wide:  # scripts of wide characters have no blanks: a row may end before and behind each
+                    self._end_word()
+                self._word.append(piece)
+                self._word_width += width
+                if is_wide:
+                    self._end_word()
 
     def ended(self) -> list[str]:
-        """Return all rows."""
         self._end_word()
         return self._rows.ended()
-
-    def _add(self, piece: str, width: int) -> None:
-        self._word.append(piece)
-        self._word_width += width
-
-    def _add_clusters(self, part: str) -> None:
-        for piece in _clusters(part, self._rows.width):
-            width = cell_width(piece)
-            if width > 1:  # scripts of wide characters have no blanks: a row may end before and behind each
-                self._end_word()
-            self._add(piece, width)
-            if width > 1:
-                self._end_word()
 
     def _end_word(self) -> None:
         if not self._word:
@@ -202,11 +188,8 @@ class _Filler:
             rows.place(" " * self._gap, self._gap)
             self._gap = 0
         is_too_long = self._word_width > rows.width
-        for piece in self._word:
-            if is_too_long:
-                for cluster in _clusters(piece, rows.width):
-                    rows.place(cluster, cell_width(cluster))
-            else:
+        for word in self._word:
+            for piece in _clusters(word, rows.width) if is_too_long else [word]:
                 rows.place(piece, cell_width(piece))
         self._word, self._word_width = [], 0
 
@@ -226,14 +209,8 @@ def _clusters(text: str, width: int) -> Iterator[str]:
                     yield from cluster  # a chain of joined emoji that no row could hold
 
 
-def _char_width(char: str) -> int:
-    """Return how many cells a character takes; one that cannot be printed takes none."""
-    return max(0, wcwidth(char))
-
-
 def _may_widen(char: str) -> bool:
-    """Return whether some terminals give a cell more to what stands before `char`, a mark that takes none by itself."""
-    return char == _PICTURE_MARK or (category(char) == "Mc" and _char_width(char) == 0)
+    return char == _PICTURE_MARK or (category(char) == "Mc" and wcwidth(char) <= 0)
 
 
 def _is_reset(sequence: str) -> bool:
@@ -241,20 +218,13 @@ def _is_reset(sequence: str) -> bool:
 
 
 def fitting(parts: Sequence[tuple[str, int]], width: int, separator: str) -> list[int]:
-    """Return the indices of the texts that are shown, in their order; the least important are left out.
-
-    Args:
-        parts: Each text, which may have SGR sequences, and its rank; the lowest is left out last.
-        width: Cells of the row.
-        separator: What stands between two of them.
-    """
-    room = width
+    """Return the indices of the texts that fit into a row, in their order; the highest ranks are left out first."""
     kept: list[int] = []
     for index in sorted(range(len(parts)), key=lambda index: parts[index][1]):
         needed = cell_width(parts[index][0]) + (cell_width(separator) if kept else 0)
-        if needed <= room:
+        if needed <= width:
             kept.append(index)
-            room -= needed
+            width -= needed
     return sorted(kept)
 
 

@@ -6,7 +6,6 @@ grow with the code before it. Where a text or comment is longer than the bound, 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 from pygments.lexer import Lexer
@@ -72,7 +71,6 @@ class OpenCode:
         return []
 
     def ended(self) -> list[str]:
-        """Return the lines that were not returned yet."""
         lines, self.lines = self.lines, ()
         if self.lexer is None or not self.theme.has_colour:
             return [self.theme.paint("code", line) for line in lines]
@@ -82,10 +80,6 @@ class OpenCode:
         if sum(map(len, self.context)) > _CONTEXT_CHARS:
             self.lexer, self.context = None, ()
         return painted[len(read) - len(lines) :] if lines else []
-
-    def twin(self) -> "OpenCode":
-        """Return one that goes on by itself."""
-        return replace(self)
 
 
 _SPANNING = frozenset({Token.Literal.String, Token.Comment.Multiline})
@@ -110,7 +104,7 @@ def _painted(lines: Sequence[str], lexer: Lexer, theme: Theme) -> tuple[list[str
                 painted.append("")
                 if not _SPANNING.isdisjoint(kind.split()):
                     inside.add(len(painted) - 1)
-            painted[-1] += theme.paint(role, part) if role and part.strip() else part
+            painted[-1] += theme.paint(role, part) if part.strip() else part
     return painted[: len(lines)], _restart(lines, inside)
 
 

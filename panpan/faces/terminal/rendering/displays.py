@@ -63,11 +63,11 @@ def diff_lines(
 
     Args:
         file: The change.
-        width: Cells of a row, 4 or more.
+        width: Cells, 4 or more.
         theme: How it looks.
         max_lines: Most rows, 2 or more, heading and note included; None: all.
-        shows_controls: Whether control and invisible characters are written out, for a person who has to judge them.
-        names_file: Whether the heading has the path; else it stands above already.
+        shows_controls: True to spell out control and invisible characters, for a person who has to judge them.
+        names_file: False where the path stands above already.
     """
     heading = _heading(file, theme, shows_controls=shows_controls, names_file=names_file)
     rows = broken(heading, width) if shows_controls else [cut(heading, width)]
@@ -139,8 +139,6 @@ def _with_counterparts(lines: Sequence[_Line]) -> list[_Line]:
 
 
 class _Layout:
-    """Where things stand in the rows of one diff."""
-
     def __init__(self, lines: Sequence[_Line], width: int, theme: Theme) -> None:
         self._width = width
         self._theme = theme
@@ -150,7 +148,6 @@ class _Layout:
         self._gutter = 2 * self._digits + 2 if self._digits else 0
 
     def rows(self, line: _Line) -> list[str]:
-        """Return the rows of one line."""
         match line.sign:
             case "@":
                 return [self._theme.paint("hunk", cut(f"⋯ {line.text}".rstrip(), self._width))]
@@ -213,13 +210,7 @@ def show_displays(scrollback: Scrollback, displays: Sequence[Display]) -> None:
 
 
 def display_rows(display: Display, width: int, theme: Theme) -> list[str]:
-    """Return the rows of a shape.
-
-    Args:
-        display: The shape.
-        width: Cells of a row, 8 or more.
-        theme: How it looks.
-    """
+    """Return the rows of a shape; `width` is 8 cells or more."""
     match display:
         case TextDisplay(spans=spans):
             return _text_rows(spans, width, theme)
@@ -227,9 +218,8 @@ def display_rows(display: Display, width: int, theme: Theme) -> list[str]:
             return _table_rows(rows, header, width, theme)
         case ChecklistDisplay(todos=items):
             return checklist_lines(items, width - len(_GAP), theme)
-        case DiffDisplay(files=files, notes=notes):
-            told = [theme.paint("bad", row) for note in notes for row in wrapped(clean_line(note), width)]
-            return [*(row for file in files for row in diff_lines(file, width, theme)), *told]
+        case DiffDisplay():
+            return diff_rows(display, width, theme)
         case SummaryDisplay(text=text):
             return wrapped(clean_line(text), width)
         case PlanDisplay(text=text, summary=summary):
@@ -238,21 +228,26 @@ def display_rows(display: Display, width: int, theme: Theme) -> list[str]:
             assert_never(display)
 
 
+def diff_rows(
+    diff: DiffDisplay, width: int, theme: Theme, max_lines: int | None = None, *, names_files: bool = True
+) -> list[str]:
+    """Return the rows of all files, as `diff_lines` does, and of the notes."""
+    files = [diff_lines(file, width, theme, max_lines, names_file=names_files) for file in diff.files]
+    notes = [theme.paint("bad", row) for note in diff.notes for row in wrapped(clean_line(note), width)]
+    return [*(row for rows in files for row in rows), *notes]
+
+
 def _text_rows(spans: Sequence[Span], width: int, theme: Theme) -> list[str]:
     if len(spans) == 1:
-        rows, role = plain_rows(spans[0].text, width), spans[0].role
-        return [theme.paint(role, row) for row in rows] if role else rows
-    return wrapped("".join(_painted(span, theme) for span in spans), width)
-
-
-def _painted(span: Span, theme: Theme) -> str:
-    text = clean_for_terminal(span.text if theme.has_hues else span.without_hues or span.text).expandtabs(_TAB)
-    return theme.paint(span.role, text) if span.role else text
+        return [theme.paint(spans[0].role, row) for row in plain_rows(spans[0].text, width)]
+    texts = (span.text if theme.has_hues else span.without_hues or span.text for span in spans)
+    clean = (clean_for_terminal(text).expandtabs(_TAB) for text in texts)
+    return wrapped("".join(theme.paint(span.role, text) for span, text in zip(spans, clean, strict=True)), width)
 
 
 def _table_rows(rows: Sequence[Sequence[str]], header: Sequence[str], width: int, theme: Theme) -> list[str]:
     if not header and all(len(row) == 2 for row in rows):
-        return _columns([(name, text) for name, text in rows], width, theme)
+        return _columns([(clean_line(name), text) for name, text in rows], width, theme)
     from panpan.faces.terminal.rendering.leaf_blocks import body_rows, columns_of, header_rows
 
     cells = [[clean_line(cell) for cell in row] for row in rows]
@@ -264,7 +259,6 @@ def _table_rows(rows: Sequence[Sequence[str]], header: Sequence[str], width: int
 
 def _columns(pairs: Sequence[tuple[str, str]], width: int, theme: Theme) -> list[str]:
     """Return rows of two columns, the first in colour; where there is no room, the second stands below it."""
-    pairs = [(clean_line(name), text) for name, text in pairs]
     first = max((cell_width(name) for name, _ in pairs), default=0)
     is_beside = width - first - 2 * len(_GAP) >= _LEAST_SECOND
     indent = first + 2 * len(_GAP) if is_beside else 2 * len(_GAP)
@@ -272,12 +266,9 @@ def _columns(pairs: Sequence[tuple[str, str]], width: int, theme: Theme) -> list
     for name, text in pairs:
         painted = theme.paint("accent", cut(name, width - len(_GAP)))
         second = plain_rows(text, width - indent)
-        if is_beside:
-            head, *second = second
-            rows.append(f"{_GAP}{padded(painted, first)}{_GAP}{head}" if head else f"{_GAP}{painted}")
-        else:
-            rows.append(f"{_GAP}{painted}")
-        rows += [f"{' ' * indent}{row}" for row in second]
+        if is_beside and (head := second.pop(0)):
+            painted = f"{padded(painted, first)}{_GAP}{head}"
+        rows += [f"{_GAP}{painted}", *(f"{' ' * indent}{row}" for row in second)]
     return rows
 
 
@@ -289,55 +280,36 @@ _MARKS: Mapping[ItemStatus, tuple[str, Role | None]] = {
 
 
 def checklist_lines(todos: Sequence[ChecklistItem], width: int, theme: Theme) -> list[str]:
-    """Return a checklist, with all of each todo.
-
-    Args:
-        todos: The list; what is being done is shown as `active_form`.
-        width: Cells of a row, 4 or more.
-        theme: How it looks.
-    """
+    """Return a checklist with all of each todo; `width` is 4 cells or more."""
     rows: list[str] = []
     for todo in todos:
         mark, role = _MARKS[todo.status]
         for index, row in enumerate(wrapped(_words(todo), width - 2)):
-            row = f"{'  ' if index else f'{mark} '}{row}".rstrip(" ")
-            rows.append(theme.paint(role, row) if role else row)
+            rows.append(theme.paint(role, f"{'  ' if index else f'{mark} '}{row}".rstrip(" ")))
     return rows
 
 
 def short_checklist_lines(todos: Sequence[ChecklistItem], most: int, width: int, theme: Theme) -> list[str]:
-    """Return a checklist of at most `most` rows, a row a todo: what is being done and around it; others are counted.
-
-    Args:
-        todos: The list.
-        most: Rows, 1 or more.
-        width: Cells of a row, 4 or more.
-        theme: How it looks.
-    """
-    if len(todos) <= most:
-        shown, left_out = todos, ""
-    else:
-        begin = next((place for place, todo in enumerate(todos) if todo.status == "in_progress"), None)
-        if begin is None:
-            begin = next((place for place, todo in enumerate(todos) if todo.status == "pending"), len(todos))
+    """Return at most `most` rows, one a todo: the one in progress and those around it; others are counted."""
+    shown, hidden = todos, list[ChecklistItem]()
+    if len(todos) > most:
+        statuses = [todo.status for todo in todos]
+        first: ItemStatus = "in_progress" if "in_progress" in statuses else "pending"
+        begin = statuses.index(first) if first in statuses else len(todos)
         begin = max(min(begin - (most > 2), len(todos) - most + 1), 0)
-        shown = todos[begin : begin + most - 1]
-        left_out = _left_out([*todos[:begin], *todos[begin + most - 1 :]])
+        shown, hidden = todos[begin : begin + most - 1], [*todos[:begin], *todos[begin + most - 1 :]]
     rows: list[str] = []
     for todo in shown:
         mark, role = _MARKS[todo.status]
-        row = cut(f"{mark} {_words(todo)}", width)
-        rows.append(theme.paint(role, row) if role else row)
-    return [*rows, theme.paint("dim", cut(left_out, width))] if left_out else rows
+        rows.append(theme.paint(role, cut(f"{mark} {_words(todo)}", width)))
+    return [*rows, theme.paint("dim", cut(_left_out(hidden), width))] if hidden else rows
 
 
 def _words(todo: ChecklistItem) -> str:
-    text = todo.active_form if todo.status == "in_progress" else todo.content
-    return " ".join(clean_for_terminal(text).split())
+    return clean_line(todo.active_form if todo.status == "in_progress" else todo.content)
 
 
 def _left_out(todos: Sequence[ChecklistItem]) -> str:
-    """Return the row that counts what is not shown."""
     done = sum(todo.status == "completed" for todo in todos)
     parts = [f"{done} done"] if done else []
     parts += [f"{len(todos) - done} to do"] if len(todos) > done else []

@@ -16,13 +16,7 @@ _STYLES: dict[str, Role] = {"strong": "strong", "em": "emphasis", "s": "struck",
 
 
 def inline_text(tokens: Sequence[Token], theme: Theme, role: Role | None = None) -> str:
-    """Return the text of `tokens`; a line that the author broke on purpose is broken by a newline.
-
-    Args:
-        tokens: The children of an inline token.
-        theme: How it looks.
-        role: What all of it is, such as a heading.
-    """
+    """Return the text of an inline token's children; a line that the author broke on purpose ends with a newline."""
     line = _Line(theme, role)
     for token in tokens:
         line.add(token)
@@ -77,7 +71,6 @@ class _Line:
 
 
 def _says(pieces: Sequence[str], address: str) -> bool:
-    """Return whether the text of a link is its address."""
     return len(pieces) == 1 and address.removeprefix("mailto:") in pieces[0]
 
 
@@ -116,7 +109,7 @@ def columns_of(
 
 
 def header_rows(columns: Columns, theme: Theme) -> list[str]:
-    """Return what stands above the rows."""
+    """Return the names of the columns and a rule; nothing where the table is a list."""
     if not columns.widths:
         return []
     rule = (" " * _GAP).join("─" * width for width in columns.widths)
@@ -196,23 +189,16 @@ class OpenTable:
 
 
 class LeafBlocks:
-    """Renders leaf blocks.
-
-    Args:
-        theme: How they look.
-    """
+    """Renders leaf blocks."""
 
     def __init__(self, theme: Theme) -> None:
         self._theme = theme
         self._with_links, self._without_links = _parser(), _parser().disable(["link", "image"])
 
     def render(self, lines: Sequence[str], width: int, table: OpenTable | None) -> tuple[list[Leaf], OpenTable | None]:
-        """Return the blocks in `lines`, and the table that they end with, if they do.
+        """Return the blocks in harmless `lines` without tabs, and the table that they end with, if they do.
 
-        Args:
-            lines: Harmless and without tabs.
-            width: Cells of a row.
-            table: The one that goes on with these lines.
+        `table` is the one that goes on with these lines.
         """
         source = [*table.head, *lines] if table else lines
         text = "\n".join(source)

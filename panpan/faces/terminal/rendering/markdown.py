@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from copy import copy
 
 from panpan.faces.terminal.rendering.cells import broken, cell_width
 from panpan.faces.terminal.rendering.code import OpenCode, lexer_for
@@ -29,7 +29,7 @@ class Container:
     rest: str
     """What each other row begins with."""
     indent: int = 0
-    """Of an item: the column of the source where its content stands."""
+    """Of an item: the column of the source where its content stands; 0 for a quotation."""
     number: int | None = None
     delimiter: str = ""
     """Of an item: what stands behind its number, or its bullet."""
@@ -37,28 +37,19 @@ class Container:
     """Whether its first row is printed."""
 
     @property
-    def is_quote(self) -> bool:
-        """Whether it is a quotation, and not an item."""
-        return not self.indent
-
-    @property
     def source_prefix(self) -> str:
-        """What a line of the source begins with that goes on in it."""
         return " " * self.indent or "> "
 
     @property
     def width(self) -> int:
-        """Cells that it takes from a row."""
         return cell_width(self.rest)
 
     def content(self, line: str, *, is_in_code: bool) -> str | None:
-        """Return what a line has in it; None where the line leaves it.
+        """Return the content of a line, less that of outer containers; None where the line leaves this one.
 
-        Args:
-            line: Of the source, less what belongs to outer containers.
-            is_in_code: Whether a fence is open. A line of code that is not indented as it should be is no new block.
+        A line of code that is not indented as it should be is no new block.
         """
-        if self.is_quote:
+        if not self.indent:
             match = _QUOTE.match(line)
             return line[match.end() :] if match else None
         blanks = len(line) - len(line.lstrip(" "))
@@ -73,10 +64,6 @@ class Container:
         self.is_begun = True
         return self.first
 
-    def twin(self) -> "Container":
-        """Return one that goes on by itself."""
-        return replace(self)
-
 
 def opened_quote(line: str, theme: Theme) -> tuple[Container, str] | None:
     """Return the quotation that a line begins, and what the line has in it."""
@@ -90,13 +77,10 @@ def opened_quote(line: str, theme: Theme) -> tuple[Container, str] | None:
 def opened_item(
     line: str, before: Container | None, *, is_in_paragraph: bool, theme: Theme
 ) -> tuple[Container, str] | None:
-    """Return the item that a line begins, and what the line has in it.
+    """Return the item that a line begins, and its content.
 
-    Args:
-        line: Of the source.
-        before: The item that ended just before, if one did: numbers count on from it.
-        is_in_paragraph: Whether a paragraph is open, in which a number at the beginning of a line may be just that.
-        theme: How it looks.
+    `before` is the item that ended just before: numbers count on from it. In a paragraph, a number that begins a line
+    may be just that.
     """
     match = _ITEM.match(line)
     if match is None:
@@ -115,9 +99,8 @@ def opened_item(
     mark = "•" if number is None else f"{number}{delimiter}"
     if number is None and (task := _TASK.match(content)):
         mark, content = ("☐" if task[1] == " " else "☑"), content[task.end() :]
-    mark = f"{mark} "
-    painted = theme.paint("accent", mark.rstrip()) + " "
-    return Container(painted, " " * len(mark), end, number, delimiter), content
+    first, rest = theme.paint("accent", mark) + " ", " " * (len(mark) + 1)
+    return Container(first, rest, end, number, delimiter), content
 
 
 # Takes the lines of a Markdown text one by one and returns rows as soon as nothing that follows can change them.
@@ -143,16 +126,10 @@ _NEEDS_ROOM_BELOW: frozenset[Kind] = frozenset({"code", "table"})
 
 
 class BlockScanner:
-    """Reads one text.
-
-    Args:
-        width: Cells of a row; may be changed at any time, for what is rendered later.
-        theme: How it looks.
-        leaves: Renders blocks that hold no others.
-    """
+    """Reads one text."""
 
     def __init__(self, width: int, theme: Theme, leaves: LeafBlocks) -> None:
-        self.width = width
+        self._width = width
         self._theme = theme
         self._leaves = leaves
         self._containers: list[Container] = []
@@ -172,14 +149,18 @@ class BlockScanner:
         self._goes_on = False
         """Whether what was printed last is the beginning of the leaf block that is open."""
 
+    def resize(self, width: int) -> bool:
+        """Use another width for what is rendered later; return whether it is another one."""
+        before, self._width = self._width, width
+        return width != before
+
     @property
     def is_in_code(self) -> bool:
-        """Whether a fence is open."""
         return self._code is not None
 
     @property
     def source_prefix(self) -> str:
-        """What a line begins with that goes on in all containers that are open."""
+        """Beginning of a line that goes on in all containers that are open."""
         return "".join(container.source_prefix for container in self._containers)
 
     def take(self, line: str) -> list[str]:
@@ -206,15 +187,9 @@ class BlockScanner:
         return self._leave(0) if self._containers else self._end_leaf()
 
     def twin(self) -> "BlockScanner":
-        """Return one that goes on by itself."""
-        twin = BlockScanner(self.width, self._theme, self._leaves)
-        twin._containers = [container.twin() for container in self._containers]
-        twin._pending, twin._pending_chars = list(self._pending), self._pending_chars
-        twin._code = self._code and self._code.twin()
-        twin._fence, twin._table = self._fence, self._table
-        twin._item_before = self._item_before
-        twin._is_after_blank, twin._last_kind = self._is_after_blank, self._last_kind
-        twin._goes_on = self._goes_on
+        twin = copy(self)
+        twin._containers, twin._pending = [copy(container) for container in self._containers], list(self._pending)
+        twin._code = copy(self._code)
         return twin
 
     def _inside(self, line: str) -> tuple[int, str]:
@@ -232,7 +207,6 @@ class BlockScanner:
         return is_in_text and bool(line.strip()) and not _BEGINS_BLOCK.match(line) and not _RULE.match(line)
 
     def _content(self, line: str) -> list[str]:
-        """Take a line without what belongs to the containers."""
         if self._code is not None:
             return self._code_line(self._code, line)
         if not line.strip():
@@ -302,7 +276,7 @@ class BlockScanner:
 
     @property
     def _room(self) -> int:
-        return self.width - sum(container.width for container in self._containers)
+        return self._width - sum(container.width for container in self._containers)
 
     def _broken(self, lines: Sequence[str]) -> list[str]:
         return [row for line in lines for row in broken(line, self._room)]
@@ -401,12 +375,7 @@ _WORD_END = re.compile(r" (?=[^\W\d_])")
 
 
 class MarkdownStream:
-    """Renders one text of the model. The work for a piece of it does not grow with what came before.
-
-    Args:
-        width: Cells of a row.
-        theme: How it looks.
-    """
+    """Renders one text of the model. The work for a piece of it does not grow with the text before it."""
 
     def __init__(self, width: int, theme: Theme) -> None:
         self._clean = CleanStream()
@@ -424,7 +393,7 @@ class MarkdownStream:
         """Return the rows of what is not finished, the last `TAIL_ROWS` at most."""
         if self._tail is None:
             scanner = self._scanner.twin()
-            rows = scanner.take(_without_tabs(self._open_line)) if self._open_line else []
+            rows = scanner.take(self._open_line.expandtabs(_TAB)) if self._open_line else []
             self._tail = [*rows, *scanner.finish()][-TAIL_ROWS:]
         return self._tail
 
@@ -433,21 +402,21 @@ class MarkdownStream:
         self._tail = None
         rows = self._take(self._clean.finish())
         if self._open_line:
-            rows += self._scanner.take(_without_tabs(self._open_line))
+            rows += self._scanner.take(self._open_line.expandtabs(_TAB))
             self._open_line = ""
         return [*rows, *self._scanner.finish()]
 
     def resize(self, width: int) -> None:
-        """Use another width for what is not returned yet."""
-        if self._scanner.width != max(width, NARROWEST):
-            self._scanner.width, self._tail = max(width, NARROWEST), None
+        """Use another width for rows that are not returned yet."""
+        if self._scanner.resize(max(width, NARROWEST)):
+            self._tail = None
 
     def _take(self, text: str) -> list[str]:
         rows: list[str] = []
         *lines, rest = text.split("\n")
         for line in lines:
             rows += self._grow(line)
-            rows += self._scanner.take(_without_tabs(self._open_line))
+            rows += self._scanner.take(self._open_line.expandtabs(_TAB))
             self._open_line = ""
         return rows + self._grow(rest)
 
@@ -457,7 +426,7 @@ class MarkdownStream:
         self._open_line += text
         while len(self._open_line) > MAX_CHARS:
             end, begin = (MAX_CHARS, MAX_CHARS) if self._scanner.is_in_code else _cut(self._open_line)
-            rows += self._scanner.take(_without_tabs(self._open_line[:end]))
+            rows += self._scanner.take(self._open_line[:end].expandtabs(_TAB))
             rows += self._scanner.flush()
             self._open_line = self._scanner.source_prefix + self._open_line[begin:]
         return rows
@@ -470,7 +439,3 @@ def _cut(line: str) -> tuple[int, int]:
         if ends:
             return ends[-1] - 1, ends[-1]
     return MAX_CHARS, MAX_CHARS
-
-
-def _without_tabs(line: str) -> str:
-    return line.expandtabs(_TAB)

@@ -6,18 +6,17 @@ from collections.abc import Callable, Sequence
 from math import ceil
 
 from panpan.faces.terminal.rendering.cells import broken, cell_width, cut, wrapped, wrapped_under_indent
-from panpan.faces.terminal.rendering.displays import checklist_lines, diff_lines, display_rows
+from panpan.faces.terminal.rendering.displays import checklist_lines, diff_rows, display_rows
 from panpan.faces.terminal.rendering.text_rows import (
     INDENT_CELLS,
     hanging,
-    markdown_rows,
     output_of_users_command,
     printed_rows,
 )
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, spoken_s
 from panpan.types.attachments import attached_names, data_lines
-from panpan.types.content import DocumentBlock, ImageBlock, TextBlock, ToolUseBlock
+from panpan.types.content import DocumentBlock, ImageBlock, TextBlock
 from panpan.types.display import ChecklistDisplay, DiffDisplay, PlanDisplay, SummaryDisplay, TableDisplay, TextDisplay
 from panpan.types.messages import ToolResultMessage, UserMessage
 from panpan.types.role import Role
@@ -33,7 +32,7 @@ def attachment_mark(block: ImageBlock | DocumentBlock) -> str:
     spoken = f"{size} B" if size < _KB else f"{round(size / _KB)} KB" if size < _KB**2 else f"{size / _KB**2:.1f} MB"
     if isinstance(block, ImageBlock):
         return f"[image {spoken}]"
-    title = " ".join(clean_for_terminal(block.title or "").split())
+    title = clean_line(block.title or "")
     return f"[document {title} {spoken}]" if title else f"[document {spoken}]"
 
 
@@ -54,14 +53,7 @@ def user_message_lines(message: UserMessage, width: int, theme: Theme) -> list[s
 
 
 def prompt_lines(text: str, width: int, theme: Theme, marks: Sequence[str] = ()) -> list[str]:
-    """Return the rows of what was typed, `MAX_ROWS` at most.
-
-    Args:
-        text: What was typed.
-        width: Cells of a row, 4 or more.
-        theme: How it looks.
-        marks: What stands for what is attached; harmless.
-    """
+    """Return the rows of a prompt, `MAX_ROWS` at most, and of harmless marks; `width` is 4 cells or more."""
     rows = [*_rows(text, width - len(_MARK)), *(row for mark in marks for row in wrapped(mark, width - len(_MARK)))]
     if len(rows) > MAX_ROWS:
         head = MAX_ROWS - _TAIL_ROWS - 1
@@ -73,12 +65,9 @@ def prompt_lines(text: str, width: int, theme: Theme, marks: Sequence[str] = ())
 
 
 def _command_lines(ran: ToldCommand, width: int, theme: Theme) -> list[str]:
-    """Return a command of the user's own, and the last of what it printed."""
     heads = wrapped(clean_for_terminal(f"! {ran.command}"), width)
-    return [
-        *(theme.paint("user", head) for head in heads),
-        *output_of_users_command(ran.output, width, theme, MAX_ROWS),
-    ]
+    output = output_of_users_command(ran.output, width, theme, MAX_ROWS)
+    return [*(theme.paint("user", head) for head in heads), *output]
 
 
 def _rows(text: str, width: int) -> list[str]:
@@ -164,12 +153,7 @@ _FRAMES_PER_S = 10
 
 
 def spinner(now_s: float, theme: Theme) -> str:
-    """Return the sign for a moment, one cell wide; where the terminal is dumb, it does not move.
-
-    Args:
-        now_s: Seconds of any clock that only grows.
-        theme: How it looks.
-    """
+    """Return the sign for a moment of a clock that only grows, one cell wide; a dumb terminal has it stand still."""
     return FRAMES[int(now_s * _FRAMES_PER_S) % len(FRAMES)] if theme.has_sequences else "*"
 
 
@@ -185,17 +169,7 @@ _SHOWS_TIME_FROM_S = 1.0
 def running_line(
     name: str, title: str, now_s: float, elapsed_s: float, width: int, theme: Theme, *, timeout_s: float | None = None
 ) -> str:
-    """Return the row of a call that runs.
-
-    Args:
-        name: Of the tool.
-        title: The argument that matters.
-        now_s: Seconds of any clock that only grows; turns the spinner.
-        elapsed_s: Seconds since it began.
-        width: Cells of a row.
-        theme: How it looks.
-        timeout_s: How long it may take; None where there is no limit.
-    """
+    """Return the row of a call that runs; `now_s` turns the spinner."""
     time = _shown_time(elapsed_s)
     if time and timeout_s is not None:
         time += f" (limit {_spoken_limit(timeout_s)})"
@@ -217,28 +191,21 @@ def title_line(
 
 
 def end_mark(is_error: bool, theme: Theme) -> str:
-    """Return what stands before a call that is over."""
+    """Return the mark before a call that is over."""
     return theme.paint("bad", "✗") if is_error else theme.paint("good", "●")
 
 
 def result_lines(
     message: ToolResultMessage,
-    use: ToolUseBlock | None,
     width: int,
     theme: Theme,
     *,
     title: str = "",
     is_expanded: bool = False,
 ) -> list[str]:
-    """Return what a call brought, to stand below its row.
+    """Return the result of a call, to stand below its row; `width` is 8 cells or more.
 
-    Args:
-        message: The result.
-        use: The call, where it is known.
-        width: Cells of a row, 8 or more.
-        theme: How it looks.
-        title: What stands in its row; a path in it is not told again.
-        is_expanded: Whether all of it is shown, and not only its beginning and end.
+    A diff whose path is the title does not repeat it.
     """
     room = width - INDENT_CELLS
     if message.is_error:
@@ -248,18 +215,14 @@ def result_lines(
     match message.display:
         case ChecklistDisplay(todos=todos):
             return hanging(checklist_lines(todos, room, theme) or ["nothing to do"], room, theme)
-        case DiffDisplay(files=files, notes=notes):
+        case DiffDisplay(files=files):
             most = None if is_expanded else MAX_DIFF_ROWS
             names_files = [file.path for file in files] != [title]
-            diffs = (diff_lines(file, room, theme, most, names_file=names_files) for file in files)
-            told = [theme.paint("bad", row) for note in notes for row in wrapped(clean_line(note), room)]
-            return hanging([*(row for diff in diffs for row in diff), *told], room, theme)
+            return hanging(diff_rows(message.display, room, theme, most, names_files=names_files), room, theme)
         case SummaryDisplay(text=text):
             summary = wrapped(clean_line(text), room)
             return hanging([*summary, *(_text_rows(message, room) if is_expanded else ())], room, theme, "dim")
-        case PlanDisplay(text=text, summary=summary):
-            return hanging([*wrapped(clean_line(summary), room), "", *markdown_rows(text, room, theme)], room, theme)
-        case TextDisplay() | TableDisplay():
+        case PlanDisplay() | TextDisplay() | TableDisplay():
             return hanging(display_rows(message.display, room, theme), room, theme)
         case None:
             texts = _text_rows(message, room)
@@ -268,7 +231,6 @@ def result_lines(
 
 
 def _shown_time(seconds: float) -> str:
-    """Return how long a call has taken; empty where it is too short to matter."""
     return f" {spoken_s(seconds)}" if seconds >= _SHOWS_TIME_FROM_S else ""
 
 
@@ -281,16 +243,10 @@ def _spoken_limit(seconds: float) -> str:
 def call_line(
     mark: str, name: str, title: str, behind: str, width: int, theme: Theme, *, agent: Role | None = None
 ) -> str:
-    """Return the row of a call.
+    """Return the row of a call; where it is too long, the title is cut.
 
-    Args:
-        mark: Painted.
-        name: Of the tool.
-        title: The argument that matters; the first to be cut.
-        behind: Its time and the like, with a blank before.
-        width: Cells of a row.
-        theme: How it looks.
-        agent: Colour of the kind of subagent that the title begins with, before a colon; None: it has none.
+    `mark` is painted, `behind` begins with a blank, `agent` is the colour of the kind of subagent with which the title
+    begins, before a colon.
     """
     said = f"{mark} {theme.paint('strong', clean_line(name))} {_title(clean_line(title), agent, theme)}".rstrip(" ")
     return cut(cut(said, max(width - cell_width(behind), 1)) + theme.paint("dim", behind), width)
@@ -303,10 +259,9 @@ def _title(title: str, agent: Role | None, theme: Theme) -> str:
 
 def _text_rows(message: ToolResultMessage, room: int, *, fill: Callable[[str, int], list[str]] = broken) -> list[str]:
     """Return what the model reads of a result, in rows that `fill` makes of a line; pictures as marks."""
-    marks = [
-        attachment_mark(block) for block in message.result.content if isinstance(block, ImageBlock | DocumentBlock)
-    ]
-    return [*printed_rows(message.text, room, fill=fill), *(row for mark in marks for row in fill(mark, room))]
+    blocks = [block for block in message.result.content if isinstance(block, ImageBlock | DocumentBlock)]
+    marks = [row for block in blocks for row in fill(attachment_mark(block), room)]
+    return [*printed_rows(message.text, room, fill=fill), *marks]
 
 
 def _folded(rows: Sequence[str], head: int, tail: int) -> list[str]:

@@ -9,7 +9,6 @@ from panpan.faces.terminal.rendering.messages import call_line, end_mark, spinne
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.tool_lines import title_of
 from panpan.system.text.terminal_text import clean_line, spoken_s
-from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.events import (
     PermissionDecided,
@@ -69,7 +68,6 @@ class SubagentProgress:
 
     @property
     def tokens(self) -> int:
-        """What it has used so far, of all kinds together."""
         return self._usage.context_tokens
 
     def follow(self, event: SubagentEvent) -> bool:
@@ -112,13 +110,7 @@ class SubagentProgress:
         return is_asked and all(step.state != "runs" for _, step in self._steps)
 
     def steps(self, most: int, asked_about: Collection[str], *, has_words: bool) -> Sequence[Step]:
-        """Return the newest steps, the newest last; what waits for the user or the model stands at the end.
-
-        Args:
-            most: How many.
-            asked_about: Ids of the calls about which the user is asked at the moment.
-            has_words: Whether what it said is wanted, too.
-        """
+        """Return the newest steps, the newest last; those that wait for the user or the model stand at the end."""
         waiting = [Step("", self._waits_for, "waits")] if self._waits_for else []
         waiting += [step for (_, id_), step in self._wanted.items() if id_ in asked_about]
         done = [step for _, step in self._steps if has_words or step.state != "said"]
@@ -131,7 +123,8 @@ class SubagentProgress:
         if said := reply.text[: MAX_TEXT_CHARS * 4].strip():
             self._add((agent_id, ""), Step("", said[:MAX_TEXT_CHARS], "said", depth))
         for use in reply.tool_uses[:_MAX_WANTED]:
-            self._wanted[agent_id, use.id] = _asks(use, depth)
+            step = Step(use.name[:MAX_TEXT_CHARS], title_of(use)[:MAX_TEXT_CHARS], "asks", depth)
+            self._wanted[agent_id, use.id] = step
         while len(self._wanted) > _MAX_WANTED:
             self._wanted.pop(next(iter(self._wanted)))
 
@@ -144,14 +137,6 @@ class SubagentProgress:
                 step.state = state
                 return
 
-
-def _asks(use: ToolUseBlock, depth: int) -> Step:
-    return Step(use.name[:MAX_TEXT_CHARS], title_of(use)[:MAX_TEXT_CHARS], "asks", depth)
-
-
-# Subagents that run: a row each with how much they did, and below it the newest steps, in rows that are bounded.
-#
-# One that has ended stays among them, without steps, until the results of the calls before it are there.
 
 MAX_ROWS, MAX_ROWS_EXPANDED = 12, 24
 """For all subagents together."""
@@ -195,16 +180,7 @@ def subagent_rows(
     *,
     is_expanded: bool = False,
 ) -> list[str]:
-    """Return the rows of all that run, `MAX_ROWS` or `MAX_ROWS_EXPANDED` at most; the many have no room for steps.
-
-    Args:
-        running: They, the oldest first.
-        asked_about: Ids of the calls about which the user is asked at the moment.
-        now_s: Seconds of any clock that only grows; turns the spinner.
-        width: Cells of a row.
-        theme: How it looks.
-        is_expanded: Whether more is shown, and what they say.
-    """
+    """Return the rows of all, the oldest first, `MAX_ROWS` or `MAX_ROWS_EXPANDED` at most; with many, no steps."""
     if not running:
         return []
     room = MAX_ROWS_EXPANDED if is_expanded else MAX_ROWS
@@ -235,7 +211,6 @@ def _with_row(
 
 
 def _told_of(hidden: Sequence[RunningSubagent]) -> str:
-    """Return what is said of those that have no row."""
     working = sum(one.state == "runs" for one in hidden)
     over = len(hidden) - working
     if not working:
@@ -256,7 +231,6 @@ def step_row(step: Step, width: int, theme: Theme) -> str:
 
 
 def _counts(one: RunningSubagent, width: int) -> str:
-    """Return how much it did, as far as there is room beside its title."""
     progress = one.progress
     parts = [
         (_counted(progress.rounds, "round"), 3),

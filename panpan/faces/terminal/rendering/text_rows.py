@@ -20,13 +20,7 @@ def plain_rows(text: str, width: int) -> list[str]:
 
 
 def markdown_rows(text: str, width: int, theme: Theme) -> list[str]:
-    """Return the rows of a text of the model.
-
-    Args:
-        text: Markdown; nothing in it drives the terminal.
-        width: Cells of a row.
-        theme: How it looks.
-    """
+    """Return the rows of a text of the model, of which nothing drives the terminal."""
     from panpan.faces.terminal.rendering.markdown import MarkdownStream  # not needed to take the first key
 
     stream = MarkdownStream(width, theme)
@@ -45,13 +39,7 @@ _TAB = 8
 
 
 def printed_rows(text: str, room: int, *, fill: Callable[[str, int], list[str]] = broken) -> list[str]:
-    """Return the rows of a text, without empty lines around it; nothing where it is blank.
-
-    Args:
-        text: As it was printed.
-        room: Cells of a row, 2 or more.
-        fill: Makes rows of a line.
-    """
+    """Return the rows of a text, without empty lines around it, none where it is blank; `room` is 2 cells or more."""
     clean = clean_for_terminal(text).strip("\n")
     lines = [line.expandtabs(_TAB).rstrip(" ") for line in clean.split("\n")] if clean.strip() else []
     return [row for line in lines for row in fill(line, room)]
@@ -59,22 +47,13 @@ def printed_rows(text: str, room: int, *, fill: Callable[[str, int], list[str]] 
 
 def hanging(rows: Sequence[str], room: int, theme: Theme, role: Role | None = None) -> list[str]:
     """Return rows as they hang below the row of what was run, `INDENT_CELLS` wider than `room`."""
-    paint: Callable[[str], str] = (lambda row: theme.paint(role, row)) if role else (lambda row: row)
+    painted = [theme.paint(role, cut(row, room).rstrip(" ")) for row in rows]
     begin = theme.paint("dim", _BEGIN)
-    return [
-        f"{_NEXT if index else begin}{paint(cut(row, room).rstrip(' '))}".rstrip(" ") for index, row in enumerate(rows)
-    ]
+    return [f"{_NEXT if index else begin}{row}".rstrip(" ") for index, row in enumerate(painted)]
 
 
 def output_of_users_command(text: str, width: int, theme: Theme, most: int) -> list[str]:
-    """Return what a command of the user's printed, to stand below it: the last `most` rows, and how many came before.
-
-    Args:
-        text: What was printed.
-        width: Cells of a row.
-        theme: How it looks.
-        most: Rows.
-    """
+    """Return the last `most` rows of a command's output, to hang below it, and how many came before."""
     room = max(width - INDENT_CELLS, 2)
     rows = printed_rows(text, room)
     if (hidden := len(rows) - most) > 0:
@@ -86,14 +65,10 @@ class Scrollback(Protocol):
     """Takes finished lines."""
 
     @property
-    def theme(self) -> Theme:
-        """How things look at the moment."""
-        ...
+    def theme(self) -> Theme: ...
 
     @property
-    def width(self) -> int:
-        """Cells of a row at the moment."""
-        ...
+    def width(self) -> int: ...
 
     def show(self, *lines: str) -> None:
         """Put whole lines into the scrollback."""
@@ -112,7 +87,7 @@ class Canvas(Scrollback, Protocol):
 def say(scrollback: Scrollback, text: str, role: Role | None = None) -> None:
     """Show text of any origin: harmless, wrapped, and in the colour of its role."""
     rows = plain_rows(text, max(scrollback.width, LEAST_WIDTH))
-    scrollback.show(*(scrollback.theme.paint(role, row) for row in rows) if role else rows)
+    scrollback.show(*(scrollback.theme.paint(role, row) for row in rows))
 
 
 # A list to choose from, as rows: what each one is called, and what it is.
@@ -139,13 +114,7 @@ class ListRow:
 
 
 class ListRows:
-    """Draws a list.
-
-    Args:
-        rows: All there are, so that columns stay where they are while the list is scrolled.
-        width: Cells of a row.
-        theme: How it looks.
-    """
+    """Draws a list; all rows are told at first, so that columns stay where they are while it is scrolled."""
 
     def __init__(self, rows: Sequence[ListRow], width: int, theme: Theme) -> None:
         self._width = width
@@ -156,7 +125,6 @@ class ListRows:
         self._is_beside = self._detail_room >= min(detail_width, _LEAST_DETAIL)
 
     def row(self, row: ListRow, *, is_selected: bool) -> str:
-        """Return one row."""
         label = cut(row.label, self._width - len(_SELECTED))
         has_detail = self._is_beside and row.detail
         left = f"{_SELECTED if is_selected else _OTHER}{padded(label, self._label_width) if has_detail else label}"

@@ -160,9 +160,9 @@ class Theme:
         """True if every role has a colour of its own."""
         return self.name in ("light", "dark") and self.has_sequences
 
-    def paint(self, role: Role, text: str) -> str:
+    def paint(self, role: Role | None, text: str) -> str:
         """Return one line of text, which must be harmless already, in the colour of its role."""
-        code = self._codes.get(role, "")
+        code = self._codes.get(role, "") if role else ""
         return f"\x1b[{code}m{text}{_RESET}" if code and text else text
 
 

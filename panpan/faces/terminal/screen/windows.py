@@ -17,9 +17,9 @@ from prompt_toolkit.layout import (
 )
 from prompt_toolkit.output import Output
 from prompt_toolkit.utils import get_cwidth
+from wcwidth import strip_sequences
 
 from panpan.faces.terminal.input.input_box import InputBox
-from panpan.faces.terminal.rendering.cells import without_sequences
 from panpan.types.dataclass import dataclass
 
 Caret = tuple[int, int]
@@ -79,7 +79,7 @@ class ViewWindow:
         if caret is None or not 0 <= caret[0] - self._hidden < len(self._rows):
             return None
         row, cell = caret[0] - self._hidden, caret[1]
-        return Point(x=_characters(without_sequences(self._rows[row]), cell), y=row)
+        return Point(x=_characters(strip_sequences(self._rows[row]), cell), y=row)
 
 
 def _characters(text: str, cells: int) -> int:

@@ -187,5 +187,5 @@ class ToolsView:
         agent = self._agent_role(title) if is_agent else None
         self._canvas.show(
             title_line(name, title, elapsed_s, message.is_error, width, theme, agent=agent),
-            *result_lines(message, use, width, theme, title=title, is_expanded=self.is_expanded),
+            *result_lines(message, width, theme, title=title, is_expanded=self.is_expanded),
         )

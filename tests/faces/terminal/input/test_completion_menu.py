@@ -5,10 +5,10 @@ from prompt_toolkit.buffer import CompletionState
 from prompt_toolkit.completion import Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Never
+from wcwidth import strip_sequences
 
 from panpan.faces.terminal.input.draft import Draft, Pastes
 from panpan.faces.terminal.input.input_box import CommandCompletion, InputBox
-from panpan.faces.terminal.rendering.cells import without_sequences
 
 
 def command(name, typed, arguments="", *, needs_arguments=False, is_missing=False):
@@ -34,7 +34,7 @@ class Typed:
         self.see(is_whole=is_seen)
 
     def see(self, *, is_whole=True):
-        self.rows = [without_sequences(row) for row in self.box.menu.rows(80)]
+        self.rows = [strip_sequences(row) for row in self.box.menu.rows(80)]
         self.box.menu.was_drawn(is_whole=is_whole)
 
     def enter(self):

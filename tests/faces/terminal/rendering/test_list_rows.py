@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wcwidth import strip_sequences
 
-from panpan.faces.terminal.rendering.cells import cell_width, without_sequences
+from panpan.faces.terminal.rendering.cells import cell_width
 from panpan.faces.terminal.rendering.text_rows import ListRow, ListRows
 from panpan.faces.terminal.screen.theme import Theme
 
@@ -22,7 +23,7 @@ def rows_at(width: int, listed: list[ListRow], selected: int = 0) -> list[str]:
 
 @pytest.mark.parametrize("width", [80, 200])
 def test_where_there_is_room_both_stand_side_by_side(width: int) -> None:
-    rows = [without_sequences(row) for row in rows_at(width, MODELS)]
+    rows = [strip_sequences(row) for row in rows_at(width, MODELS)]
 
     assert len(rows) == 2
     assert rows[0].startswith("❯ anthropic/claude-sonnet-5-5  sonnet; 1,000,000 tokens; $2 in, $10 out")
@@ -30,7 +31,7 @@ def test_where_there_is_room_both_stand_side_by_side(width: int) -> None:
 
 
 def test_in_a_narrow_terminal_names_stay_whole_and_what_is_selected_is_told_below() -> None:
-    rows = [without_sequences(row) for row in rows_at(40, MODELS, selected=1)]
+    rows = [strip_sequences(row) for row in rows_at(40, MODELS, selected=1)]
 
     assert rows[:2] == ["  anthropic/claude-sonnet-5-5", "❯ openai/gpt-6"]
     assert " ".join(" ".join(rows[2:]).split()) == "400,000 tokens; $1 in, $8 out"

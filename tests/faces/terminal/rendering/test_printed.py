@@ -17,7 +17,7 @@ PLAIN = Theme("plain", has_sequences=False)
 @given(NASTY, st.integers(8, 80))
 def test_the_users_command_and_a_tool_show_the_same_text_in_the_same_rows(text: str, width: int) -> None:
     result = ToolResultMessage(result=ToolResultBlock(tool_use_id="1", content=(TextBlock(text=text),)))
-    of_tool = result_lines(result, None, width, PLAIN, is_expanded=True)
+    of_tool = result_lines(result, width, PLAIN, is_expanded=True)
     of_user = output_of_users_command(text, width, PLAIN, 10_000)
 
     assert of_user == (of_tool if clean_for_terminal(text).strip() else [])

@@ -70,14 +70,14 @@ def test_the_time_is_seen_however_long_the_title_is() -> None:
 def test_a_summary_stands_for_a_result_unless_all_is_wanted() -> None:
     message = result("a\nb", SummaryDisplay(text="2 lines"))
 
-    assert result_lines(message, None, 60, PLAIN) == ["  └ 2 lines"]
-    assert result_lines(message, None, 60, PLAIN, is_expanded=True) == ["  └ 2 lines", "    a", "    b"]
+    assert result_lines(message, 60, PLAIN) == ["  └ 2 lines"]
+    assert result_lines(message, 60, PLAIN, is_expanded=True) == ["  └ 2 lines", "    a", "    b"]
 
 
 def test_a_plan_stays_on_the_screen_as_markdown_which_is_its_source_without_colours() -> None:
     message = result("approved", PlanDisplay(text="# Plan\n\n1. Change `parse`.", summary="approved; mode default"))
 
-    assert result_lines(message, None, 60, PLAIN) == [
+    assert result_lines(message, 60, PLAIN) == [
         "  └ approved; mode default",
         "",
         "    # Plan",
@@ -89,7 +89,7 @@ def test_a_plan_stays_on_the_screen_as_markdown_which_is_its_source_without_colo
 def test_of_a_long_result_the_first_and_last_lines_are_shown() -> None:
     message = result(numbered(20))
 
-    assert result_lines(message, None, 60, PLAIN) == [
+    assert result_lines(message, 60, PLAIN) == [
         "  └ line 0",
         "    line 1",
         "    … +15 lines (ctrl+o expands)",
@@ -97,11 +97,11 @@ def test_of_a_long_result_the_first_and_last_lines_are_shown() -> None:
         "    line 18",
         "    line 19",
     ]
-    assert len(result_lines(message, None, 60, PLAIN, is_expanded=True)) == 20
+    assert len(result_lines(message, 60, PLAIN, is_expanded=True)) == 20
 
 
 def test_an_error_shows_its_beginning_and_more_of_its_end() -> None:
-    rows = result_lines(result(numbered(20), is_error=True), None, 60, DARK)
+    rows = result_lines(result(numbered(20), is_error=True), 60, DARK)
 
     assert [row.count("\x1b[31m") for row in rows] == [1] * 10
     assert "line 2\x1b" in rows[2]
@@ -110,28 +110,28 @@ def test_an_error_shows_its_beginning_and_more_of_its_end() -> None:
 
 
 def test_a_result_without_text_says_so() -> None:
-    assert result_lines(result(""), None, 60, PLAIN) == ["  └ (no output)"]
+    assert result_lines(result(""), 60, PLAIN) == ["  └ (no output)"]
 
 
 def test_a_picture_has_a_mark() -> None:
     source = Base64Source(media_type="image/png", data=base64.b64encode(b"x" * 120_000).decode())
     block = ToolResultBlock(tool_use_id="1", content=(ImageBlock(source=source),))
 
-    assert result_lines(ToolResultMessage(result=block), None, 60, PLAIN) == ["  └ [image 120 KB]"]
+    assert result_lines(ToolResultMessage(result=block), 60, PLAIN) == ["  └ [image 120 KB]"]
 
 
 def test_a_path_that_stands_in_the_row_of_the_call_is_not_told_again() -> None:
     message = result("ok", DiffDisplay(files=(FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1),)))
 
-    assert result_lines(message, None, 60, PLAIN, title="a.py")[0] == "  └ +1 -1"
-    assert result_lines(message, None, 60, PLAIN, title="a.py, b.py")[0] == "  └ a.py +1 -1"
+    assert result_lines(message, 60, PLAIN, title="a.py")[0] == "  └ +1 -1"
+    assert result_lines(message, 60, PLAIN, title="a.py, b.py")[0] == "  └ a.py +1 -1"
 
 
 def test_what_came_of_a_change_stands_below_its_diff() -> None:
     file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1)
     message = result("ok", DiffDisplay(files=(file,), notes=("a.py: 1 new error (ty): line 1: no such name `b`",)))
 
-    assert result_lines(message, None, 40, PLAIN, title="a.py")[-2:] == [
+    assert result_lines(message, 40, PLAIN, title="a.py")[-2:] == [
         "    a.py: 1 new error (ty): line 1: no",
         "    such name `b`",
     ]
@@ -140,7 +140,7 @@ def test_what_came_of_a_change_stands_below_its_diff() -> None:
 def test_an_error_ends_its_rows_between_words() -> None:
     message = result("Write was not run. The user refused it. Go on without it.", is_error=True)
 
-    assert result_lines(message, None, 40, PLAIN) == [
+    assert result_lines(message, 40, PLAIN) == [
         "  └ Write was not run. The user refused",
         "    it. Go on without it.",
     ]
@@ -149,7 +149,7 @@ def test_an_error_ends_its_rows_between_words() -> None:
 def test_changes_are_shown_as_diffs() -> None:
     file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1)
 
-    rows = result_lines(result("ok", DiffDisplay(files=(file, file))), None, 60, PLAIN)
+    rows = result_lines(result("ok", DiffDisplay(files=(file, file))), 60, PLAIN)
 
     assert rows == [
         "  └ a.py +1 -1",
@@ -164,13 +164,13 @@ def test_changes_are_shown_as_diffs() -> None:
 def test_checklist_of_a_result_is_shown_and_not_its_text() -> None:
     kept = ChecklistDisplay(todos=(ChecklistItem(id="1", content="Run", active_form="Running", status="in_progress"),))
 
-    assert result_lines(result("ok", kept), None, 60, PLAIN) == ["  └ ◐ Running"]
-    assert result_lines(result("ok", ChecklistDisplay(todos=())), None, 60, PLAIN) == ["  └ nothing to do"]
+    assert result_lines(result("ok", kept), 60, PLAIN) == ["  └ ◐ Running"]
+    assert result_lines(result("ok", ChecklistDisplay(todos=())), 60, PLAIN) == ["  └ nothing to do"]
 
 
 @given(NASTY, NASTY, st.integers(8, 80), st.booleans(), st.booleans())
 def test_rows_fit_and_drive_nothing(text: str, name: str, width: int, is_error: bool, is_expanded: bool) -> None:
     for display in (None, *shapes(text)):
         message = result(text, display, is_error=is_error)
-        check(result_lines(message, None, width, DARK, is_expanded=is_expanded), width)
+        check(result_lines(message, width, DARK, is_expanded=is_expanded), width)
     check([running_line(name, text, 1.0, 100.0, width, DARK), title_line(name, text, None, True, width, DARK)], width)

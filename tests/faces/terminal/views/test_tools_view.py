@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from wcwidth import strip_sequences
 
 from panpan.core.conversation import Conversation, error_result
-from panpan.faces.terminal.rendering.cells import without_sequences
 from panpan.faces.terminal.rendering.subagent import MAX_ROWS, MAX_ROWS_EXPANDED
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.tools_view import ToolsView
@@ -43,7 +43,7 @@ class Clock:
 
 
 def rows_of(view: ToolsView) -> list[str]:
-    return [without_sequences(row) for row in view.live_lines(60)]
+    return [strip_sequences(row) for row in view.live_lines(60)]
 
 
 def test_the_limit_of_a_tool_is_shown_besides_the_time_that_has_passed() -> None:
@@ -133,7 +133,7 @@ def test_what_has_ended_is_shown_so_while_one_before_it_still_runs() -> None:
         view.follow(event)
     clock.now_s += 100
 
-    assert [without_sequences(row) for row in view.live_lines(100)] == [
+    assert [strip_sequences(row) for row in view.live_lines(100)] == [
         "✗ Grep loss 11 s",
         "* Task explore: one 1 round · 1 tool call · 110 tokens · 1 min 51 s",
         "    ● Grep loss",
@@ -247,7 +247,7 @@ def test_however_events_interleave_the_rows_stay_bounded_and_each_agent_keeps_it
     for agent in range(1, _AGENTS):
         view.follow(error_result(f"t{agent}", "stopped"))
 
-    rows = [without_sequences(row) for row in view.live_lines(200)]
+    rows = [strip_sequences(row) for row in view.live_lines(200)]
     seen = titles[0] if is_expanded else titles[0][-3:]
     assert rows[0].startswith("* Task explore: 0")
     assert rows[1:] == [f"    ● Grep {title}" for title in seen]

@@ -1,4 +1,11 @@
-"""Which files of a folder are kept: those that may have changed since git last looked, and what the disk says."""
+"""Choosing the files of a folder that are kept: those that may have changed since git last looked.
+
+The rule: nothing is opened and no link is followed here; what is no file and no link, is too large or cannot be read
+is left out, with the reason.
+
+git looks, in two processes side by side, and is told of no ignore rules. Folders of which it knows no file it only
+names, repositories and empty folders among them; these are walked through here.
+"""
 
 import errno
 import os
@@ -18,14 +25,9 @@ from panpan.file_trees.snapshot import all_folders_above, folder_of
 from panpan.system.files.atomic_write import is_temporary_name
 from panpan.types.dataclass import dataclass
 
-# Which of the files that were found are kept, and what the disk says of them.
-#
-# The rule: nothing is opened and no link is followed here; what is no file and no link, is too large or cannot be read
-# is left out, with the reason.
-
 MAX_IGNORED_FILES = 2_000
 MAX_IGNORED_BYTES = 200_000_000
-"""Of one folder that git ignores, such as `node_modules`; a larger one is left out as a whole."""
+"""Most of one folder that git ignores, such as `node_modules`; a larger one is left out as a whole."""
 
 TOO_LONG = "its path is too long"
 """For the system, which takes 4,096 bytes on Linux; git does no better."""
@@ -35,7 +37,7 @@ _RECENT_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class KeepLimits:
-    """How much is kept."""
+    """Most that is kept of a folder."""
 
     max_file_bytes: int = 20_000_000
     max_files: int = 100_000
@@ -53,20 +55,24 @@ class KeepLimits:
 
 @dataclass(slots=True)
 class Looked:
-    """What the disk says of some paths."""
+    """State of some paths on the disk."""
 
     bits: dict[str, int | None] = field(default_factory=dict)
     """Permission bits of the files that are kept; None: a link."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes of the files that are kept."""
     gone: list[str] = field(default_factory=list)
-    """Where neither a file nor a link is any more."""
+    """Paths where neither a file nor a link is any more."""
     left_out: dict[str, str] = field(default_factory=dict)
-    """Why a file is not kept."""
+    """Reasons why files are not kept."""
     recent: list[str] = field(default_factory=list)
     """Files that changed so recently that git, which compares seconds, would miss another change of their bits."""
-    folders: Iterable[str] = ()
-    """Those that are new, or may have lost their last file."""
+
+    def leave_out_below(self, folders: Iterable[str]) -> None:
+        """Forget what lies in these folders, which are left out as a whole."""
+        kept = set(without_folders([*self.bits, *self.left_out], folders))
+        self.bits = {path: mode for path, mode in self.bits.items() if path in kept}
+        self.left_out = {path: why for path, why in self.left_out.items() if path in kept}
 
 
 def look_at(root: Path, paths: Iterable[str], limits: KeepLimits) -> Looked:
@@ -123,12 +129,7 @@ class _BehindLinks:
 
 
 def heavy_folders(folders: Sequence[str], sizes: Iterable[tuple[str, int]]) -> list[str]:
-    """Return those of `folders` that are too large to be kept.
-
-    Args:
-        folders: Each with a slash at its end.
-        sizes: New files and their bytes.
-    """
+    """Return those of `folders` that are too large to be kept; `sizes` are new files and their bytes."""
     wanted = set(folders)
     counts = dict.fromkeys(folders, 0)
     bytes_ = dict.fromkeys(folders, 0)
@@ -166,11 +167,6 @@ def without_folders(paths: Iterable[str], folders: Iterable[str]) -> list[str]:
     return [path for path in paths if not path.startswith(prefixes)] if prefixes else list(paths)
 
 
-# Finding what may have changed in a folder since git last looked, and what it does not know.
-#
-# git looks, in two processes side by side, and is told of no ignore rules. Folders of which it knows no file it only
-# names, repositories and empty folders among them; these are walked through here.
-
 _SHUT = re.compile(rb"warning: could not open directory '(.*?)': (?!No such file|Not a directory)", re.DOTALL)
 _NO_ENTRY = "it cannot be entered"
 _NO_NAME = "git keeps nothing of this name"
@@ -178,62 +174,41 @@ _NO_NAME = "git keeps nothing of this name"
 
 @dataclass(slots=True)
 class Found:
-    """What one look at a folder has found."""
+    """Result of one look at a folder; folders end with a slash."""
 
     changed: list[str] = field(default_factory=list)
     """Paths that git knows, whose files may have changed or gone."""
     new: list[str] = field(default_factory=list)
-    """Of files that it does not know."""
+    """Files that it does not know."""
     folders: list[str] = field(default_factory=list)
-    """Of which it knows no file, each with a slash at its end."""
+    """Folders of which it knows no file."""
     left_out: dict[str, str] = field(default_factory=dict)
-    """Why a file or folder could not be looked at, or has no place in git."""
+    """Reasons why a file or folder could not be looked at, or has no place in git."""
 
 
 class FileFinder:
-    """Looks at one folder.
+    """Looks at the folder that is the work tree of a repository, for what the index of git does not have.
 
-    Args:
-        repository: Whose work tree is the folder.
-        index: What git knows.
-        max_files: That are looked for; more are too much.
-        max_listing_bytes: Of the names of all files.
-        hidden: Folders that are not looked into, canonical.
+    Canonical folders that are `hidden` are not looked into.
     """
 
-    def __init__(
-        self,
-        repository: OwnRepository,
-        index: Path,
-        *,
-        max_files: int,
-        max_listing_bytes: int,
-        hidden: Iterable[Path] = (),
-    ) -> None:
+    def __init__(self, repository: OwnRepository, index: Path, limits: KeepLimits, hidden: Iterable[Path] = ()) -> None:
         self._repository = repository
         self._root = repository.work_tree
         self._index = index
         self._excludes = index.with_name(f"{index.name}.excludes")
-        self._max_files = max_files
-        self._max_bytes = max_listing_bytes
+        self._max_files = limits.max_files
+        self._max_bytes = limits.max_listing_bytes
         self.leavings: Set[str] = frozenset()
         """Folders in which the newest look saw what panpans that were killed have left while they wrote."""
         self._closed = {f"{place.relative_to(self._root)}/" for place in hidden if place.is_relative_to(self._root)}
 
     def prepare(self) -> None:
-        """Write down what git is not to look into.
-
-        Raises:
-            OSError: It cannot be written.
-        """
+        """Write down what git is not to look into."""
         self._excludes.write_bytes(b"".join(map(_pattern, sorted(self._closed))))
 
     def close(self, folders: Iterable[str]) -> None:
-        """Look into these folders no more; each has a slash at its end.
-
-        Raises:
-            OSError: It cannot be written down.
-        """
+        """Look into these folders no more; each has a slash at its end."""
         self._closed.update(folders)
         self.prepare()
 
@@ -246,7 +221,6 @@ class FileFinder:
         printed: dict[str, bytes] = {}
         warnings: list[bytes] = []
         everything = ("ls-files", "-o", "-z", "--directory", f"--exclude-from={self._excludes}")
-
         errors: list[ToolError] = []
 
         async def ask(name: str, *args: str) -> None:
@@ -274,15 +248,7 @@ class FileFinder:
         return found
 
     async def heavy_folders(self, sizes: Mapping[str, int], new: Iterable[str]) -> Sequence[str]:
-        """Return the folders that git ignores and that hold too many of the new files, or too much.
-
-        Args:
-            sizes: Bytes of files.
-            new: The new files.
-
-        Raises:
-            ToolError: git cannot look.
-        """
+        """Return the folders that git ignores and that hold too many of the new files, or too much."""
         new = list(new)
         ignored = []
         for folder in ("", *self._repositories(new)):
@@ -339,9 +305,8 @@ def paths_in(printed: bytes) -> list[str]:
 
 
 def _is_git_own(path: str) -> bool:
-    """Return whether git refuses a path, as it does where a part of it is `.git` in any case of its letters."""
-    lower = f"/{path.lower()}/"
-    return "/.git/" in lower
+    """True if git refuses a path, as it does where a part of it is `.git` in any case of its letters."""
+    return "/.git/" in f"/{path.lower()}/"
 
 
 def _pattern(folder: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Repositories of panpan's own, in which it keeps what was in folders of the user's.
+"""Repositories of panpan's own, in which it keeps the content of the user's folders.
 
 The rule: nothing but panpan's own settings counts. No configuration of the user, the system or the folder is read, no
 attribute of the folder changes a byte, no hook and no filter exists, and no repository of the user's is opened: the
@@ -50,7 +50,7 @@ _ATTRIBUTES = "* -text -ident -filter !working-tree-encoding !diff !merge\n"
 
 _MAX_MESSAGE_CHARS = 200
 _UNFINISHED_S = 86_400
-"""So old is no file that some git still writes."""
+"""Older than any file that some git still writes."""
 
 
 class TooMuchError(ToolError):
@@ -58,19 +58,14 @@ class TooMuchError(ToolError):
 
 
 class OwnRepository:
-    """A repository of panpan's own.
-
-    Args:
-        folder: Where it is, below the panpan home; made by `prepare`.
-        work_tree: The folder of the user's that it keeps the content of; canonical.
-    """
+    """A repository of panpan's own below the panpan home, made by `prepare`, for the canonical folder `work_tree`."""
 
     def __init__(self, folder: Path, work_tree: Path) -> None:
         self.folder = folder
         self.work_tree = work_tree
         self._program = ""
         self._base: dict[str, str] = {}
-        """The environment, but for the index; looked up once, since a snapshot runs git several times."""
+        """Environment but for the index; looked up once, since a snapshot runs git several times."""
 
     def prepare(self) -> None:
         """Make it where it is missing, without asking git: what it needs is little, and nothing else belongs there.
@@ -90,23 +85,11 @@ class OwnRepository:
                 place.unlink(missing_ok=True)
 
     def point(self, reference: str, oid: str) -> None:
-        """Let a reference lead to an object; git itself takes a process for it.
-
-        Raises:
-            OSError: It cannot be written; it leads where it did.
-        """
+        """Let a reference lead to an object; git itself takes a process for it."""
         self._write(reference, f"{oid}\n".encode("ascii"))
 
     def add_object(self, kind: str, content: bytes) -> str:
-        """Add an object as git does, and return its id; git itself takes a process for it.
-
-        Args:
-            kind: Such as `commit`.
-            content: What it consists of.
-
-        Raises:
-            OSError: It cannot be written.
-        """
+        """Add an object of a kind such as `commit`, and return its id; git itself takes a process for it."""
         data = f"{kind} {len(content)}\0".encode("ascii") + content
         oid = hashlib.sha1(data, usedforsecurity=False).hexdigest()
         place = self.folder / "objects" / oid[:2] / oid[2:]
@@ -121,7 +104,6 @@ class OwnRepository:
         work_tree: Path | None = None,
         stdin: bytes = b"",
         settings: Sequence[str] = (),
-        accepted: Sequence[int] = (0,),
         timeout_s: float = 60,
         max_bytes: int = 100_000_000,
         note_warnings: Callable[[bytes], object] = lambda _: None,
@@ -130,11 +112,10 @@ class OwnRepository:
 
         Args:
             args: The command and its arguments, panpan's own.
-            index: Which index; that of the repository if not given.
+            index: The index to use; that of the repository if not given.
             work_tree: Another folder than that of the repository, below it.
             stdin: What git reads.
             settings: Such as `core.bigFileThreshold=0`, for this command.
-            accepted: Exit codes that are no error.
             timeout_s: Seconds, after which it is ended.
             max_bytes: Most that it may print.
             note_warnings: Told what it says beside that, where it has done it all the same.
@@ -147,28 +128,26 @@ class OwnRepository:
         options = [part for setting in settings for part in ("-c", setting)]
         self._program = self._program or git_program(self.work_tree)
         command = [self._program, "--no-pager", "--literal-pathspecs", *options, *args]
+        env = self._environment(folder, index)
         try:
             with TemporaryFile() as file:
                 file.write(stdin)
                 file.seek(0)
-                done = await capture(
-                    command,
-                    cwd=folder,
-                    env=self._environment(folder, index),
-                    timeout_s=timeout_s,
-                    max_bytes=max_bytes,
-                    stdin=file,
-                )
+                done = await capture(command, cwd=folder, env=env, timeout_s=timeout_s, max_bytes=max_bytes, stdin=file)
         except OSError as error:
             raise ToolError(f"git {args[0]} could not be given its input: {error.strerror}") from error
         if done.timed_out:
             raise TooMuchError(f"git {args[0]} took longer than {timeout_s:g} s")
         if done.is_truncated:
             raise TooMuchError(f"git {args[0]} printed more than {max_bytes:,} bytes")
-        if done.exit_code not in accepted:
+        if done.exit_code != 0:
             raise ToolError(f"git {args[0]} failed: {_reason(done.stderr) or f'exit code {done.exit_code}'}")
         note_warnings(done.stderr)
         return done.stdout
+
+    async def write_tree(self, index: Path) -> str:
+        """Keep what an index lists as a tree, and return its id."""
+        return (await self.run("write-tree", index=index)).decode().strip()
 
     def _write(self, name: str, data: bytes, *, mode: int = 0o600) -> None:
         """Write a file of the repository, whole or not at all, whoever else writes it now."""
@@ -198,7 +177,7 @@ class OwnRepository:
 
 
 def _reason(stderr: bytes) -> str:
-    """Return what git said last that is an error, on one line."""
+    """Return the last errors that git printed, on one line."""
     lines = [line for line in stderr.decode(errors="replace").splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("fatal:", "error:"))]
     return clean_line(" ".join((errors or lines)[-2:]))[:_MAX_MESSAGE_CHARS]

@@ -1,4 +1,4 @@
-"""What one snapshot is: the content of a folder at a moment, with the paths and permission bits that git keeps not."""
+"""Snapshots: content of a folder at a moment, with the paths and permission bits that git keeps not; differences."""
 
 import json
 import os
@@ -40,9 +40,8 @@ def all_folders_above(paths: Iterable[str]) -> set[str]:
     return found
 
 
-# Permission bits of files and folders, of which git itself keeps one: whether the owner may run a file.
-#
-# Most files and folders have the same bits, so what is kept is these, and those that have others.
+# Git itself keeps one permission bit: whether the owner may run a file. Most files and folders have the same bits, so
+# what is kept is these, and those that have others.
 
 _RUN_BY_OWNER = 0o100
 _ALL_BITS = 0o7777
@@ -54,17 +53,15 @@ class Modes:
     """The permission bits of the files and folders of one snapshot."""
 
     file: int = 0o644
-    """Of a file that cannot be run, unless it is among `others`."""
     program: int = 0o755
-    """Of a file that its owner may run, unless it is among `others`."""
+    """Of a file that its owner may run."""
     folder: int = _FOLDER
-    """Of a folder, unless it is among `others`."""
     others: Mapping[str, int] = field(default_factory=dict)
-    """Of files and folders with other bits, by path; that of a folder ends with a slash."""
+    """Bits of files and folders with other ones, by path; that of a folder ends with a slash."""
 
     @property
     def usual(self) -> tuple[int, int, int]:
-        """The bits of what is not among `others`."""
+        """Bits of what is not among `others`."""
         return self.file, self.program, self.folder
 
     def of(self, path: str, *, is_program: bool = False) -> int:
@@ -97,11 +94,7 @@ class Modes:
 
 
 def modes_of(bits: Mapping[str, int]) -> Modes:
-    """Return the bits of all files and folders in short.
-
-    Args:
-        bits: Those of each, by path.
-    """
+    """Return the bits of all files and folders, given by path, in short."""
     folder = _usual((mode for path, mode in bits.items() if path.endswith("/")), _FOLDER)
     files = [mode for path, mode in bits.items() if not path.endswith("/")]
     file = _usual((mode for mode in files if not mode & _RUN_BY_OWNER), 0o644)
@@ -110,11 +103,7 @@ def modes_of(bits: Mapping[str, int]) -> Modes:
 
 
 def modes_from(data: Any) -> Modes:
-    """Return what `as_json` gave; a snapshot of an older panpan says nothing of folders.
-
-    Raises:
-        ValueError: It is something else.
-    """
+    """Return what `as_json` gave, or raise `ValueError`; a snapshot of an older panpan says nothing of folders."""
     match data:
         case {"file": int(file), "program": int(program), "others": dict(others)}:
             folder = found if isinstance(found := data.get("folder"), int) else _FOLDER
@@ -136,10 +125,9 @@ class Snapshot:
     id: str
     """Of the commit that holds it."""
     tree: str
-    """Of its files and links."""
     modes: Modes = field(default_factory=Modes)
     left_out: Mapping[str, str] = field(default_factory=dict)
-    """Why files are not in it, by path; a path that ends with a slash is a folder."""
+    """Reasons why files are not in it, by path; a path that ends with a slash is a folder."""
     empty: Set[str] = frozenset()
     """Folders without files, each with a slash at its end."""
 
@@ -176,28 +164,14 @@ def message_of(modes: Modes, left_out: Mapping[str, str], empty: Iterable[str]) 
 
 
 def commit_of(tree: str, parent: str | None, message: bytes) -> bytes:
-    """Return the commit that holds a snapshot, as git has it.
-
-    Args:
-        tree: Of its files and links.
-        parent: The commit of the snapshot before it.
-        message: What `message_of` returned.
-    """
+    """Return the commit that holds a snapshot, as git has it; `parent` is that of the snapshot before it."""
     now = f"panpan <panpan@localhost> {time.time():.0f} +0000"
     head = (f"tree {tree}", *((f"parent {parent}",) if parent else ()), f"author {now}", f"committer {now}", "", "")
     return "\n".join(head).encode("ascii") + message
 
 
 def snapshot_from(id_: str, commit: bytes) -> Snapshot:
-    """Return the snapshot that a commit holds.
-
-    Args:
-        id_: Of the commit.
-        commit: The object, as `git cat-file commit` prints it.
-
-    Raises:
-        ValueError: It holds none.
-    """
+    """Return the snapshot that a commit, as `git cat-file commit` prints it, holds; raise `ValueError` for another."""
     head, _, message = commit.partition(b"\n\n")
     kind, _, tree = head.partition(b"\n")[0].decode("ascii").partition(" ")
     data = json.loads(message)
@@ -216,9 +190,9 @@ _LINK = "120000"
 _PROGRAM = "100755"
 _NOTHING = "000000"
 _MAX_CHARS = 100_000
-"""Characters of paths in one command. Beyond that it lists the whole tree, which is quicker than many commands."""
+"""Most characters of paths in one command. Beyond that it lists the whole tree, which is quicker than many commands."""
 MAX_DIFF_BYTES = 1_000_000
-"""Of the text of a difference."""
+"""Most of the text of a difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +208,10 @@ class Difference:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder."""
         return self.path.endswith("/")
 
     @property
     def kind(self) -> ChangeKind:
-        """What became of it."""
         if self.before is None:
             return "added"
         return "deleted" if self.after is None else "modified"
@@ -259,11 +231,9 @@ async def differences(repository: OwnRepository, before: Snapshot, after: Snapsh
 
 
 def listed(changes: Sequence[Difference], prefix: str = "") -> Sequence[FileChange]:
-    """Return changes as people and programs want them: without folders that only came or went with what is in them.
+    """Return changes as people and programs want them, each path behind `prefix`.
 
-    Args:
-        changes: From one snapshot to another.
-        prefix: Stands before each path.
+    Folders that only came or went with what is in them are left out.
     """
     implied = {
         kind: all_folders_above(one.path for one in changes if one.kind == kind) for kind in ("added", "deleted")
@@ -297,31 +267,19 @@ async def entries(repository: OwnRepository, snapshot: Snapshot, paths: Iterable
 
 
 async def content(repository: OwnRepository, oid: str) -> bytes:
-    """Return what an entry holds.
-
-    Raises:
-        SnapshotError: It cannot be read.
-    """
+    """Return the content of an entry."""
     return await _asked(repository, "cat-file", "blob", oid)
 
 
 async def names(repository: OwnRepository, tree: str, *options: str) -> list[str]:
-    """Return the paths in a tree; with `-t` those of folders, too, each with a slash at its end.
-
-    Raises:
-        SnapshotError: It cannot be read.
-    """
+    """Return the paths in a tree; with `-t` those of folders, too, each with a slash at its end."""
     printed = await _asked(repository, "ls-tree", "-r", *options, "-z", "--full-tree", tree)
     lines = (line.partition(b"\t") for line in printed.split(b"\0")[:-1])
     return [os.fsdecode(name) + ("/" if head.startswith(_FOLDER_MODE.encode()) else "") for head, _, name in lines]
 
 
 async def diff_text(repository: OwnRepository, before: str, after: str) -> str:
-    """Return the difference of two trees as a unified diff, not cleaned for a terminal; of a very long one, a note.
-
-    Raises:
-        SnapshotError: A tree cannot be read.
-    """
+    """Return the difference of two trees as a unified diff, not cleaned for a terminal; of a very long one, a note."""
     options = ("-r", "-p", "--no-renames", "--no-ext-diff")
     try:
         printed = await repository.run("diff-tree", *options, before, after, max_bytes=MAX_DIFF_BYTES)
@@ -335,7 +293,7 @@ async def diff_text(repository: OwnRepository, before: str, after: str) -> str:
 async def _of_content(
     repository: OwnRepository, before: Snapshot, after: Snapshot
 ) -> tuple[Sequence[Difference], Mapping[str, bool]]:
-    """Return the files that differ, and of the folders that have files in one snapshot alone whether it is `after`."""
+    """Return the files that differ, and of the folders that have files in one snapshot alone True if it is `after`."""
     if before.tree == after.tree:
         return (), {}
     options = ("-r", "-t", "-z", "--raw", "--numstat", "--no-renames", "--no-abbrev", "--no-ext-diff")
@@ -364,13 +322,7 @@ async def _of_content(
 
 
 def _of_folders(came: Mapping[str, bool], before: Snapshot, after: Snapshot) -> Sequence[Difference]:
-    """Return the folders that are in one snapshot alone.
-
-    Args:
-        came: Of the folders that have files in one of them alone whether it is `after`.
-        before: A snapshot.
-        after: Another one.
-    """
+    """Return the folders that are in one snapshot alone; `came` is as `_of_content` returns it."""
     found = []
     for path in {*came, *(before.empty ^ after.empty)}:
         was_there = path in before.empty or came.get(path) is False

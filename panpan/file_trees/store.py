@@ -1,4 +1,4 @@
-"""The snapshots of one folder: taking them, in a repository of panpan's own.
+"""Taking the snapshots of one folder, in a repository of panpan's own.
 
 git finds what changed since the last time, by an index that belongs to this session alone, so that two panpans never
 wait for each other: what they share is objects, which git adds without locks. What git would not enter or keep, such as
@@ -46,12 +46,7 @@ from panpan.system.sandbox.profile import is_placeholder
 
 
 class KeptFolders:
-    """The folders in which files are kept, and the empty ones beside them.
-
-    Args:
-        root: The folder that is kept; canonical.
-        paths: The files that are kept.
-    """
+    """The folders of the canonical `root` in which the files at `paths` are kept, and the empty ones beside them."""
 
     def __init__(self, root: Path, paths: Iterable[str] = ()) -> None:
         self.bits: dict[str, int] = {}
@@ -60,7 +55,7 @@ class KeptFolders:
         """Those in which no file is kept, however deep."""
         self._root = root
         self._files = Counter(map(folder_of, paths))
-        """How many files are kept right in a folder."""
+        """Number of files kept right in a folder."""
 
     def note(self, added: Iterable[str], gone: Iterable[str]) -> None:
         """Take note of files that are kept from now on, and of those that no longer are."""
@@ -68,11 +63,7 @@ class KeptFolders:
         self._files.subtract(map(folder_of, gone))
 
     def look(self, seen: Iterable[str]) -> None:
-        """Look at all folders that are known, but for what a box that runs has put there.
-
-        Args:
-            seen: Those that may be new, or without files by now.
-        """
+        """Look at all folders that are known or `seen`, but for what a box that runs has put there."""
         held = self._with_files()
         bits = {}
         for folder in {*held, *self.empty, *seen}:
@@ -91,7 +82,7 @@ class KeptFolders:
 
 
 _TRIES = 3
-"""How often a snapshot is begun anew where files change while they are read."""
+"""For a snapshot to be begun anew where files change while they are read."""
 _MANY_FILES = 500
 """From so many new files on they go into one pack, and not each into a file of its own."""
 _INDEX_AGE_S = 7 * 86_400
@@ -105,13 +96,9 @@ class TooLargeError(SnapshotError):
 
 
 class SnapshotStore:
-    """Takes snapshots of one folder.
+    """Takes snapshots of the folder that is the work tree of a repository.
 
-    Args:
-        repository: Where they are kept; its work tree is the folder.
-        session_id: Whose they are.
-        limits: How much is kept.
-        hidden: Folders that are not looked at, canonical, such as the panpan home.
+    Canonical folders that are `hidden`, such as the panpan home, are not looked at.
     """
 
     def __init__(
@@ -121,8 +108,7 @@ class SnapshotStore:
         self.root = repository.work_tree
         self._limits = limits
         self._index = repository.folder / "indexes" / session_id
-        bounds = {"max_files": limits.max_files, "max_listing_bytes": limits.max_listing_bytes}
-        self._finder = FileFinder(repository, self._index, **bounds, hidden=hidden)
+        self._finder = FileFinder(repository, self._index, limits, hidden)
         self._reference = f"refs/sessions/{session_id}"
         self._bits: dict[str, int | None] = {}
         """Permission bits of all files that are kept, None for links."""
@@ -132,10 +118,10 @@ class SnapshotStore:
         """Files whose permission bits are to be looked at again."""
         self._left_out: dict[str, str] = {}
         self._closed: dict[str, str] = {}
-        """Why folders are not looked into any more."""
+        """Reasons why folders are not looked into any more."""
         self._newest: Snapshot | None = None
         self._is_whole = False
-        """Whether the newest snapshot holds all that the index does; not so where one failed half-way."""
+        """True if the newest snapshot holds all that the index does; not so where one failed half-way."""
 
     async def take(self) -> Snapshot:
         """Return the folder as it is now.
@@ -179,16 +165,16 @@ class SnapshotStore:
         before, was_whole, self._is_whole = self._newest, self._is_whole, False
         if not was_whole:
             await self._begin()
-        changed, found = await self._look()
+        changed, found, folders = await self._look()
         dropped = [path for path in (*found.gone, *found.left_out) if path in changed]
-        modes = await to_thread.run_sync(self._note, found)
+        modes = await to_thread.run_sync(self._note, found, folders)
         tells_git = bool(dropped or found.bits or not was_whole)
         if before is not None and not tells_git and self._is_still(before, modes):
             self._is_whole = True
             return before
         if dropped or found.bits:
             await self._update_index(dropped, found.bits)
-        tree = await self._tree() if tells_git or before is None else before.tree
+        tree = await self.repository.write_tree(self._index) if tells_git or before is None else before.tree
         if before is None or before.tree != tree or not self._is_still(before, modes):
             message = message_of(modes, self._left_out, self._folders.empty)
             id_ = await self._commit(tree, message, before.id if before else None)
@@ -196,24 +182,23 @@ class SnapshotStore:
         self._newest, self._is_whole = before, True
         return before
 
-    async def _look(self) -> tuple[Set[str], Looked]:
-        """Return which paths git knows to have changed, and what the disk says of these and of new ones."""
+    async def _look(self) -> tuple[Set[str], Looked, Set[str]]:
+        """Return the paths that git knows to have changed, the state of these and of new ones, and changed folders."""
         at = await self._finder.find()
         again = await to_thread.run_sync(look_at, self.root, self._recent, self._limits)
         changed = {*at.changed, *(path for path, mode in again.bits.items() if self._bits.get(path, mode) != mode)}
         found = await to_thread.run_sync(look_at, self.root, [*changed, *at.new], self._limits)
-        found.left_out |= at.left_out
+        found.left_out.update(at.left_out)
         await self._leave_out(found, at.new)
         self._recent = [path for path in {*again.recent, *found.recent} if path in self._bits or path in found.bits]
         seen = without_folders(at.folders, self._closed)
-        found.folders = {*seen, *all_folders_above((*found.gone, *found.left_out))}
-        return changed, found
+        return changed, found, {*seen, *all_folders_above((*found.gone, *found.left_out))}
 
-    def _note(self, found: Looked) -> Modes:
+    def _note(self, found: Looked, folders: Iterable[str]) -> Modes:
         """Take note of what is kept by now, and return the permission bits of all files and folders."""
         gone = [path for path in (*found.gone, *found.left_out) if path in self._bits]
         self._folders.note([path for path in found.bits if path not in self._bits], gone)
-        self._folders.look(found.folders)
+        self._folders.look(folders)
         for path in gone:
             del self._bits[path]
         self._bits |= found.bits
@@ -225,7 +210,7 @@ class SnapshotStore:
         return self._modes
 
     def _is_still(self, snapshot: Snapshot, modes: Modes) -> bool:
-        """Return whether a snapshot says of the folder what is to be said beside its tree."""
+        """True if a snapshot says of the folder what is to be said beside its tree."""
         now = (modes, self._left_out, self._folders.empty)
         return (snapshot.modes, snapshot.left_out, snapshot.empty) == now
 
@@ -255,9 +240,7 @@ class SnapshotStore:
     async def _leave_out(self, found: Looked, new: list[str]) -> None:
         """Take from `found` what is too much, and remember what is left out."""
         folders = dict.fromkeys(bare_repositories(self.root, new), "it is a repository without files")
-        made = [
-            folder for folder in environments(self.root, new) if not any(one.startswith(folder) for one in self._bits)
-        ]
+        made = [one for one in environments(self.root, new) if not any(path.startswith(one) for path in self._bits)]
         folders |= dict.fromkeys(made, "it is an environment: the tools of packages take back what they did in it")
         new_bytes = sum(found.sizes.get(path, 0) for path in new)
         if len(new) > MAX_IGNORED_FILES or new_bytes > MAX_IGNORED_BYTES:
@@ -266,10 +249,8 @@ class SnapshotStore:
         if folders:
             self._closed |= folders
             self._finder.close(folders)
-            kept = set(without_folders([*found.bits, *found.left_out], folders))
-            found.bits = {path: mode for path, mode in found.bits.items() if path in kept}
-            found.left_out = {path: why for path, why in found.left_out.items() if path in kept}
-            new[:] = [path for path in new if path in kept]
+            found.leave_out_below(folders)
+            new[:] = without_folders(new, folders)
         self._left_out = self._closed | found.left_out
         if len(self._bits) + len(new) > self._limits.max_files:
             raise TooLargeError(f"{self.root} holds more than {self._limits.max_files:,} files")
@@ -286,13 +267,10 @@ class SnapshotStore:
             options = ("--add", "--remove", "--replace", "--stdin")
             await update(*options, stdin=_joined(kept), settings=settings)
 
-    async def _tree(self) -> str:
-        return (await self.repository.run("write-tree", index=self._index)).decode().strip()
-
     async def _commit(self, tree: str, message: bytes, parent: str | None) -> str:
         """Keep a tree for good: what no reference leads to would be swept away some day."""
         if parent is None:
-            found = await self.repository.run("rev-parse", "--verify", "--quiet", self._reference, accepted=(0, 1))
+            found = await self.repository.run("for-each-ref", "--format=%(objectname)", self._reference)
             parent = found.decode().strip() or None
         id_ = await to_thread.run_sync(self.repository.add_object, "commit", commit_of(tree, parent, message))
         await to_thread.run_sync(self.repository.point, self._reference, id_)

@@ -1,8 +1,9 @@
-"""Bringing kept content back onto the disk.
+"""Bringing kept content back onto the disk, and working out what it is after steps are undone.
 
 The rule: a file is only replaced or removed while it is what the plan took it for, to the byte; what is new goes in
 place whole, by a rename; no link is followed, and nothing outside the folder is touched. If one file fails, those
-before it are put back. A folder goes only where nothing is in it any more.
+before it are put back. A folder goes only while nothing is in it, so that what the user or anybody else put there
+stays.
 """
 
 import errno
@@ -36,27 +37,14 @@ from panpan.system.files.folder_tree import walk
 from panpan.system.files.read_file import open_below, opened_folder, read_regular_file, set_mode, set_mode_in, status_of
 from panpan.types.file_change import is_generated
 
-# Bringing folders back: those that are missing, those that have to go, and their permission bits.
-#
-# The rule: a folder goes only while nothing is in it, so that what the user or anybody else put there stays.
-
 _OPEN = stat.S_IRWXU
-"""What the user needs to change what is in a folder of his."""
+"""Bits that the user needs to change what is in a folder of theirs."""
 _IN_USE = frozenset({errno.ENOTEMPTY, errno.EEXIST})
 _IS_GONE = frozenset({errno.ENOENT, errno.ENOTDIR})
 
 
 def open_folders(root: Path, folders: Sequence[Difference]) -> None:
-    """Let the user change what is in those folders that get other permission bits, or go.
-
-    Args:
-        root: The folder that they lie in.
-        folders: From what is there now to what shall be.
-
-    Raises:
-        ToolError: One is no folder any more.
-        OSError: The system does not let him.
-    """
+    """Let the user change what is in those folders of `root` that get other permission bits, or go."""
     with opened_folder(root) as top:
         for one in folders:
             if one.before is not None:
@@ -64,12 +52,7 @@ def open_folders(root: Path, folders: Sequence[Difference]) -> None:
 
 
 def exchange_folders(root: Path, folders: Sequence[Difference]) -> Sequence[Difference]:
-    """Remove the folders that shall be gone, make those that are missing, and return which have to stay.
-
-    Raises:
-        ToolError: Something else is in the place of one.
-        OSError: The system does not let the user.
-    """
+    """Remove the folders that shall be gone, make those that are missing, and return those that have to stay."""
     in_use = []
     with opened_folder(root) as top:
         for one in sorted(folders, key=_depth, reverse=True):
@@ -93,14 +76,7 @@ def exchange_folders(root: Path, folders: Sequence[Difference]) -> Sequence[Diff
 def close_folders(root: Path, folders: Iterable[Difference], in_use: Sequence[Difference]) -> None:
     """Give the folders their permission bits, when all that goes into them is there.
 
-    Args:
-        root: The folder that they lie in.
-        folders: From what was there to what shall be.
-        in_use: What `exchange_folders` returned.
-
-    Raises:
-        ToolError: One is no folder any more.
-        OSError: The system does not let the user.
+    `in_use` are those that `exchange_folders` returned.
     """
     staying = {one.path for one in in_use}
     with opened_folder(root) as top:
@@ -111,11 +87,7 @@ def close_folders(root: Path, folders: Iterable[Difference], in_use: Sequence[Di
 
 
 def require_own_place(root: Path) -> None:
-    """Refuse a folder of the workspace that is gone, or whose name leads elsewhere by now.
-
-    Raises:
-        ToolError: It is so.
-    """
+    """Raise `ToolError` for a folder of the workspace that is gone, or whose name leads elsewhere by now."""
     if not root.is_dir() or root.resolve() != root:
         raise ToolError(f"{root} is no folder any more, or a link to another one")
 
@@ -134,13 +106,6 @@ def opened_above(top: int, path: str) -> Iterator[tuple[int, str]]:
     """Open the folder that a folder lies in, and yield its descriptor and the name in it.
 
     The way stays text, since making a `Path` of each folder of a deep tree takes longer than all else.
-
-    Args:
-        top: Descriptor of the folder that `path` is relative to.
-        path: As git has it.
-
-    Raises:
-        OSError: A part of the way is missing, is a link or no folder, or cannot be opened.
     """
     *above, name = path.removesuffix("/").split("/")
     fd = open_below(top, above)
@@ -155,7 +120,7 @@ def _depth(change: Difference) -> int:
 
 
 _CHUNK_BYTES = 32_000_000
-"""Of content that is in memory at once."""
+"""Content that is in memory at once."""
 _SYNCED_EACH = 200
 """Up to so many files, each is seen onto the disk; from there on all of them at the end."""
 
@@ -165,10 +130,7 @@ async def write_changes(
 ) -> None:
     """Make each changed file what it is in `after`, all of them or none.
 
-    Args:
-        repository: Has the content; its work tree is the folder.
-        changes: From what is there now to what shall be.
-        operations: How the disk is reached; a seam for tests.
+    `changes` are from what is there now to what shall be.
 
     Raises:
         SnapshotError: A file could not be written, or is not what it was taken for; those before it were put back.
@@ -238,7 +200,6 @@ def _put_all(
 
 
 def _put(place: Path, change: Difference, data: bytes, disk: DiskOperations) -> None:
-    """Make one file what it shall be."""
     digest = _require_as_expected(place, change.before)
     match change.before, change.after:
         case _, None:
@@ -286,11 +247,7 @@ def _exchange(place: Path, data: bytes, mode: int | None, disk: DiskOperations) 
 
 
 def _require_as_expected(place: Path, expected: Entry | None) -> bytes | None:
-    """Refuse a file that is not what it was taken for; return the digest of its content, as the writer wants it.
-
-    Raises:
-        ToolError: It is something else.
-    """
+    """Refuse a file that is not what it was taken for; return the digest of its content, as the writer wants it."""
     try:
         status = status_of(place)
     except FileNotFoundError:
@@ -312,11 +269,7 @@ def _require_as_expected(place: Path, expected: Entry | None) -> bytes | None:
 
 
 def _remove_empty_below(folder: Path) -> None:
-    """Remove a folder that holds nothing but empty folders, none of which is git's.
-
-    Raises:
-        ToolError: It holds something; nothing of it was removed then.
-    """
+    """Remove a folder that holds nothing but empty folders, none of which is git's."""
     below = list(walk(folder))
     if any(files for _, _, files in below):
         raise ToolError(f"{folder} is a folder with files by now")
@@ -333,8 +286,7 @@ def _remove_empty_below(folder: Path) -> None:
 class _SyncedAtTheEnd(DiskOperations):
     """The disk, for so many files that each cannot be waited for; whoever uses it syncs all at the end."""
 
-    def fsync(self, fd: int) -> None:
-        pass
+    def fsync(self, fd: int) -> None: ...
 
 
 def _turned(change: Difference) -> Difference:
@@ -347,11 +299,7 @@ async def _sizes(repository: OwnRepository, oids: Sequence[str]) -> Mapping[str,
 
 
 async def contents_of(repository: OwnRepository, oids: Sequence[str]) -> Mapping[str, bytes]:
-    """Return the content of objects, by id.
-
-    Raises:
-        ToolError: One is not there.
-    """
+    """Return the content of objects, by id."""
     printed = await repository.run("cat-file", "--batch", stdin=_lines(oids), max_bytes=2**40)
     contents: dict[str, bytes] = {}
     place = 0
@@ -389,7 +337,7 @@ class WayBack:
         self._repository = repository
         self._now = now
         self._entries: dict[str, Entry | None] = {}
-        """What becomes of each file and folder that a step touched; None: it is not there."""
+        """Outcome for each file and folder that a step touched; None: it is not there."""
 
     async def undo(self, before: Snapshot, after: Snapshot) -> None:
         """Go back one step."""
@@ -421,16 +369,12 @@ class WayBack:
             if changed:
                 lines = b"".join(_index_line(path, entry) for path, entry in changed.items())
                 await self._repository.run("update-index", "-z", "--index-info", index=index, stdin=lines)
-            return (await self._repository.run("write-tree", index=index)).decode().strip()
+            return await self._repository.write_tree(index)
         finally:
             index.unlink(missing_ok=True)
 
     async def empty_folders(self, tree: str) -> frozenset[str]:
-        """Return the folders without files in what the folder becomes.
-
-        Args:
-            tree: What `tree` returned.
-        """
+        """Return the folders without files in what the folder becomes, which is `tree`."""
         now, then = [await names(self._repository, one, "-t") for one in (self._now.tree, tree)]
         changed = self._changed_folders()
         wanted = {path for path, entry in changed.items() if entry is not None}
@@ -449,7 +393,6 @@ class WayBack:
         return self._now.modes.changed(bits, gone=files)  # a folder may have to stay for what is in it
 
     def _changed(self) -> Mapping[str, Entry | None]:
-        """Return what becomes of each file."""
         files = ((path, entry) for path, entry in self._entries.items() if not path.endswith("/"))
         return {path: entry for path, entry in files if path not in self.conflicts}
 

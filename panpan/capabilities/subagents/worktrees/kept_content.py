@@ -44,7 +44,7 @@ async def keep_files(
         await _update(repository, index, ["--force-remove"], dropped)
     if found.bits:
         await _update(repository, index, ["--add", "--remove", "--replace"], list(found.bits))
-    tree = (await repository.run("write-tree", index=index)).decode().strip()
+    tree = await repository.write_tree(index)
     bits = {path: mode for path, mode in found.bits.items() if mode is not None}
     modes = modes_of(bits) if usual is None else Modes(*usual.usual).changed(bits)
     return Snapshot("", tree, modes, found.left_out)

@@ -1,8 +1,8 @@
-"""Putting changes onto the disk: one file atomically, several all or nothing as far as a file system allows.
+"""Opening the files that are to be changed, and putting the changes onto the disk, all or nothing.
 
-Everything is computed before the first write. If a later write fails, the earlier ones are taken back, and the error
-says exactly what stands then. The thread that writes is waited for even when the turn is cancelled, so that what
-happened is always known.
+The rule: a file is changed only if the model has read it, and only as it has read it. Everything is computed before the
+first write. If a later write fails, the earlier ones are taken back, and the error says exactly what stands then. The
+thread that writes is waited for even when the turn is cancelled, so that what happened is always known.
 """
 
 import os
@@ -28,7 +28,6 @@ from panpan.types.tool import IntendedChange
 MAX_BYTES = 20_000_000
 """Largest file that is changed."""
 
-
 _MAX_SIBLINGS = 2_000
 _MOST = 3
 
@@ -40,13 +39,12 @@ class Target:
     path: Path
     """Canonical; what is read and written."""
     shown: str
-    """As it is told to the model and to people."""
+    """Its name for the model and for people."""
     mode: int | None
     """Permission bits; None where there is no such file."""
 
     @property
     def exists(self) -> bool:
-        """Whether there was such a file when it was looked at."""
         return self.mode is not None
 
 
@@ -112,18 +110,13 @@ def read_known_text(target: Target, ctx: ToolContext) -> tuple[bytes, FileText]:
 
 
 def is_link(file_path: str, ctx: ToolContext) -> bool:
-    """Return whether `file_path` itself is a link, whose target a change goes to."""
+    """True if `file_path` itself is a link, whose target a change goes to."""
     folder, name = os.path.split(file_path.rstrip("/"))
     return (ctx.paths.locate(folder or ".").path / name).is_symlink()
 
 
 def similar_files(path: Path, ctx: ToolContext) -> str:
-    """Return what there is in place of a missing file, such as `there is src/a.py`; "" for nothing like it.
-
-    Args:
-        path: Canonical; its folder is looked into.
-        ctx: Says how paths are shown.
-    """
+    """Return what there is in place of a missing file, such as `there is src/a.py`; "" for nothing like it."""
     from difflib import get_close_matches
 
     names: list[str] = []
@@ -135,21 +128,19 @@ def similar_files(path: Path, ctx: ToolContext) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What becomes of one file."""
+    """Change of one file from `before` to `after`, each None where there is no file."""
 
     target: Target
     before: bytes | None
-    """None: it does not exist."""
     after: bytes | None
-    """None: it is to be deleted."""
     mode: int | None = None
     """Permission bits to set; None keeps those there are."""
     is_new_program: bool = False
-    """Whether a new file is to be executable for those who may read it."""
+    """True if a new file is to be executable for those who may read it."""
 
 
 def intended(changes: Sequence[FileChange]) -> list[IntendedChange]:
-    """Return what `commit` would make of each file, by digest."""
+    """Return the outcome of `commit` for each file, by digest."""
     return [IntendedChange(one.target.path, _sha256(one.before), _sha256(one.after)) for one in changes]
 
 
@@ -228,11 +219,7 @@ class _Undo:
         self._missing_folders = [folder for folder in change.target.path.parents if not folder.exists()]
 
     def run(self) -> None:
-        """Bring back what was there.
-
-        Raises:
-            ToolError: It could not, or another has changed the file meanwhile.
-        """
+        """Bring back what was there; raise `ToolError` if another has changed the file meanwhile."""
         change = self._change
         _put(change.target, change.after, change.before, change.target.mode)
         if change.before is None:

@@ -1,4 +1,8 @@
-"""The answer of a tool that has changed files: a short confirmation for the model, the diffs for people."""
+"""Diffs of changed files for people, the answer for the model, and the base of the tools that change files.
+
+A tool works its changes out before it makes them, so that they can be shown before they are allowed. It plans again
+when it runs, on what is there then, and makes no change but the one that was shown.
+"""
 
 from abc import abstractmethod
 from bisect import bisect_left
@@ -16,11 +20,9 @@ from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay, FileDiff
 from panpan.types.tool import Output, ToolYield
 
-# What changed between two texts, line by line, in time that stays bounded for any size.
-#
-# An exact comparison is quadratic or worse. So equal lines at both ends are set aside; a short rest goes to `difflib`,
-# a long one is cut at lines that occur once on each side, and the gaps between those are compared bit-parallel where
-# they are short enough. A gap that is not counts as replaced.
+# An exact comparison of two texts is quadratic or worse. So equal lines at both ends are set aside; a short rest goes
+# to `difflib`, a long one is cut at lines that occur once on each side, and the gaps between those are compared
+# bit-parallel where they are short enough. A gap that is not counts as replaced.
 
 _MAX_FOR_DIFFLIB = 200
 """Longest rest, in lines of both sides together, that is compared the slow way, which reads best."""
@@ -152,13 +154,7 @@ _MAX_ECHOED_LINE_CHARS = 200
 
 
 class ChangeReport:
-    """One file before and after.
-
-    Args:
-        shown: Path as it is told.
-        before: What the file said; None where it did not exist.
-        after: What it says now; None where it is gone.
-    """
+    """One file before and after; its text is None where it does not exist."""
 
     def __init__(self, shown: str, before: str | None, after: str | None) -> None:
         self._shown = shown
@@ -171,12 +167,10 @@ class ChangeReport:
     def diff(self) -> FileDiff:
         """Return the change for people; hunks only, and a last line that says so where it is cut."""
         lines: list[str] = []
-        total = 0
-        is_cut = False
-        for line in self._unified():
-            total += 1
+        total, is_cut = 0, False
+        for total, line in enumerate(self._unified(), 1):  # never all of them in memory
             is_cut = is_cut or total > _MAX_DIFF_LINES or len(line) > _MAX_DIFF_LINE_CHARS
-            if len(lines) < _MAX_DIFF_LINES:
+            if total <= _MAX_DIFF_LINES:
                 lines.append(_cut(line, _MAX_DIFF_LINE_CHARS))
         if total > len(lines):
             lines.append(f"… {total - len(lines):,} more lines")
@@ -261,17 +255,15 @@ def _cut(line: str, max_chars: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """How the change of one file is told."""
+    """Report on the change of one file; its text is None where it does not exist."""
 
     confirmation: str
-    """What was done, such as "edited a.py"; the numbers of lines are added."""
+    """Such as "edited a.py"; the numbers of lines are added."""
     shown: str
     before: str | None
-    """What the file said; None where it did not exist."""
     after: str | None
-    """What it says now; None where it is gone."""
     is_echoed: bool = False
-    """Whether the model is shown the changed lines with their numbers."""
+    """True if the model is shown the changed lines with their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,16 +275,12 @@ class Plan:
 
 
 def diffs_of(plan: Plan) -> DiffDisplay:
-    """Return what the plan changes, for people."""
+    """Return the changes of the plan, for people."""
     return DiffDisplay(files=tuple(ChangeReport(one.shown, one.before, one.after).diff() for one in plan.told))
 
 
 async def carry_out(plan: Plan, ctx: ToolContext) -> Output:
-    """Write the changes and return what is told about them.
-
-    Raises:
-        ToolError: A write failed; the text says what stands.
-    """
+    """Write the changes and return what is told about them."""
     output = await anyio.to_thread.run_sync(_output, plan.told, abandon_on_cancel=True)
     await ctx.note_changes(await anyio.to_thread.run_sync(intended, plan.changes))
     await commit(plan.changes, ctx.seen_files)
@@ -310,22 +298,13 @@ def _output(told: Sequence[Told]) -> Output:
     return Output("\n".join(paragraphs), DiffDisplay(files=tuple(diffs)))
 
 
-# A tool that works its changes out before it makes them, so that they can be shown before they are allowed.
-#
-# The rule: it plans again when it runs, on what is there then, and makes no change but the one that was shown.
-
-
 class PlannedTool(Tool[InputT]):
     """Changes files: all that it plans, or nothing."""
 
     notes_changes: ClassVar[bool] = True
 
     async def planned(self, args: InputT, ctx: ToolContext) -> Plan | Output:
-        """Return what `plan` does; for tools that have to ask somebody first.
-
-        Raises:
-            ToolError: As `plan`.
-        """
+        """Return what `plan` does; for tools that have to ask somebody first."""
         return await anyio.to_thread.run_sync(self.plan, args, ctx, abandon_on_cancel=True)
 
     @abstractmethod
@@ -352,11 +331,7 @@ class PlannedTool(Tool[InputT]):
         yield await self.make(plan, args, ctx)
 
     async def make(self, plan: Plan, args: InputT, ctx: ToolContext) -> Output:
-        """Make the changes, and return what is told about them.
-
-        Raises:
-            ToolError: A write failed; the text says what stands.
-        """
+        """Make the changes, and return what is told about them."""
         return await carry_out(plan, ctx)
 
 

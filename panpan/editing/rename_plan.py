@@ -17,13 +17,9 @@ from panpan.system.text.file_text import FileText, decode_file
 
 
 def plan_rename(old_name: str, new_name: str, file_paths: Sequence[str], ctx: ToolContext) -> Plan:
-    """Return the changes that a rename is; synchronous.
+    """Return the changes that a rename in at least one file is; the names are letters, digits and underscores.
 
-    Args:
-        old_name: The name now; letters, digits and underscores.
-        new_name: What it is to be.
-        file_paths: The files as the model wrote them; at least one.
-        ctx: The context of the call.
+    Synchronous.
 
     Raises:
         ToolError: A file may not or cannot be changed, or does not have the name; nothing is changed then.
@@ -48,7 +44,6 @@ def plan_rename(old_name: str, new_name: str, file_paths: Sequence[str], ctx: To
 
 
 def _missing(old_name: str, new_name: str, target: Target, text: str) -> str:
-    """Return what to say where a file does not have the name."""
     if _as_word(new_name).search(text):
         return (
             f"{target.shown} has {new_name} and no {old_name}, so no file was changed; old_name is what it is called "
@@ -65,7 +60,6 @@ def _as_word(name: str) -> re.Pattern[str]:
 
 
 def _targets(file_paths: Sequence[str], ctx: ToolContext) -> list[Target]:
-    """Return the files, each once, also where two paths lead to it."""
     targets = {target.path: target for target in (find_target(path, ctx) for path in file_paths)}
     missing = [
         f"{target.shown} does not exist{_meant(target, ctx)}" for target in targets.values() if not target.exists
@@ -101,12 +95,7 @@ class WordSearch(ABC):
 
     @abstractmethod
     async def lines_with(self, word: str, ctx: ToolContext, *, limit: int) -> str:
-        """Return lines with the word, each with its place; empty where there is none.
-
-        Args:
-            word: Letters, digits and underscores; found as a whole word.
-            ctx: Of the call.
-            limit: Most lines, at least 1.
+        """Return at most `limit` lines with the whole word, each with its place; empty where there is none.
 
         Raises:
             ToolError: The search failed.

@@ -1,7 +1,8 @@
 """Running a search: with ripgrep where there is one, else with the slower search in Python.
 
-The rule: a search program is started without being asked for, so it is never one that lies in the workspace; and it is
-bounded in time and output, with a note in the result where a bound was met.
+The rule: ripgrep and the search that stands in for it get the same request and print the same form, so that nothing
+outside of here knows which of them ran. A search program is started without being asked for, so it is never one that
+lies in the workspace; and it is bounded in time and output, with a note in the result where a bound was met.
 """
 
 import json
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
@@ -20,54 +21,85 @@ from panpan.system.files.paths import PathResolver, without_workspace
 from panpan.system.files.read_file import open_folder
 from panpan.system.processes.process import Captured, capture
 from panpan.system.text.terminal_text import printable
-from panpan.text_search.file_filters import UNKNOWN_TYPE
+from panpan.text_search.file_filters import UNKNOWN_TYPE, surroundings_of
 from panpan.types.dataclass import dataclass
-
-# One question to a search program: which folder, what to look for, and how to answer.
-#
-# The rule: ripgrep and the search that stands in for it get the same request and print the same form, so that nothing
-# outside of `engine.py` knows which of them ran.
 
 Answer: TypeAlias = Literal["lines", "files", "counts", "listing"]
 """Lines that match, files that hold a match, numbers of matching lines, or names of files whatever is in them."""
 
 HIDDEN_FOLDERS = (".git", ".hg", ".svn", ".jj")
-"""Never searched: what version control keeps for itself."""
+"""Never searched: files that version control keeps for itself."""
 
 MAX_COLUMNS = 2000
-"""Bytes of a line that are printed; what the model is shown of it is cut further."""
+"""Most bytes of a line that are printed; the model is shown less."""
 
 _NAMES_TYPE = "panpannames"
 
 
 @dataclass(frozen=True, slots=True)
-class SearchRequest:
-    """What to search for."""
+class Query:
+    """What to find in the files, and how much around it."""
 
-    folder: str
-    """Absolute; the search starts here, and the paths in the answer are relative to it."""
-    answer: Answer
-    file: str | None = None
-    """The name of the one file in the folder to search; None for all of them."""
     pattern: str = ""
     ignore_case: bool = False
     is_multiline: bool = False
     before: int = 0
     after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Files of a folder that are searched."""
+
     file_type: str | None = None
     name_globs: tuple[str, ...] = ()
     """A file's name must match one of these, where there are any; not used together with `file_type`."""
     excluded: tuple[str, ...] = ()
     """Globs of files and folders to leave out."""
     is_in_repository: bool = True
-    """Whether a git repository is around the folder; see `file_filters.py`."""
+    """A git repository is around the folder; see `file_filters.py`."""
     has_parent_rules: bool = True
-    """Whether the .gitignore files above the folder count."""
+    """The .gitignore files above the folder count."""
+
+    @classmethod
+    def below(
+        cls,
+        folder: Path,
+        *,
+        file_type: str | None = None,
+        name_globs: tuple[str, ...] = (),
+        excluded: tuple[str, ...] = (),
+    ) -> Self:
+        """Return the files of an absolute folder that .gitignore does not exclude."""
+        around = surroundings_of(folder)
+        return cls(file_type, name_globs, excluded, around.is_in_repository, around.rules is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """One question to a search program."""
+
+    folder: str
+    """Absolute; the search starts here, and the paths in the answer are relative to it."""
+    answer: Answer
+    query: Query = Query()
+    files: Selection = Selection()
+    file: str | None = None
+    """Name of the one file in the folder to search; None for all of them."""
     is_sorted: bool = False
-    """Whether the answer comes in the order of paths, which costs time; a listing comes newest first in any case."""
+    """The answer comes in the order of paths, which costs time; a listing comes newest first in any case."""
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the request whose fields are given in JSON."""
+        fields = json.loads(text)
+        lists = {name: tuple(fields["files"][name]) for name in ("name_globs", "excluded")}
+        parts = {"query": Query(**fields["query"]), "files": Selection(**(fields["files"] | lists))}
+        return cls(**(fields | parts))
 
     def ripgrep_arguments(self) -> list[str]:
         """Return the request as ripgrep takes it."""
+        query = self.query
         arguments = ["--no-config", "--no-messages", "--color=never", "--null", *self._selection_arguments()]
         if self.answer == "listing":
             return [*arguments, "--files", "--sortr=modified", "--", "./"]
@@ -77,52 +109,46 @@ class SearchRequest:
             "files": ["--files-with-matches"],
             "counts": ["--count"],
         }[self.answer]
-        if self.answer == "lines" and (self.before or self.after):
-            arguments += [f"--before-context={self.before}", f"--after-context={self.after}"]
-        if self.ignore_case:
+        if self.answer == "lines" and (query.before or query.after):
+            arguments += [f"--before-context={query.before}", f"--after-context={query.after}"]
+        if query.ignore_case:
             arguments.append("--ignore-case")
-        if self.is_multiline:
+        if query.is_multiline:
             arguments += ["--multiline", "--multiline-dotall"]
         if self.is_sorted:
             arguments.append("--sort=path")
-        return [*arguments, f"--regexp={self.pattern}", "--", f"./{self.file or ''}"]
+        return [*arguments, f"--regexp={query.pattern}", "--", f"./{self.file or ''}"]
 
     def _selection_arguments(self) -> list[str]:
         """Say which files count. A glob that includes beats .gitignore and a type does not, so names come as a type."""
+        files = self.files
         arguments = ["--hidden", "--no-ignore-global", "--no-ignore-dot"]
-        arguments += [f"--glob=!{name}" for name in (*HIDDEN_FOLDERS, *self.excluded)]
-        if not self.is_in_repository:
+        arguments += [f"--glob=!{name}" for name in (*HIDDEN_FOLDERS, *files.excluded)]
+        if not files.is_in_repository:
             arguments.append("--no-require-git")
-        if not self.has_parent_rules:
+        if not files.has_parent_rules:
             arguments.append("--no-ignore-parent")
-        if self.file_type is not None:
-            arguments.append(f"--type={self.file_type}")
-        elif self.name_globs:
-            arguments += [f"--type-add={_NAMES_TYPE}:{glob}" for glob in self.name_globs]
+        if files.file_type is not None:
+            arguments.append(f"--type={files.file_type}")
+        elif files.name_globs:
+            arguments += [f"--type-add={_NAMES_TYPE}:{glob}" for glob in files.name_globs]
             arguments.append(f"--type={_NAMES_TYPE}")
         return arguments
 
-
-# Reading what a search program printed: records of a path and what belongs to it, in the order of paths.
-#
-# The rule: a path ends at a NUL, so that no name of a file can be taken for the text of a line.
 
 Record: TypeAlias = tuple[bytes, bytes]
 """A path relative to the folder of the search, and a numbered line, a count, or nothing."""
 
 _NUMBERED = re.compile(rb"(\d+)([:-])")
 _BINARY_MARKS = (b": binary file matches", b": WARNING: stopped searching binary file")
-"""What ripgrep prints behind a path without a NUL, and in place of lines: of a file that was named itself, and of one
-that turned out to be binary after it matched."""
+"""Printed by ripgrep behind a path without a NUL, in place of lines: of a file that was named itself, and of one that
+turned out to be binary after it matched."""
 
 
 def parse_records(stdout: bytes, answer: Answer, is_kept: Callable[[str], bool] | None = None) -> list[Record]:
-    """Return the records of an answer that is no listing, sorted by path.
+    """Return the records of an answer that is no listing, sorted by path; `stdout` holds whole records only.
 
-    Args:
-        stdout: What was printed, whole records only.
-        answer: What was asked for.
-        is_kept: Says by its path whether a file counts; None for all.
+    A path ends at a NUL, so that no name of a file can be taken for the text of a line.
     """
     groups = [(path, [b""]) for path in _paths(stdout)] if answer == "files" else _grouped(stdout)
     if is_kept is not None:
@@ -180,14 +206,14 @@ _FALLBACK_MAIN = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search program printed."""
+    """Output of a search program."""
 
     stdout: bytes
     """Whole records only."""
     is_partial: bool
-    """Whether there is more that is not in `stdout`."""
+    """True if there is more that is not in `stdout`."""
     notes: tuple[str, ...]
-    """What the reader of the result has to know about the search."""
+    """Sentences about the search that the reader of the result has to know."""
 
 
 def find_ripgrep(paths: PathResolver) -> str | None:
@@ -199,18 +225,13 @@ def find_ripgrep(paths: PathResolver) -> str | None:
 
 
 RipgrepFinder: TypeAlias = Callable[[PathResolver], str | None]
-"""Says which ripgrep to run, if any."""
 
 
 async def search(request: SearchRequest, ripgrep: str | None) -> Found:
-    """Ask the search program.
+    """Ask ripgrep at this path; None for the search in Python.
 
     What is larger than `MAX_OUTPUT_BYTES` is asked for again in the order of paths, so that the part that is kept is
     the same each time.
-
-    Args:
-        request: The question.
-        ripgrep: Path of the program; None for the search in Python.
 
     Raises:
         ToolError: The pattern, type or glob is wrong, or the program cannot be started.
@@ -304,23 +325,23 @@ class PathPrefix:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a list of lines."""
+    """Some lines of a list."""
 
     lines: tuple[str, ...]
     note: str
-    """What is left out, and how to see it; empty where nothing is."""
+    """Tells what is left out, and how to see it; empty where nothing is."""
 
 
 def page_of(total: int, line: Callable[[int], str], *, offset: int, limit: int, is_partial: bool, noun: str) -> Page:
-    """Return the lines from `offset` on, as many as fit.
+    """Return the lines from `offset` on, as many as fit, but at most `limit`, unless that is 0.
 
     Args:
-        total: How many lines there are to choose from.
+        total: Number of lines to choose from.
         line: Returns the line with a number; called for those only that are shown.
         offset: The first to show, from 0.
         limit: Most lines to show; 0 for as many as fit.
         is_partial: Whether there are more than `total`.
-        noun: What a line is, in the plural.
+        noun: Name of the lines, in the plural.
     """
     end = total if limit == 0 else min(total, offset + limit)
     lines: list[str] = []

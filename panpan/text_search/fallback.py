@@ -5,14 +5,13 @@ a file is left that turns out to be binary late; and what only ripgrep's regular
 code 2 and a sentence.
 """
 
-import json
 import os
 import re
 import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from panpan.errors import ToolError
 from panpan.system.files.globs import compile_glob
@@ -184,10 +183,8 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 def main(request_json: str) -> None:
     """Answer one request on standard output, and exit."""
-    fields: dict[str, Any] = json.loads(request_json)
-    fields |= {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
     try:
-        code = answer(SearchRequest(**fields), sys.stdout.buffer)
+        code = answer(SearchRequest.from_json(request_json), sys.stdout.buffer)
         sys.stdout.buffer.flush()
     except ToolError as exc:
         sys.stderr.write(f"{exc}\n")
@@ -210,7 +207,7 @@ def answer(request: SearchRequest, out: BinaryIO) -> int:
 
 @dataclass(slots=True)
 class _Selection:
-    """Which entries count."""
+    """Entries that count."""
 
     wanted: list[re.Pattern[str]]
     """A file's name must match one of these; empty for all."""
@@ -231,19 +228,16 @@ class _Search:
         self._request = request
         self._out = out
         self._folder = request.folder.rstrip("/")
-        globs = request.name_globs
-        if request.file_type is not None:
-            globs = globs_of_type(request.file_type)
-            if not globs:
-                raise ToolError(f"{UNKNOWN_TYPE}: {request.file_type}")
-        excluded = [compile_glob(glob.removesuffix("/")) for glob in (*HIDDEN_FOLDERS, *request.excluded)]
+        files, query = request.files, request.query
+        globs = files.name_globs if files.file_type is None else globs_of_type(files.file_type)
+        if files.file_type is not None and not globs:
+            raise ToolError(f"{UNKNOWN_TYPE}: {files.file_type}")
+        excluded = [compile_glob(glob.removesuffix("/")) for glob in (*HIDDEN_FOLDERS, *files.excluded)]
         self._selection = _Selection([compile_glob(glob) for glob in globs], excluded)
-        self._regex = compile_pattern(
-            request.pattern, ignore_case=request.ignore_case, is_multiline=request.is_multiline
-        )
+        self._regex = compile_pattern(query.pattern, ignore_case=query.ignore_case, is_multiline=query.is_multiline)
 
     def run(self) -> bool:
-        """Print the answer and return whether there was any."""
+        """Print the answer and return True if there was any."""
         if self._request.answer == "listing":
             return self._list()
         files = [self._request.file] if self._request.file is not None else self._files()
@@ -266,7 +260,7 @@ class _Search:
 
     def _files(self) -> Iterator[str]:
         """Yield the files that count, relative to the folder, in the order of their paths."""
-        above = surroundings_of(Path(self._request.folder)).rules if self._request.has_parent_rules else None
+        above = surroundings_of(Path(self._request.folder)).rules if self._request.files.has_parent_rules else None
         waiting: list[tuple[str, IgnoreRules | None]] = [("", above)]
         while waiting:
             place, rules = waiting.pop()
@@ -274,7 +268,7 @@ class _Search:
                 yield place
                 continue
             folder = f"{self._folder}/{place}".rstrip("/") or "/"
-            own_rules = rules_in(folder, rules, is_in_repository=self._request.is_in_repository)
+            own_rules = rules_in(folder, rules, is_in_repository=self._request.files.is_in_repository)
             waiting.extend((entry, own_rules) for entry in reversed(self._entries(folder, place, own_rules)))
 
     def _entries(self, folder: str, place: str, rules: IgnoreRules) -> list[str]:
@@ -333,7 +327,7 @@ class _Search:
         lines = text.split("\n")
         if lines[-1] == "":
             lines.pop()
-        hits, count = self._hits_multiline(text) if self._request.is_multiline else self._hits(lines)
+        hits, count = self._hits_multiline(text) if self._request.query.is_multiline else self._hits(lines)
         if hits:
             self._print_file(file, lines, hits, count)
         return bool(hits)
@@ -367,9 +361,9 @@ class _Search:
         elif self._request.answer == "counts":
             self._print(f"./{file}\0{count}\n")
         else:
-            shown = set(hits)
+            shown, query = set(hits), self._request.query
             for hit in hits:
-                shown.update(range(max(0, hit - self._request.before), min(len(lines), hit + self._request.after + 1)))
+                shown.update(range(max(0, hit - query.before), min(len(lines), hit + query.after + 1)))
             for index in sorted(shown):
                 separator = ":" if index in hits else "-"
                 self._print(f"./{file}\0{index + 1}{separator}{lines[index][:MAX_COLUMNS]}\n")

@@ -8,7 +8,7 @@ from panpan.system.files.globs import compile_glob
 from panpan.types.dataclass import dataclass
 
 UNKNOWN_TYPE = "unrecognized file type"
-"""How both search programs begin what they say of a type that they do not know."""
+"""Beginning of what both search programs say of a type that they do not know."""
 
 _TYPES = """
 asm: *.S *.asm *.s
@@ -117,7 +117,7 @@ def globs_of_type(name: str) -> tuple[str, ...]:
 
 
 MAX_FILE_BYTES = 1_000_000
-"""Of a .gitignore that is read; a longer one is cut there."""
+"""Most of a .gitignore that is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class IgnoreRules:
     above: "IgnoreRules | None"
 
     def is_ignored(self, path: str, *, is_folder: bool) -> bool:
-        """Return whether the entry at the absolute `path`, directly or further below the folder, is excluded."""
+        """True if the entry at the absolute `path`, directly or further below the folder, is excluded."""
         level: IgnoreRules | None = self
         while level is not None:
             relative = path[len(level.folder.rstrip("/")) + 1 :]
@@ -152,18 +152,18 @@ class IgnoreRules:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What holds for a folder because of where it lies."""
+    """Facts of a folder that come from where it lies."""
 
     is_in_repository: bool
-    """Whether a git repository is around it. Rules end at its top, and at the tops of repositories inside; where there
-    is none, .gitignore files count all the same, and nothing ends them."""
+    """A git repository is around it. Rules end at its top, and at the tops of repositories inside; where there is none,
+    .gitignore files count all the same, and nothing ends them."""
     rules: IgnoreRules | None
-    """Set by the folders above; None if they set none, or exclude the folder. One that is excluded and yet asked for by
-    name stands for itself."""
+    """Rules set by the folders above; None if they set none, or exclude the folder. One that is excluded and yet asked
+    for by name stands for itself."""
 
 
 def surroundings_of(folder: Path) -> Surroundings:
-    """Return what holds for the absolute `folder`."""
+    """Return the surroundings of an absolute folder."""
     chain = [folder, *folder.parents]
     top = next((index for index, place in enumerate(chain) if Path(place, ".git").exists()), None)
     if top is not None:

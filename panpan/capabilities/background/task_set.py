@@ -19,7 +19,7 @@ from panpan.system.files.folder_tree import open_private_file
 from panpan.system.processes.progress import LineFolder
 from panpan.system.text.redact import KnownKeys
 from panpan.system.text.terminal_text import clean_line
-from panpan.text_search.engine import MAX_COLUMNS, SearchRequest, numbered_line, parse_records, search
+from panpan.text_search.engine import MAX_COLUMNS, Query, SearchRequest, numbered_line, parse_records, search
 from panpan.types.background import TaskKind
 from panpan.types.dataclass import dataclass
 
@@ -100,7 +100,7 @@ async def matching_lines(path: Path, pattern: str, *, max_bytes: int, keys: Know
     """
     if not await to_thread.run_sync(path.exists):
         return Window("", is_cut=False, end=0)
-    request = SearchRequest(str(path.parent), "lines", file=path.name, pattern=pattern)
+    request = SearchRequest(str(path.parent), "lines", Query(pattern), file=path.name)
     found = await search(request, ripgrep)
     numbered = (numbered_line(rest) for _, rest in parse_records(found.stdout, "lines"))
     lines = [f"{number}{mark}{_without_keys(text, keys)}" for number, mark, text in numbered]

@@ -33,7 +33,7 @@ from panpan.types.messages import SystemReminder
 from panpan.types.tool import Output
 
 MOST_FILES = 200
-"""Files that are looked at, those that the model read last."""
+"""Most files that are looked at, those that the model read last."""
 MOST_NAMES = 20
 
 _CHANGED = "Changed since you read them, by the user, a command or another program: {names}. "
@@ -43,7 +43,7 @@ _ADVICE = "What you know of them may be wrong: read again what you still need. T
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What tells, without reading it, whether a file was written to."""
+    """State of a file that tells, without reading it, whether it was written to."""
 
     mtime_ns: int
     ctime_ns: int
@@ -52,7 +52,7 @@ class _State:
 
 
 _NOTHING = _State(0, 0, 0, 0)
-"""That of a file which is gone, also where something else than a file has its name now."""
+"""State of a file which is gone, also where something else than a file has its name now."""
 _TOO_LARGE = b"too large"
 """In place of a digest: the model never read so much."""
 
@@ -65,7 +65,10 @@ class _Change:
 
 
 class FileChanged(ReminderSource):
-    """Looks at the files that the model has read, before each request.
+    """Reminds of files that are not any more as the model has read them.
+
+    What the model wrote itself with the tools for files it knows. What its own commands changed it is told, too: which
+    files a formatter rewrites, say, the call does not tell.
 
     Args:
         seen_files: What the model knows.
@@ -76,9 +79,9 @@ class FileChanged(ReminderSource):
         self._seen_files = seen_files
         self._root = root
         self._known: dict[Path, tuple[int, _State]] = {}
-        """What a file looked like while it was as the model knows it, and the number of its sight."""
+        """State of a file while it was as the model knows it, behind the number of its sight."""
         self._told: dict[Path, int] = {}
-        """The sights of which the model was told that they do not hold any more; it is told once."""
+        """Sights of which the model was told, once, that they do not hold any more."""
         self._has_run_command = False
 
     async def after_tool(self, call: ToolCall, output: Output) -> None:
@@ -98,9 +101,8 @@ class FileChanged(ReminderSource):
             return ()
         changed = self._names(change.path for change in changes if change.found)
         gone = self._names(change.path for change in changes if not change.found)
-        text = (
-            (_CHANGED.format(names=changed) if changed else "") + (_GONE.format(names=gone) if gone else "") + _ADVICE
-        )
+        text = _CHANGED.format(names=changed) if changed else ""
+        text += (_GONE.format(names=gone) if gone else "") + _ADVICE
         place = len(round_.conversation.messages)  # files may become again what they were in an earlier run
         return (SystemReminder(text=text, cause=f"file:changed:{_digest_of(changes)}:{place}", priority="high"),)
 
@@ -131,7 +133,6 @@ class FileChanged(ReminderSource):
 
 
 def _state_of(path: Path) -> _State | None:
-    """Return how a file looks; None where that cannot be told."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):

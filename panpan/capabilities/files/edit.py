@@ -16,10 +16,7 @@ from panpan.system.text.file_text import UTF_8, FileText
 def plan_replacements(file_path: str, replacements: Sequence[Replacement], ctx: ToolContext) -> Plan:
     """Return the change that `replacements`, made one after the other, are to a file; synchronous.
 
-    Args:
-        file_path: The file as the model wrote it.
-        replacements: At least one; only the first may have an empty old text, which creates the file.
-        ctx: The context of the call.
+    Only the first may have an empty old text, which creates the file.
 
     Raises:
         ToolError: The file may not or cannot be edited, or a replacement does not fit; nothing is changed then.
@@ -64,7 +61,6 @@ def _require_file(target: Target, ctx: ToolContext) -> None:
 
 
 def _created(target: Target, replacement: Replacement) -> FileText:
-    """Return the text of a new file."""
     if target.exists:
         raise ToolError(
             f"{target.shown} exists, and an empty old_string only creates new files; "

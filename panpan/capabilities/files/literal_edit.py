@@ -8,17 +8,17 @@ they are.
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import islice
 
 from panpan.errors import ToolError
 from panpan.system.text.file_text import FileText
 from panpan.types.dataclass import dataclass
 
 # Why a text was not found: the nearest place in the file and how it differs, told to the model that asked for it.
-#
 # It only explains; nothing is ever changed on the strength of a near match. Its work is bounded whatever the sizes.
 
 _MAX_LINES = 50_000
-"""Lines of the file that are compared; the file may have more."""
+"""Most lines of the file that are compared."""
 _MAX_LINE_CHARS = 400
 _MAX_SHOWN_LINES = 12
 _MAX_PAIRS = 4
@@ -59,7 +59,6 @@ def _without_line_numbers(wanted: str) -> str | None:
 
 
 def _key(line: str) -> str:
-    """Return the line without any whitespace."""
     return "".join(line.split())
 
 
@@ -127,7 +126,7 @@ def _tell_whitespace(place: _Place, wanted: list[str]) -> str:
 
 
 def _agrees(there: str, asked: str, *, is_first: bool, is_last: bool) -> bool:
-    """Return whether the line of the file is as asked; the text may begin and end within a line."""
+    """True if the line of the file is as asked; the text may begin and end within a line."""
     if is_first and is_last:
         return asked in there
     return there.endswith(asked) if is_first else there.startswith(asked) if is_last else there == asked
@@ -149,21 +148,14 @@ def _where(place: _Place) -> str:
 
 
 def _visible(line: str) -> str:
-    """Return the line with blanks, tabs and the like made visible."""
     return line[:_MAX_LINE_CHARS].replace("\t", "→").replace(" ", "·").replace("\r", "␍").replace("\u00a0", "⍽")
 
 
-# One view of a text in which every line break is "\n", and the way back to the breaks that are really there.
-#
-# A model writes "\n" whatever the file has. A lone "\r" is a line break only in a file that has no "\n" at all (as old
-# Macs wrote them); elsewhere it is a character like any other.
-
-
 class LineBreakView:
-    """A text as the model sees it.
+    r"""View of a text in which every line break is "\n", and the way back to the breaks that are really there.
 
-    Args:
-        source: The text with the line breaks of the file.
+    A model writes "\n" whatever the file has. A lone "\r" is a line break only in a file that has no "\n" at all (as
+    old Macs wrote them); elsewhere it is a character like any other.
     """
 
     def __init__(self, source: str) -> None:
@@ -173,7 +165,7 @@ class LineBreakView:
         self._two_wide: Sequence[int] = () if self.is_mac or "\r\n" not in source else _positions(source)
 
     def source_index(self, index: int) -> int:
-        """Return where the character at `index` of `text` begins in `source`."""
+        """Return the place in `source` of the character at `index` of `text`."""
         return index + bisect_left(self._two_wide, index)
 
     def breaks(self, start: int, end: int) -> list[str]:
@@ -203,7 +195,7 @@ class LineBreakView:
 
 
 def _positions(source: str) -> list[int]:
-    """Return where the CRLF pairs of `source` lie in the text that has one character for each."""
+    """Return the places of the CRLF pairs of `source` in the text that has one character for each."""
     return [match.start() - number for number, match in enumerate(re.finditer("\r\n", source))]
 
 
@@ -215,7 +207,7 @@ _MAX_COUNTED = 1000
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """One replacement that the model asks for."""
+    """A replacement that the model asks for; `old` is not empty."""
 
     old: str
     new: str
@@ -233,11 +225,6 @@ class _Span:
 
 def replace_text(file_text: FileText, replacement: Replacement, shown: str) -> tuple[FileText, int]:
     """Return the text with `replacement` made, and how many times it was made.
-
-    Args:
-        file_text: What the file says.
-        replacement: What to replace; its `old` is not empty.
-        shown: Name of the file, for the messages.
 
     Raises:
         ToolError: The old text is not there, or is there more than once without `replace_all`, or the new text is the
@@ -279,14 +266,8 @@ def _missing(haystack: str, old: str, shown: str) -> ToolError:
 
 
 def _places(haystack: str, old: str, count: int) -> list[int]:
-    """Return where the first `count` occurrences begin that do not overlap the one before."""
-    places: list[int] = []
-    place = 0
-    for _ in range(count):
-        place = haystack.index(old, place)
-        places.append(place)
-        place += len(old)
-    return places
+    """Return the first `count` places that do not overlap the one before."""
+    return [found.start() for found in islice(re.finditer(re.escape(old), haystack), count)]
 
 
 def _ambiguous(haystack: str, old: str, shown: str) -> str:
@@ -315,7 +296,7 @@ def _check_size(haystack: str, replacement: Replacement, count: int, shown: str)
 
 
 def _spans(view: LineBreakView, places: list[int], replacement: Replacement) -> list[_Span]:
-    """Return what changes in the source text where the old text begins at each of `places`."""
+    """Return the changes of the source text where the old text begins at each of `places`."""
     old, new = replacement.old, replacement.new
     if "\r" in old:
         return [_Span(place, place + len(old), new) for place in places]
@@ -333,7 +314,7 @@ def _spans(view: LineBreakView, places: list[int], replacement: Replacement) -> 
 
 
 def _shared_head(one: str, other: str) -> int:
-    """Return how many characters two texts share at their beginning."""
+    """Return the number of characters that two texts share at their beginning."""
     low, high = 0, min(len(one), len(other))
     while low < high:  # halving compares in C what a loop would compare a character at a time
         middle = (low + high + 1) // 2

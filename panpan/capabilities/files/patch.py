@@ -25,7 +25,7 @@ from panpan.types.dataclass import dataclass
 
 _MAX_LISTED_LINES = 8
 _MAX_MATCHES = 10_000
-"""Places that are looked at for one hunk; with more, nothing tells them apart."""
+"""Most places that are looked at for one hunk; with more, nothing tells them apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class FileLine:
     ending: str
     is_added: bool = False
     is_unterminated: bool = False
-    """Whether a patch says that this added line ends the file without a line break."""
+    """A patch says that this added line ends the file without a line break."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +98,12 @@ class _Matcher:
         self._joined = "\n".join(["", *self._texts, ""])
         self._shown = shown
         self._after = 0
-        """Where the last hunk's changes ended."""
+        """End of the last hunk's changes."""
         self._drift = 0
-        """How far the last hunk with a line number lay from it."""
+        """Distance of the last hunk with a line number from it."""
 
     def place(self, hunk: Hunk) -> int:
-        """Return the line, counted from 0, where the hunk begins.
-
-        Raises:
-            ToolError: There is none, or more than one.
-        """
+        """Return the line, counted from 0, where the hunk begins; raise `ToolError` unless it is just one."""
         old = hunk.old
         if not old:
             place = self._place_without_context(hunk)
@@ -142,7 +138,7 @@ class _Matcher:
             place = self._joined.find(wanted, place + 1)
 
     def _fits(self, hunk: Hunk, old: list[HunkLine], at: int) -> bool:
-        """Return whether line breaks and the end of the file are as the hunk says, where it says so."""
+        """True if line breaks and the end of the file are as the hunk says, where it says so."""
         there = self._lines[at : at + len(old)]
         if hunk.is_at_end and at + len(old) != len(self._lines):
             return False
@@ -153,7 +149,6 @@ class _Matcher:
         return all(not (wanted.is_unterminated and line.ending) for line, wanted in zip(there, old, strict=True))
 
     def _chosen(self, hunk: Hunk, matches: list[int]) -> int:
-        """Return the one place that is meant."""
         if hunk.anchors and len(matches) < _MAX_MATCHES:
             matches = self._below_anchors(hunk, matches)
         if len(matches) > 1 and len(matches) < _MAX_MATCHES and hunk.old_start is not None:
@@ -188,7 +183,7 @@ class _Matcher:
         )
 
     def _end_of_block(self, start: int) -> int:
-        """Return where lines that are indented deeper than line `start` end."""
+        """Return the end of the lines that are indented deeper than line `start`."""
         depth = _indent(self._texts[start])
         for at in range(start + 1, len(self._texts)):
             text = self._texts[at].strip()
@@ -218,7 +213,7 @@ def _indent(line: str) -> int:
 
 
 def _kept_at_end(hunk: Hunk) -> int:
-    """Return how many of the hunk's last lines stay as they are."""
+    """Return the number of the hunk's last lines that stay as they are."""
     for count, line in enumerate(reversed(hunk.lines)):
         if line.mark != " ":
             return count
@@ -291,11 +286,6 @@ def _last_ending(last: FileLine, lines: Sequence[FileLine], runs: Sequence[_Run]
     return "" if is_open else last.ending or default
 
 
-# Working out what a patch makes of the files it names, before anything is written.
-#
-# The files are read once and then live in memory, so that a patch may name one twice, and a mistake in the last file
-# leaves the first untouched.
-
 _MAX_ECHOED_FILES = 3
 
 
@@ -314,6 +304,9 @@ def parse_patch(text: str) -> list[FilePatch]:
 
 def plan_patch(patches: Sequence[FilePatch], ctx: ToolContext) -> Plan:
     """Return the changes that the patch asks for; synchronous.
+
+    The files are read once and then live in memory, so that a patch may name one twice, and a mistake in the last file
+    leaves the first untouched.
 
     Raises:
         ToolError: A file may not be changed, was not read, or does not fit; nothing is changed then.
@@ -348,7 +341,6 @@ class _Planner:
         self._files: dict[Path, _File] = {}
 
     def add(self, patch: FilePatch) -> None:
-        """Work out one file of the patch on top of those before."""
         match patch.action:
             case "add":
                 self._add(patch)
@@ -367,7 +359,6 @@ class _Planner:
         return Plan(changes, [_told(file, is_echoed) for file in changed if id(file) not in gone])
 
     def _file(self, path: str) -> _File:
-        """Return the file as the patch has left it so far."""
         target = find_target(path, self._ctx)
         if target.path not in self._files:
             data = read_known(target, self._ctx) if target.exists else None
@@ -497,10 +488,6 @@ class PatchTool(PlannedTool[PatchInput]):
 
 
 def _named_paths(args: PatchInput) -> list[str]:
-    """Return every file that the patch names.
-
-    Raises:
-        ToolError: It cannot be read.
-    """
+    """Return every file that the patch names."""
     named = [path for patch in parse_patch(args.patch) for path in (patch.path, patch.move_to) if path is not None]
     return list(dict.fromkeys(named))

@@ -20,9 +20,9 @@ class HunkLine:
     text: str
     r"""Without mark, line break and a "\r" before it."""
     has_cr: bool = False
-    r"""Whether a "\r" stood at its end."""
+    r"""A "\r" stood at its end."""
     is_unterminated: bool = False
-    """Whether the patch says that the file has no line break here."""
+    """The patch says that the file has no line break here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,42 +31,41 @@ class Hunk:
 
     lines: tuple[HunkLine, ...]
     patch_line: int
-    """Where it begins in the patch, counted from 1; for messages."""
+    """Its first line in the patch, counted from 1; for messages."""
     anchors: tuple[str, ...] = ()
     """Lines that lie above it in the file, outermost first."""
     old_start: int | None = None
     """Line of the old file where it claims to begin, counted from 1."""
     is_at_end: bool = False
-    """Whether it must end where the file ends."""
+    """It must end where the file ends."""
 
     @property
     def old(self) -> list[HunkLine]:
-        """The lines that must be in the file."""
+        """Lines that must be in the file."""
         return [line for line in self.lines if line.mark != "+"]
 
     @property
     def is_literal_about_breaks(self) -> bool:
-        r"""Whether it tells "\r\n" from "\n": some of its lines have a "\r" and some have none."""
+        """True if it tells CRLF from LF: some of its lines have a CR and some have none."""
         return len({line.has_cr for line in self.lines if not line.is_unterminated}) > 1
 
     @property
     def is_explicit_about_end(self) -> bool:
-        """Whether it says which side has a line break at the end of the file."""
+        """True if it says which side has a line break at the end of the file."""
         return any(line.is_unterminated for line in self.lines)
 
 
 @dataclass(frozen=True, slots=True)
 class FilePatch:
-    """What becomes of one file."""
+    """Change of one file."""
 
     action: Literal["add", "update", "delete"]
     path: str
-    """As the model wrote it."""
     hunks: tuple[Hunk, ...] = ()
     """For "add" the new lines, or none where the file is empty; for "delete" what the file must hold, if it says so."""
     move_to: str | None = None
     is_executable: bool | None = None
-    """What the file becomes; None where the patch does not say."""
+    """None where the patch does not say."""
 
 
 @dataclass(slots=True)
@@ -107,12 +106,9 @@ class HunkDraft:
         return True
 
     def finished(self) -> Hunk:
-        """Return the hunk."""
         return Hunk(tuple(self.lines), self.patch_line, self.anchors, self.old_start, self.is_at_end)
 
 
-# Reading patches that stand between `*** Begin Patch` and `*** End Patch`.
-#
 # A patch without its last line is refused: it may have been cut on its way.
 
 BEGIN = "*** Begin Patch"
@@ -157,7 +153,7 @@ class _EnvelopeParser:
         return self._lines[self._at]
 
     def _is_at_header(self) -> bool:
-        """Return whether a file begins here, or something that this format does not have."""
+        """True if a file begins here, or something that this format does not have."""
         line = self._peek()
         return self._is_at_end() or (line.startswith("*** ") and not line.startswith((_MOVE, _END_OF_FILE)))
 
@@ -223,10 +219,8 @@ class _EnvelopeParser:
         return draft.finished()
 
 
-# Reading unified diffs, plain ones and those of git with new, deleted, renamed and executable files.
-#
-# The counts in a hunk's header are not believed, since models miscount: a hunk goes on while its lines look like a
-# hunk's, and matching it against the file decides.
+# Reading unified diffs. The counts in a hunk's header are not believed, since models miscount: a hunk goes on while its
+# lines look like a hunk's, and matching it against the file decides.
 
 _GIT_HEADER = "diff --git "
 _NOTHING = "/dev/null"
@@ -251,13 +245,13 @@ def parse_unified_patch(text: str) -> list[FilePatch]:
 
 @dataclass(slots=True)
 class _Draft:
-    """What is known of one file of the diff so far."""
+    """Facts of one file of the diff, as far as it is read."""
 
     git_line: str = ""
     old: str | None = None
     new: str | None = None
-    rename_from: str | None = None
-    rename_to: str | None = None
+    renames: dict[str, str] = field(default_factory=dict)
+    """Paths by "from" and "to"."""
     is_new: bool = False
     is_deleted: bool = False
     is_executable: bool | None = None
@@ -326,7 +320,7 @@ class _UnifiedParser:
         return draft.finished()
 
     def _is_signature(self) -> bool:
-        """Return whether the mail that carried the patch ends here: "-- ", then git's version."""
+        """True if the mail that carried the patch ends here: "-- ", then git's version."""
         return self._line() == "-- " and bool(re.match(r"\d+\.\d", self._line(1)))
 
 
@@ -334,7 +328,8 @@ def _read_git_header(line: str, draft: _Draft) -> bool:
     """Note what one line after `diff --git` says; False where it is none of git's."""
     key, _, value = line.partition(" ")
     if line.startswith(("rename from ", "rename to ")):
-        setattr(draft, "rename_" + value.partition(" ")[0], _name(value.partition(" ")[2]))
+        side, _, path = value.partition(" ")
+        draft.renames[side] = _name(path)
     elif line.startswith(("new file mode ", "deleted file mode ", "new mode ")):
         _read_mode(value.split()[-1], draft)
         draft.is_new = draft.is_new or (key == "new" and value.startswith("file"))
@@ -370,8 +365,8 @@ def _unescaped(escape: str) -> bytes:
 
 def _finished(draft: _Draft) -> FilePatch:
     old, new = _stripped(draft)
-    if draft.rename_from and draft.rename_to:
-        return FilePatch("update", draft.rename_from, draft.hunks, draft.rename_to, draft.is_executable)
+    if {"from", "to"} <= draft.renames.keys():
+        return FilePatch("update", draft.renames["from"], draft.hunks, draft.renames["to"], draft.is_executable)
     action: Literal["add", "update", "delete"] = "update"
     if draft.is_new or old == _NOTHING:
         action, path = "add", new
@@ -393,8 +388,7 @@ def _stripped(draft: _Draft) -> tuple[str, str]:
     if draft.old is None or draft.new is None:
         return _names_of_git_line(draft.git_line)
     old, new = draft.old, draft.new
-    is_prefixed = old.startswith(("a/", _NOTHING)) and new.startswith(("b/", _NOTHING))
-    if is_prefixed:
+    if old.startswith(("a/", _NOTHING)) and new.startswith(("b/", _NOTHING)):
         return old.removeprefix("a/"), new.removeprefix("b/")
     return old, new
 

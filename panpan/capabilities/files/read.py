@@ -102,7 +102,6 @@ async def _output_of(found: Found, data: bytes, args: ReadInput, shown: str, san
 
 
 async def _with_its_pictures(notebook: NotebookPage, shown: str, sandbox: CommandSandbox) -> Output:
-    """Return the cells of a notebook, and the pictures that their outputs name."""
     pictures = await prepared_images(notebook.images, f"a picture of {shown}", sandbox)
     blocks = (
         one.block if isinstance(one, Picture) else TextBlock(text=f"(picture {number}: {one})")

@@ -28,11 +28,7 @@ class RenameInput(BaseModel):
 
 
 class RenameTool(PlannedTool[RenameInput]):
-    """Replace a name by another wherever it stands as a whole word.
-
-    Args:
-        search: Returns what looks for places where the old name is left; None: nothing does.
-    """
+    """Replace a name by another wherever it stands as a whole word, and search for places where it is left."""
 
     name = "Rename"
     input_model = RenameInput

@@ -33,25 +33,19 @@ class WriteTool(PlannedTool[WriteInput]):
         return Effects(writes=(args.file_path,))
 
     def plan(self, args: WriteInput, ctx: ToolContext) -> Plan | Output:
-        return _plan(args, ctx)
-
-
-def _plan(args: WriteInput, ctx: ToolContext) -> Plan | Output:
-    """Return the change, or what is said where the file is already so."""
-    target = find_target(args.file_path, ctx)
-    if not target.exists:
-        UTF_8.check(args.content, target.shown)
-        after = UTF_8.encode(args.content)
-        told = Told(f"created {target.shown}", target.shown, None, args.content)
-        return Plan([FileChange(target, None, after)], [told])
-    before = read_known(target, ctx)
-    old = decode_file(before)
-    new = _rewritten(old, args.content, target)
-    after = new.encoding.encode(new.text)
-    if after == before:
-        return Output(f"{target.shown} has exactly this content already; nothing was written")
-    told = Told(f"replaced {target.shown}", target.shown, old.readable if old else "", new.readable)
-    return Plan([FileChange(target, before, after)], [told])
+        target = find_target(args.file_path, ctx)
+        if not target.exists:
+            UTF_8.check(args.content, target.shown)
+            told = Told(f"created {target.shown}", target.shown, None, args.content)
+            return Plan([FileChange(target, None, UTF_8.encode(args.content))], [told])
+        before = read_known(target, ctx)
+        old = decode_file(before)
+        new = _rewritten(old, args.content, target)
+        after = new.encoding.encode(new.text)
+        if after == before:
+            return Output(f"{target.shown} has exactly this content already; nothing was written")
+        told = Told(f"replaced {target.shown}", target.shown, old.readable if old else "", new.readable)
+        return Plan([FileChange(target, before, after)], [told])
 
 
 def _rewritten(old: FileText | None, content: str, target: Target) -> FileText:

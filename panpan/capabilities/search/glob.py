@@ -22,12 +22,12 @@ from panpan.text_search.engine import (
     PathPrefix,
     RipgrepFinder,
     SearchRequest,
+    Selection,
     find_ripgrep,
     parse_listing,
     search,
     with_notes,
 )
-from panpan.text_search.file_filters import surroundings_of
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
@@ -45,11 +45,7 @@ class GlobInput(BaseModel):
 
 
 class GlobTool(Tool[GlobInput]):
-    """Find files by name.
-
-    Args:
-        find: Says which ripgrep to run.
-    """
+    """Find files by name."""
 
     name = "Glob"
     input_model = GlobInput
@@ -102,24 +98,13 @@ class _Question:
 
 
 def _request(folder: Path, question: _Question) -> SearchRequest | None:
-    """Return what to ask; None where there is no such folder.
-
-    Raises:
-        ToolError: The glob is wrong.
-    """
+    """Return the question; None where there is no such folder."""
     if ".." in question.glob.split("/"):
         raise ToolError(f"the glob pattern has .. behind a wildcard, in {question.glob}; put it into path")
     compile_glob(question.glob)
     if not folder.is_dir():
         return None
-    surroundings = surroundings_of(folder)
-    return SearchRequest(
-        folder=str(folder),
-        answer="listing",
-        name_globs=name_globs(question.glob),
-        is_in_repository=surroundings.is_in_repository,
-        has_parent_rules=surroundings.rules is not None,
-    )
+    return SearchRequest(str(folder), "listing", files=Selection.below(folder, name_globs=name_globs(question.glob)))
 
 
 def _answer(question: _Question, found: Found, prefix: PathPrefix) -> Output:

@@ -27,9 +27,11 @@ from panpan.text_search.engine import (
     Answer,
     Found,
     PathPrefix,
+    Query,
     Record,
     RipgrepFinder,
     SearchRequest,
+    Selection,
     cut_line,
     find_ripgrep,
     numbered_line,
@@ -38,7 +40,6 @@ from panpan.text_search.engine import (
     search,
     with_notes,
 )
-from panpan.text_search.file_filters import surroundings_of
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
@@ -74,10 +75,8 @@ class GrepInput(BaseModel):
 class GrepTool(Tool[GrepInput]):
     """Search file contents.
 
-    Args:
-        find: Says which ripgrep to run.
-        withholds: True for a file, below the root of the workspace, that a rule speaks against showing. The gate asks
-            about such a search, so this is for tools that search by themselves.
+    A tool that searches by itself names with `withholds` the files, below the root of the workspace, that a rule speaks
+    against showing. The gate asks about the searches of the model.
     """
 
     name = "Grep"
@@ -110,7 +109,7 @@ class GrepTool(Tool[GrepInput]):
     def _file_filter(
         self, glob: str | None, prefix: PathPrefix, root: Path, paths: PathResolver
     ) -> Callable[[str], bool]:
-        """Return what says whether a file counts.
+        """Return the test for files that count.
 
         Its path fits from the folder of the search or the working directory, and it may be shown. No search program
         follows links in a folder, so the path is canonical.
@@ -126,11 +125,7 @@ class GrepTool(Tool[GrepInput]):
 
 
 def _request(args: GrepInput, root: Path) -> SearchRequest:
-    """Translate the arguments.
-
-    Raises:
-        ToolError: There is nothing at the root that can be searched, or the pattern or a glob is wrong.
-    """
+    """Translate the arguments; raise `ToolError` for a wrong one."""
     if "\0" in args.pattern:
         raise ToolError("the pattern holds a NUL character; write it as \\x00")
     if not root.exists():
@@ -141,23 +136,22 @@ def _request(args: GrepInput, root: Path) -> SearchRequest:
     included, excluded = _glob_parts(args.glob)
     names = [name_globs(glob) for glob in included]
     around = args.around or 0
-    surroundings = surroundings_of(folder)
-    return SearchRequest(
-        folder=str(folder),
-        file=None if root.is_dir() else root.name,
-        answer=_ANSWER_BY_MODE[args.output_mode],
-        pattern=args.pattern,
+    query = Query(
+        args.pattern,
         ignore_case=args.ignore_case,
         is_multiline=args.multiline,
         before=around if args.before is None else args.before,
         after=around if args.after is None else args.after,
+    )
+    files = Selection.below(
+        folder,
         file_type=args.type or None,
         # Only to search less: what the names let through is looked at again with the whole glob.
         name_globs=tuple(glob for globs in names for glob in globs) if all(names) and not args.type else (),
         excluded=excluded,
-        is_in_repository=surroundings.is_in_repository,
-        has_parent_rules=surroundings.rules is not None,
     )
+    name = None if root.is_dir() else root.name
+    return SearchRequest(str(folder), _ANSWER_BY_MODE[args.output_mode], query, files, file=name)
 
 
 def _glob_parts(glob: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -209,8 +203,7 @@ def _answer(
 
 
 def _nothing(args: GrepInput) -> str:
-    hint = "; a pattern with \\n needs multiline" if "\\n" in args.pattern and not args.multiline else ""
-    return f"{NO_MATCHES}{hint}"
+    return NO_MATCHES + ("; a pattern with \\n needs multiline" if "\\n" in args.pattern and not args.multiline else "")
 
 
 def _file_line(records: Sequence[Record], prefix: PathPrefix, number: int) -> str:
@@ -220,7 +213,7 @@ def _file_line(records: Sequence[Record], prefix: PathPrefix, number: int) -> st
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """Shows the lines that were found, as grep does."""
+    """The lines that were found, as grep shows them."""
 
     records: Sequence[Record]
     args: GrepInput
@@ -242,11 +235,7 @@ class _Lines:
 
 
 class GrepWords(WordSearch):
-    """Finds words with Grep.
-
-    Args:
-        withholds: As in `GrepTool`.
-    """
+    """Finds words with Grep."""
 
     def __init__(self, withholds: Callable[[Path, Path], bool]) -> None:
         self._grep = GrepTool(withholds=withholds)

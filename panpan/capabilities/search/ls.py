@@ -1,4 +1,4 @@
-"""LS: what is in one folder.
+"""LS: list one folder.
 
 The rule: it looks at the entries themselves and never follows a link.
 """

@@ -16,9 +16,9 @@ from panpan.capabilities.search.glob import GlobTool
 from panpan.capabilities.search.grep import GrepTool
 from panpan.errors import ToolError
 from panpan.system.files.paths import PathResolver
-from panpan.text_search.engine import SearchRequest, parse_listing, parse_records
+from panpan.text_search.engine import Query, SearchRequest, Selection, parse_listing, parse_records
 from panpan.text_search.fallback import answer
-from panpan.text_search.file_filters import globs_of_type, surroundings_of
+from panpan.text_search.file_filters import globs_of_type
 from tests.capabilities.search.conftest import Workspace, text_of
 
 RIPGREP = str(Path(sys.executable).with_name("rg"))
@@ -119,16 +119,15 @@ def mixed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def request_in(root: Path, below: str = "", **fields: object) -> SearchRequest:
     place = root / below
     folder = place if place.is_dir() else place.parent
-    around = surroundings_of(folder)
-    request = SearchRequest(
+    query = {name: fields.pop(name) for name in Query.__annotations__.keys() & fields}
+    files = {name: fields.pop(name) for name in Selection.__annotations__.keys() & fields}
+    return SearchRequest(
         folder=str(folder),
-        answer="lines",
+        query=Query(**{"pattern": "needle"} | query),
+        files=Selection.below(folder, **files),
         file=None if place.is_dir() else place.name,
-        pattern="needle",
-        is_in_repository=around.is_in_repository,
-        has_parent_rules=around.rules is not None,
+        **{"answer": "lines"} | fields,
     )
-    return replace(request, **fields)
 
 
 LISTINGS: dict[str, Callable[[Path], SearchRequest]] = {

@@ -22,8 +22,7 @@ from panpan.errors import ToolError
 from panpan.faces.terminal.input.input_box import CommandCompletion
 from panpan.session.command import Command
 from panpan.system.files.paths import PathResolver
-from panpan.text_search.engine import RipgrepFinder, SearchRequest, find_ripgrep, parse_listing, search
-from panpan.text_search.file_filters import surroundings_of
+from panpan.text_search.engine import RipgrepFinder, SearchRequest, Selection, find_ripgrep, parse_listing, search
 from panpan.types.dataclass import dataclass
 from panpan.types.mentions import written
 
@@ -120,13 +119,7 @@ class FileIndex:
 
 
 def _request(folder: Path) -> SearchRequest:
-    surroundings = surroundings_of(folder)
-    return SearchRequest(
-        folder=str(folder),
-        answer="listing",
-        is_in_repository=surroundings.is_in_repository,
-        has_parent_rules=surroundings.rules is not None,
-    )
+    return SearchRequest(str(folder), "listing", files=Selection.below(folder))
 
 
 def _listed(folder: Path, stdout: bytes, is_partial: bool, now_s: float) -> FileList:

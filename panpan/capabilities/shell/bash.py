@@ -41,14 +41,7 @@ MAX_RESULT_CHARS = 30_000
 
 
 class ForegroundRun:
-    """One command while a call waits for it.
-
-    Args:
-        command: As the model wrote it.
-        title: What it does, on one line.
-        ctx: That of the call.
-        background: The session's background tasks; None: it cannot be moved.
-    """
+    """One command while a call waits for it; without background tasks it cannot be moved there."""
 
     def __init__(self, command: str, title: str, ctx: ToolContext, background: Background | None) -> None:
         self.pacer = ProgressPacer()
@@ -62,7 +55,6 @@ class ForegroundRun:
         self._is_time_up = False
 
     def add(self, data: bytes) -> None:
-        """Take what it printed."""
         self._collector.feed(self._folder.feed(data))
         self.pacer.add(data)
 
@@ -73,7 +65,7 @@ class ForegroundRun:
 
     @contextmanager
     def movable(self) -> Iterator[Callable[[bool], bool] | None]:
-        """Give what says, told whether its time is up, whether it is to go on in the background; None: it cannot."""
+        """Give a test, told whether its time is up, if it is to go on in the background; None: it cannot."""
         background = self._background
         if background is None:
             yield None
@@ -87,11 +79,7 @@ class ForegroundRun:
             yield leaves
 
     def moved(self, leaving: Leaving, resources: AsyncExitStack) -> Output:
-        """Hand it on to the background, and say as which task it goes on.
-
-        Args:
-            leaving: The process.
-            resources: What it needs as long as it runs.
+        """Hand it on to the background with what it needs as long as it runs, and say as which task it goes on.
 
         Raises:
             ToolError: The session ends in this moment; so does the process.
@@ -111,22 +99,21 @@ class ForegroundRun:
         except ToolError:
             leaving.give_back()
             raise
-        why = "its time was up, so it" if self._is_time_up else "the user wants it in the background: it"
+        if self._is_time_up:
+            why, told = "its time was up, so it", "its time was up; it goes"
+        else:
+            why, told = "the user wants it in the background: it", "goes"
         return Output(
             f"{why} goes on in the background as task {info.id}, and ends with panpan; what it printed so far, and "
             f"what it prints from now on, is in {info.output}",
-            SummaryDisplay(
-                text=f"{'its time was up; it ' if self._is_time_up else ''}goes on in the background as task {info.id} "
-                "(/tasks)"
-            ),
+            SummaryDisplay(text=f"{told} on in the background as task {info.id} (/tasks)"),
         )
 
 
-# The environment of a command line that runs because it only looks: in which its words mean what was judged.
-#
-# The rule: the shell starts without functions, options and start files of its own, programs are not found in the
-# workspace, and nothing that a program reads from its environment makes it do more. Should a command assign in spite
-# of what was judged, the shell refuses it.
+# A command line that runs because it only looks runs in an environment in which its words mean what was judged: the
+# shell starts without functions, options and start files of its own, programs are not found in the workspace, and
+# nothing that a program reads from its environment makes it do more. Should a command assign in spite of what was
+# judged, the shell refuses it.
 
 _CHANGES_SHELL = re.compile(
     r"BASH_FUNC_.*|BASH_ENV|ENV|BASHOPTS|SHELLOPTS|CDPATH|OLDPWD|GLOBIGNORE|POSIXLY_CORRECT|_POSIX2_VERSION"
@@ -156,13 +143,7 @@ def fixed_names(environment: Mapping[str, str]) -> list[str]:
 async def read_only_environment(
     facts: LineFacts, environment: Mapping[str, str], cwd: Path, paths: PathResolver
 ) -> dict[str, str]:
-    """Return `environment` as the line needs it to be as harmless as was judged.
-
-    Args:
-        facts: What is known of the line.
-        environment: What commands get otherwise.
-        cwd: Where the line starts.
-        paths: Knows the workspace.
+    """Return `environment` as a line that starts in `cwd` needs it to be as harmless as was judged.
 
     Raises:
         ToolError: git is asked, and is not installed or could not be made harmless.
@@ -180,23 +161,12 @@ async def read_only_environment(
     return changed
 
 
-# What one command is held to by the sandbox.
-#
-# The rule: a command that is known only to look changes nothing; any other works in the workspace, without the network
-# and without the rest of the machine, unless the user has opened more to it.
-
-
 def bounds_of(use: SandboxUse, facts: LineFacts, ctx: ToolContext, report: Path | None) -> Bounds:
-    """Return what a command that may run is held to in the sandbox.
+    """Return the bounds of a command that may run, in the sandbox as far as `use` allows.
 
-    Args:
-        use: What was allowed of the sandbox.
-        facts: What is known of the command.
-        ctx: Knows the workspace, and what the user has opened to this call.
-        report: The file into which the shell writes where it ended.
-
-    Raises:
-        ToolError: A place that it names leads nowhere.
+    A command that is known only to look changes nothing; any other works in the workspace, without the network and
+    without the rest of the machine, unless the user has opened more to it. The shell writes into `report` where it
+    ended.
     """
     return Bounds(
         is_read_only=use == "on" and facts.is_read_only,
@@ -209,7 +179,7 @@ def bounds_of(use: SandboxUse, facts: LineFacts, ctx: ToolContext, report: Path 
 
 
 def _opened_to_write(facts: LineFacts, paths: PathResolver) -> frozenset[Path]:
-    """Return what the user has opened to the call, without what it is known only to read."""
+    """Return the places that the user has opened to the call, without those that it is known only to read."""
     if not paths.approved:
         return frozenset()
     read, written = ({paths.judged(text).path for text in texts} for texts in (facts.reads, facts.writes))
@@ -220,8 +190,7 @@ MAX_TIMEOUT_MS = 600_000
 KILL_GRACE_S = 1.0
 """Seconds between TERM and KILL when its time is up; an interrupt waits less."""
 MAX_COMMAND_BYTES = 100_000
-"""Of a command; Linux takes no argument over 128 KiB (execve(2), MAX_ARG_STRLEN)."""
-
+"""Linux takes no argument over 128 KiB (execve(2), MAX_ARG_STRLEN)."""
 
 _TITLE_ENDS: Mapping[SandboxUse, str] = {"on": "", "network": " (with the network)", "off": " (outside the sandbox)"}
 
@@ -239,11 +208,7 @@ class BashInput(BaseModel):
 
 
 class BashTool(Tool[BashInput]):
-    """Run a shell command.
-
-    Args:
-        background: The session's background tasks; None: there are none, as for a subagent.
-    """
+    """Run a shell command; without background tasks, as for a subagent, only in the foreground."""
 
     name = "Bash"
     input_model = BashInput
@@ -261,7 +226,7 @@ class BashTool(Tool[BashInput]):
         return Effects(reads=facts.reads, writes=facts.writes, commands=(command,))
 
     def facts(self, args: BashInput) -> LineFacts:
-        """Return what running the command would do."""
+        """Return the effects of running the command."""
         from panpan.shell_analysis.judge import analyse
 
         return analyse(args.command)
@@ -322,9 +287,7 @@ class BashTool(Tool[BashInput]):
         if progress := run.pacer.take_rest():
             yield Progress(progress)
         text = run.text()
-        from panpan.permissions.sandbox_flags import (
-            failure_notes,  # no session needs it before its first command
-        )
+        from panpan.permissions.sandbox_flags import failure_notes  # no session needs it before its first command
 
         notes += await failure_notes(args.command, self.facts(args), text, ended, start, ctx)
         yield _output(text, [*_ending(ended, args), *notes], ended)
@@ -356,10 +319,9 @@ class BashTool(Tool[BashInput]):
         )
 
     async def _environment(self, args: BashInput, ctx: ToolContext, cwd: Path) -> dict[str, str]:
-        environment = dict(ctx.environment)
         if self._has_known_effect(args):
-            environment = await read_only_environment(self.facts(args), environment, cwd, ctx.paths)
-        return environment
+            return await read_only_environment(self.facts(args), ctx.environment, cwd, ctx.paths)
+        return dict(ctx.environment)
 
     def _shell_arguments(self, args: BashInput, report: Path | None, environment: Mapping[str, str]) -> list[str]:
         fixed = fixed_names(environment) if self._has_known_effect(args) else ()
@@ -372,11 +334,7 @@ class BashTool(Tool[BashInput]):
 
 
 def _require_runnable(command: str) -> None:
-    """Refuse what no shell could be given.
-
-    Raises:
-        ToolError: The command holds a NUL, or is too long.
-    """
+    """Refuse what no shell could be given."""
     size = len(command.encode())
     if "\0" in command:
         raise ToolError("the command holds a NUL character, which no shell can take; leave it out")
@@ -385,7 +343,7 @@ def _require_runnable(command: str) -> None:
 
 
 def _ending(ended: ProcessEnded, args: BashInput) -> list[str]:
-    """Return what to say of how the command ended; nothing where it went well."""
+    """Return a note on how the command ended; nothing where it went well."""
     if ended.timed_out:
         return [f"timed out after {args.timeout / 1000:g} s and was stopped; what it printed until then is above"]
     if ended.exit_code == 0:
@@ -398,7 +356,7 @@ def _ending(ended: ProcessEnded, args: BashInput) -> list[str]:
 
 
 class _InBackground:
-    """What the command leaves running, and what to say of it."""
+    """Processes that the command leaves running, and notes on them."""
 
     def __init__(self, ctx: ToolContext) -> None:
         self.notes: list[str] = []

@@ -1,7 +1,7 @@
-"""Commands that the user runs himself, with `!` before them: what they print becomes part of the conversation.
+"""Commands that users run themselves, with `!` before them: their output becomes part of the conversation.
 
 The rule: it is Bash in everything (shell, working directory, limits, how it ends and what is kept of its output), but
-nobody is asked, since the user typed it, and it gets all of his variables except keys.
+nobody is asked, since the user typed it, and it gets all of their variables except keys.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,14 +28,14 @@ INTERRUPTED = "[interrupted by the user; what it printed until then is above]"
 
 @dataclass(frozen=True, slots=True)
 class UserCommandResult:
-    """What a command of the user's left."""
+    """Outcome of a command of the user's."""
 
     message: UserMessage
     """For the conversation: the command, and what it printed, within bounds."""
     lines: Sequence[str]
-    """What it printed and how it ended, harmless for a terminal."""
+    """Its output and how it ended, harmless for a terminal."""
     is_error: bool
-    """Whether it failed, was stopped or took too long."""
+    """True if it failed, was stopped or took too long."""
 
 
 async def run_user_command(
@@ -44,7 +44,7 @@ async def run_user_command(
     """Run a command in the session's working directory.
 
     Args:
-        command: What was typed behind the `!`.
+        command: The text behind the `!`.
         ctx: As for a tool.
         show: Given what the command prints while it runs, at most ten times a second; not yet harmless for a terminal.
         scope: Cancelling it stops the command with all that it started; what it printed until then is the result.
@@ -63,7 +63,7 @@ async def run_user_command(
         ) from None
     if size > MAX_COMMAND_BYTES:
         raise ToolError(f"the command has more than {MAX_COMMAND_BYTES:,} bytes; write a script file")
-    # What the user runs himself runs as in his own shell: outside the sandbox, with all his variables but keys.
+    # It runs as in the user's own shell: outside the sandbox, with all variables but keys.
     ctx = replace(
         ctx,
         tool_use_id=f"user-{new_id()[-8:]}",

@@ -1,7 +1,7 @@
 """`panpan undo`: Take back what the last turn changed, or do it again.
 
 What would change is shown first, and asked about. A file that the user changed since is joined with what comes back, or
-stays as it is; nothing of his is overwritten.
+stays as it is; nothing of theirs is overwritten.
 """
 
 import sys
@@ -72,11 +72,7 @@ async def _undo(snapshots: Snapshots, is_redo: bool, says_yes: bool, skip_change
 
 
 def _asked(plan: RestorePlan) -> bool:
-    """Ask whether to do it.
-
-    Raises:
-        AnswerNeededError: Nobody is there.
-    """
+    """Ask whether to do it; raise `AnswerNeededError` if nobody is there."""
     if not sys.stdin.isatty():
         raise AnswerNeededError("nothing was changed: nobody is there to be asked; --yes does it unasked")
     rest = " to the others" if plan.conflicts else ""
@@ -87,11 +83,7 @@ def _asked(plan: RestorePlan) -> bool:
 def _snapshots(
     locations: Locations, settings: SnapshotSettings, roots: tuple[Path, ...], wanted: str | None
 ) -> Iterator[Snapshots]:
-    """Open the log of a session, and give what brings its files back.
-
-    Raises:
-        SessionError: There is no such session, or another panpan has it open.
-    """
+    """Open the log of a session that nobody else has open, and give what brings its files back."""
     folder = locations.sessions_folder
     path = find_session(locations.home, folder, wanted) if wanted else newest_session(folder)
     log = SessionLog(path, session_id=path.stem, cwd=roots[0], must_exist=True)

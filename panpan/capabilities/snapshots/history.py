@@ -1,4 +1,8 @@
-"""What was changed in a session, in order, and what can be undone and redone of it: a fold over its log."""
+"""Changes of a session's files, in order, and what can be undone and redone of them: a fold over its log.
+
+The rule: the files have one past, whatever branches the conversation has, so every record counts in the order in which
+it was written. Nothing that the log says is done without being shown; it may have been tampered with.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,19 +21,14 @@ from panpan.session.log.session_log import read_records
 from panpan.types.dataclass import dataclass
 from panpan.types.file_change import FileChange
 
-# What was changed in a session, in order, and what can be undone and redone of it: a fold over its log.
-#
-# The rule: the files have one past, whatever branches the conversation has, so every record counts in the order in
-# which it was written. Nothing that the log says is done without being shown; it may have been tampered with.
-
 Cause: TypeAlias = Literal["turn", "undo", "redo", "rewind"]
-"""Why files changed: what the model did in a turn, or one of the ways back."""
+"""Cause of a change: what the model did in a turn, or one of the ways back."""
 
 Trees: TypeAlias = Mapping[str, str]
 """The id of a snapshot for each folder."""
 
 MAX_FILES_IN_RECORD = 200
-"""Changed files that a record names; how many there were it says in any case."""
+"""Most changed files that a record names; how many there were it says in any case."""
 
 _ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -49,10 +48,10 @@ class SnapshotRecord(SystemRecord):
     after: Ids = Field(None, exclude_if=is_none)
     """The same; None: it begins now."""
     files: Annotated[list[dict[str, Any]] | None, or_else(None)] = Field(None, exclude_if=is_none)
-    """What became of each file, of the first `MAX_FILES_IN_RECORD`."""
+    """Change of each file, of the first `MAX_FILES_IN_RECORD`."""
     file_count: Annotated[int | None, or_else(None)] = Field(None, exclude_if=is_none)
     since: Text = Field("", exclude_if=lambda time: not time)
-    """When the look at what was there before began; empty: when the record was written."""
+    """Time when the look at what was there before began; empty: when the record was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +62,13 @@ class Step:
     after: Trees
     """Empty: it has not ended."""
     began: str = field(default="", compare=False)
-    """When, as a record says it, which sorts."""
+    """Time, as a record says it, which sorts."""
     ended: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What can be undone at once."""
+    """Steps that are undone at once."""
 
     cause: Cause
     turn: str
@@ -91,16 +90,11 @@ class _Change:
 
     @property
     def step(self) -> Step:
-        """The files before and after."""
         return Step(self.before, self.after or {}, self.began, self.ended)
 
 
 class UndoHistory:
-    """The operations of a session.
-
-    Args:
-        records: Its log, in the order of the file.
-    """
+    """The operations of a session, whose log has these records, in their order."""
 
     def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
         self._events: list[str | _Change] = []
@@ -113,12 +107,12 @@ class UndoHistory:
 
     @property
     def undoable(self) -> Operation | None:
-        """What would be undone next."""
+        """The operation that would be undone next."""
         return self._undoable[-1] if self._undoable else None
 
     @property
     def undone(self) -> Operation | None:
-        """What was undone last, and would be done again."""
+        """The operation that was undone last, and would be done again."""
         return self._undone[-1] if self._undone else None
 
     @property
@@ -128,7 +122,7 @@ class UndoHistory:
 
     @property
     def came_back(self) -> bool:
-        """Whether files were brought back between the last two messages of the user, or since the last."""
+        """True if files were brought back between the last two messages of the user, or since the last."""
         messages = [index for index, event in enumerate(self._events) if isinstance(event, str)]
         newest = self._events[messages[-2] if len(messages) > 1 else 0 :]
         return any(isinstance(event, _Change) and event.cause != "turn" for event in newest)
@@ -148,12 +142,7 @@ class UndoHistory:
                 pass
 
     def close(self, after: Trees, time: str = "") -> None:
-        """Take what is there now for what came of a change that has not ended.
-
-        Args:
-            after: What is there.
-            time: When it was looked at, as a record says it; empty: now.
-        """
+        """Take what is there now for what came of a change that has not ended; it was looked at at `time`, or now."""
         if (change := self._open) is None:
             return
         self._open = None
@@ -166,11 +155,7 @@ class UndoHistory:
             self._place(change.cause, change.turn, change.step)
 
     def steps_since(self, uuid: str) -> Sequence[Step]:
-        """Return every step since a message of the user, the oldest first.
-
-        Raises:
-            KeyError: There is no such message.
-        """
+        """Return every step since a message of the user, the oldest first; raise `KeyError` if there is none such."""
         if uuid not in self._events:
             raise KeyError(uuid)
         events = self._events[self._events.index(uuid) :]
@@ -222,10 +207,7 @@ def joined(steps: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
 
 
 def _is_after(ended: str, began: str) -> bool:
-    """Return whether something ended after something else began, or in the same moment: it may have been after.
-
-    What has no end goes on.
-    """
+    """True if something ended after something else began, or in the same moment; what has no end goes on."""
     return not ended or ended >= began
 
 
@@ -240,33 +222,28 @@ _RESULT = b'"type":"tool_result"'
 
 
 class SnapshotJournal:
-    """The records of snapshots in a session's log.
-
-    Args:
-        path: The log; may not exist yet.
-        note: Writes a record into it.
-    """
+    """The records of snapshots in a session's log, which may not exist yet; `note` writes one into it."""
 
     def __init__(self, path: Path, note: Callable[[Mapping[str, Any]], None]) -> None:
         self.path = path
         self.note = note
-        self.came_back = False
-        """Whether files were brought back since the model was last told."""
+        self._is_model_behind = False
+
+    def note_restored(self) -> None:
+        """Remember that files were brought back, until the model is told."""
+        self._is_model_behind = True
+
+    def take_restored(self) -> bool:
+        """Return True, once, if files were brought back since the model was last told."""
+        was_behind, self._is_model_behind = self._is_model_behind, False
+        return was_behind
 
     async def history(self) -> UndoHistory:
-        """Return what was changed in the session, and what can be undone.
-
-        Raises:
-            SessionError: The log cannot be read.
-        """
+        """Return the changes of the session."""
         return await to_thread.run_sync(lambda: UndoHistory(self._records()))
 
     async def others(self, since: str) -> Sequence[UndoHistory]:
-        """Return what was changed in the other sessions of the project that have done something lately.
-
-        Args:
-            since: When that begins, as a record says it.
-        """
+        """Return the changes of the other sessions of the project that have done something since a record's time."""
         return await to_thread.run_sync(self._others, since)
 
     def add(
@@ -282,12 +259,12 @@ class SnapshotJournal:
         """Record what was there before something that changes files, and after it.
 
         Args:
-            cause: Why they change.
+            cause: Cause of the change.
             before: Snapshots by folder.
             after: None: it begins now.
             since: When the look at what was there before began, as a record says it; empty: now.
             turn: `uuid` of the message that began the turn.
-            files: What became of each file.
+            files: Change of each file.
         """
         said: dict[str, Any] = {}
         if after is not None:
@@ -310,5 +287,5 @@ class SnapshotJournal:
 
 
 def _is_about_files(line: bytes) -> bool:
-    """Return whether a line may be one that a history is made of; the others need not be parsed."""
+    """True if a line may be one that a history is made of; the others need not be parsed."""
     return any(mark in line for mark in _MARKS) and _RESULT not in line

@@ -2,7 +2,7 @@
 
 The rule: before the first such call of a round runs, what is there is kept, or the user was told that it is not. Where
 nothing of the kind follows a call for a moment, as while the user is asked about the next one, what came of it is kept
-there and then: what he changes meanwhile is his. At the end of a round it is kept beside the next request.
+there and then: what they change meanwhile is theirs. At the end of a round it is kept beside the next request.
 """
 
 import logging
@@ -49,16 +49,11 @@ _REMINDER = (
 
 
 class RoundSnapshots(Hook):
-    """Keeps what the rounds of a session change.
-
-    Args:
-        workspace: Takes the snapshots.
-        journal: Records them.
-    """
+    """Keeps what the rounds of a session change."""
 
     def __init__(self, workspace: WorkspaceSnapshots, journal: SnapshotJournal) -> None:
         self._turn_files: Sequence[FileChange] = ()
-        """What the newest turn changed, as far as it is kept."""
+        """Changes of the newest turn, as far as they are kept."""
         self._workspace = workspace
         self._journal = journal
         self.first_wait_s = 60.0
@@ -76,21 +71,21 @@ class RoundSnapshots(Hook):
         self._effect_ended = anyio.Event()
         self._round_ended = anyio.Event()
         self._is_served = False
-        """Whether steps are kept beside the turn, and the turn need not wait for it."""
+        """True if steps are kept beside the turn, and the turn need not wait for it."""
         self._has_waited = False
-        """Whether a call has waited for the first snapshot in vain."""
+        """True if a call has waited for the first snapshot in vain."""
         self._is_first = True
-        """Whether nothing that may change something has run in this session."""
+        """True if nothing that may change something has run in this session."""
         self._is_first_turn = True
         self._turn = ""
         self._steps: list[tuple[Mapping[Path, Snapshot], Mapping[Path, Snapshot], Sequence[FileChange]]] = []
-        """What was before and after each step of the turn that changed files, and which."""
+        """State before and after each step of the turn that changed files, and which."""
         self._before: Mapping[Path, Snapshot] | None = None
-        """What was there before the step; None: nothing that may change something has run since the last."""
+        """State before the step; None: nothing that may change something has run since the last."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that was changed is kept, and nothing runs that may change something."""
+        """True if all that was changed is kept, and nothing runs that may change something."""
         return self._before is None and not self._beside and not self._workspace.lock.locked()
 
     @property
@@ -137,11 +132,11 @@ class RoundSnapshots(Hook):
         self._before, self._steps, self._turn_files = None, [], ()
         if self._is_first_turn:
             self._is_first_turn = False
-            self._journal.came_back |= (await self._history()).came_back
+            if (await self._history()).came_back:
+                self._journal.note_restored()
         self._wanted.set()
-        if not self._journal.came_back:
+        if not self._journal.take_restored():
             return ()
-        self._journal.came_back = False
         return (SystemReminder(text=_REMINDER, cause="undo"),)
 
     async def before_effect(self, call: ToolCall) -> None:
@@ -150,12 +145,7 @@ class RoundSnapshots(Hook):
             await self._effect_begins()
 
     async def effect_begins_beside(self, key: str, call: ToolCall) -> None:
-        """See a call of a subagent, which may go on after the turn, right before it runs.
-
-        Args:
-            key: Which one it is, unique among all that run.
-            call: The call.
-        """
+        """See a call of a subagent, which may go on after the turn, right before it runs; `key` is unique."""
         if not self._workspace.is_elsewhere(call):
             self._beside.add(key)
             await self._effect_begins()
@@ -239,8 +229,7 @@ class RoundSnapshots(Hook):
     async def _end_step(self, *, after_effects: int | None = None) -> None:
         """Keep what came of the calls since `_before`.
 
-        Args:
-            after_effects: How many calls have begun; where it is another one by then, or one runs, nothing is done.
+        With `after_effects`, the number of calls that have begun, nothing is done where it is another one, or one runs.
         """
         if self._before is None:  # whoever takes the first snapshot now need not be waited for
             return
@@ -279,14 +268,7 @@ class RoundSnapshots(Hook):
 
 
 class Snapshots:
-    """The snapshots of a session.
-
-    Args:
-        settings: The table `[snapshots]`.
-        places: Of what they are taken, and where they are kept.
-        journal: What the session's log says of them.
-        warn: Told what the user should know, one sentence each.
-    """
+    """The snapshots of a session."""
 
     def __init__(
         self, settings: SnapshotSettings, places: SnapshotPlaces, journal: SnapshotJournal, warn: Callable[[str], None]
@@ -294,30 +276,23 @@ class Snapshots:
         self._journal = journal
         limits = KeepLimits(settings.max_file_mb * 1_000_000, settings.max_files)
         self.workspace = WorkspaceSnapshots(places, limits, warn)
-        """Takes them."""
         self.rounds = RoundSnapshots(self.workspace, self._journal)
         """Hooks in around the loop; its `serve` is to be run beside the session."""
 
     @cached_property
     def undo(self) -> "Undo":
-        """Brings the files back."""
         from panpan.capabilities.snapshots.undo import Undo  # most sessions take nothing back
 
         return Undo(self.workspace, self._journal)
 
     @property
     def turn_files(self) -> Sequence[FileChange]:
-        """What the newest turn changed, as far as it is kept."""
+        """Changes of the newest turn, as far as they are kept."""
         return self.rounds.turn_files
 
 
 class SnapshotsBeside(Hook):
-    """Tells the session's snapshots of the calls of one subagent.
-
-    Args:
-        rounds: The session's.
-        agent_id: The subagent.
-    """
+    """Tells the session's snapshots of the calls of one subagent."""
 
     def __init__(self, rounds: RoundSnapshots, agent_id: str) -> None:
         self._rounds = rounds

@@ -1,4 +1,4 @@
-"""The ways back: what undo, redo and rewind would do to the files, and doing it."""
+"""Undo, redo and rewind: what they would do to the files, and doing it."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import field
@@ -18,23 +18,13 @@ from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.file_change import FileChange, files_in_short
 
-# Which changes of a session may be those of another one, that worked in the same folder at the same time.
-#
-# Snapshots tell what changed, and not who did it. So what both have seen change at the same time is nobody's to undo.
-# A step of the same files and the same moments in another log is a copy, as in a fork; of the same files alone it is
-# not, since two sessions that change files in step see the same.
-
 
 async def shared_changes(store: SnapshotStore, steps: Sequence[Step], others: Sequence[UndoHistory]) -> frozenset[str]:
     """Return the files of one folder that changed in a step and in one of another session at the same time.
 
-    Args:
-        store: Of the folder.
-        steps: Of the session.
-        others: Those of the other sessions.
-
-    Raises:
-        SnapshotError: A snapshot of the session cannot be read.
+    Snapshots tell what changed, and not who did it. So what both have seen change at the same time is nobody's to undo.
+    A step of the same files and the same moments in another log is a copy, as in a fork; of the same files alone it is
+    not, since two sessions that change files in step see the same.
     """
     name = str(store.root)
     shared: set[str] = set()
@@ -50,12 +40,12 @@ async def shared_changes(store: SnapshotStore, steps: Sequence[Step], others: Se
 
 
 def _identity(step: Step) -> tuple[object, ...]:
-    """Return what only a copy of a step has, too."""
+    """Return values that only a copy of a step shares."""
     return tuple(step.before.items()), tuple(step.after.items()), step.began, step.ended
 
 
 async def _paths_of_other(store: SnapshotStore, step: Step) -> frozenset[str]:
-    """Return what changed in a step of another session; nothing where its snapshots are gone."""
+    """Return the paths that changed in a step of another session; none where its snapshots are gone."""
     name = str(store.root)
     try:
         before = await store.load(step.before[name])
@@ -71,35 +61,34 @@ async def _paths(store: SnapshotStore, before: Snapshot, after: Snapshot) -> fro
 
 @dataclass(frozen=True, slots=True)
 class FolderPlan:
-    """What undoing does in one folder of the workspace."""
+    """Changes that undoing makes in one folder of the workspace."""
 
     store: SnapshotStore
     now: Snapshot
-    """What the plan is about; where the folder is something else by then, nothing is done."""
+    """State that the plan is about; where the folder is something else by then, nothing is done."""
     changes: Sequence[Difference]
     """From what is there now to what will be."""
     diff: str
     """The same as a unified diff. Not cleaned for a terminal."""
     conflicts: Mapping[str, str]
-    """Why files stay as they are, by path."""
+    """Reasons why files stay as they are, by path."""
     merged: frozenset[str]
     """Files that keep what the user changed since, beside what comes back."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """What undoing, redoing or rewinding does to the files; made by `Snapshots`, carried out by its `restore`."""
+    """Changes that undoing, redoing or rewinding makes; made by `Undo`, carried out by its `restore`."""
 
     cause: Cause
     folders: Sequence[FolderPlan]
     main: Path
     """The folder that paths are relative to."""
     notes: Sequence[str] = field(default_factory=tuple)
-    """What the user should know of it beside the files, a sentence each."""
+    """Sentences that the user should know beside the files."""
 
     @property
     def files(self) -> Sequence[FileChange]:
-        """What becomes of each file."""
         return [change for folder in self.folders for change in listed(folder.changes, self._prefix(folder))]
 
     @property
@@ -109,7 +98,7 @@ class RestorePlan:
 
     @property
     def conflicts(self) -> Mapping[str, str]:
-        """Why files stay as they are, by path; not empty: the user changed them since."""
+        """Reasons why files stay as they are, by path: the user changed them since."""
         found = [(folder, path, why) for folder in self.folders for path, why in folder.conflicts.items()]
         return {self._prefix(folder) + path: why for folder, path, why in found}
 
@@ -125,16 +114,7 @@ class RestorePlan:
 async def plan_back(
     store: SnapshotStore, steps: Sequence[tuple[Snapshot, Snapshot]], shared: Set[str] = frozenset()
 ) -> FolderPlan:
-    """Return what undoes `steps` in one folder.
-
-    Args:
-        store: Of the folder.
-        steps: What was before and after each, the oldest first.
-        shared: Files that another session may have changed meanwhile; they stay.
-
-    Raises:
-        SnapshotError: The folder cannot be kept as it is now, or a snapshot cannot be read.
-    """
+    """Return what undoes in one folder `steps`, before and after each, the oldest first; `shared` files stay."""
     now = await store.take()
     back = WayBack(store.repository, now, shared)
     for before, after in reversed(steps):
@@ -153,12 +133,7 @@ _NOT_ENDED = "what the newest turn changed has no end, since the files cannot be
 
 
 class Undo:
-    """Brings the files of a session's workspace back. Nothing of it may run while a turn does.
-
-    Args:
-        workspace: Has the snapshots.
-        journal: Says what was changed, and gets what is brought back.
-    """
+    """Brings the files of a session's workspace back. Nothing of it may run while a turn does."""
 
     def __init__(self, workspace: WorkspaceSnapshots, journal: SnapshotJournal) -> None:
         self._workspace = workspace
@@ -189,9 +164,6 @@ class Undo:
     async def plan_rewind(self, message_uuid: str) -> RestorePlan:
         """Return what it takes to bring the files to where they were before a message of the user.
 
-        Args:
-            message_uuid: `uuid` of the message.
-
         Raises:
             SnapshotError: The log does not have the message, or it cannot be worked out.
         """
@@ -204,9 +176,6 @@ class Undo:
 
     async def restore(self, plan: RestorePlan) -> Sequence[FileChange]:
         """Carry out a plan: all files or none; those with conflicts stay as they are. It can itself be undone.
-
-        Returns:
-            What became of each file.
 
         Raises:
             SnapshotError: The files are not those that the plan was made for, or one cannot be written.
@@ -223,11 +192,11 @@ class Undo:
                 before = {folder.store.root: folder.now for folder in plan.folders}
                 after = await self._workspace.take(before)
                 self._journal.add(plan.cause, trees_of(before), trees_of(after), since=since, files=plan.files)
-                self._journal.came_back = True
+                self._journal.note_restored()
         return plan.files
 
     async def _history(self) -> UndoHistory:
-        """Return what was changed; what a crash has left open ends now, so that it can be undone, too."""
+        """Return the changes; what a crash has left open ends now, so that it can be undone, too."""
         history = await self._journal.history()
         if history.opened is not None:
             async with self._workspace.lock:
@@ -242,9 +211,7 @@ class Undo:
         async with self._workspace.lock:
             for name, root in here.items():
                 pairs = [
-                    (step.before[name], step.after[name])
-                    for step in steps
-                    if name in step.before and name in step.after
+                    (step.before[name], step.after[name]) for step in steps if name in step.before.keys() & step.after
                 ]
                 if pairs := [pair for pair in joined(pairs) if pair[0] != pair[1]]:
                     store = self._workspace.store(root)
@@ -258,7 +225,7 @@ class Undo:
 
 
 MAX_FILES = 50
-"""That are listed; how many more there are is said."""
+"""Most that are listed; how many more there are is said."""
 MAX_DIFF_LINES = 200
 
 _SIGNS = {"added": "+", "deleted": "-", "modified": "~"}
@@ -290,12 +257,11 @@ def diff_lines(plan: RestorePlan) -> Sequence[str]:
 
 
 def change_line(change: FileChange) -> str:
-    """Return what becomes of one file or folder, such as "~ src/app.py +3 -1"; safe for a terminal."""
+    """Return the change of one file or folder, such as "~ src/app.py +3 -1"; safe for a terminal."""
     return f"{_SIGNS[change.kind]} {clean_line(change.path)} {_extent(change)}"
 
 
 def _extent(change: FileChange) -> str:
-    """Return how much of it changes, in lines where there are any."""
     if change.is_folder:
         return "folder, mode" if change.kind == "modified" else "folder"
     if change.added is None or change.deleted is None:
@@ -306,7 +272,7 @@ def _extent(change: FileChange) -> str:
 
 
 def nothing_to_do(plan: RestorePlan) -> str:
-    """Return why there is nothing to ask about; empty where there is."""
+    """Return the reason why there is nothing to ask about; empty where there is."""
     if plan.files:
         return ""
     if plan.conflicts:
@@ -317,7 +283,7 @@ def nothing_to_do(plan: RestorePlan) -> str:
 
 
 def done_line(plan: RestorePlan) -> str:
-    """Return what was done, on one line."""
+    """Return the outcome on one line."""
     if not plan.files:
         return f"no file was changed; the next {plan.cause} goes on from there"
     back = {"undo": "redo", "redo": "undo", "rewind": "undo"}[plan.cause]

@@ -1,4 +1,4 @@
-"""Commands that bring files back: what the last turn changed, by whichever tool, and the way forth again."""
+"""Slash commands that bring files back: what the last turn changed, by whichever tool, and the way forth again."""
 
 from collections.abc import Sequence
 
@@ -22,22 +22,14 @@ async def _redo(terminal: Terminal, rest: str) -> None:
 
 
 def undo_of(terminal: Terminal) -> Undo:
-    """Return what brings the files of the session back.
-
-    Raises:
-        ConfigError: The settings switch it off.
-    """
+    """Return what brings the files of the session back; raise `ConfigError` if the settings switch it off."""
     if (snapshots := terminal.session.find(Snapshots)) is None:
         raise ConfigError("nothing is kept of the files, so nothing can be brought back: [snapshots] enabled is false")
     return snapshots.undo
 
 
 async def carry_out(terminal: Terminal, undo: Undo, plan: RestorePlan) -> bool:
-    """Show what a plan does, ask, and do it; return whether it was done, or there was nothing to do.
-
-    Raises:
-        SnapshotError: It cannot be done; the files are as they were.
-    """
+    """Show what a plan does, ask, and do it; return True if it was done, or there was nothing to do."""
     for line in plan_lines(plan):
         say(terminal, line)
     for line in diff_lines(plan):
@@ -52,7 +44,7 @@ async def carry_out(terminal: Terminal, undo: Undo, plan: RestorePlan) -> bool:
         yes = f"Leave them all, and let the next {plan.cause} go on from there"
     picked = await terminal.choose("Change these files?", numbered([Option(yes), Option("No")]))
     if picked != 0:
-        # where there are only lines, None means that he can still say it
+        # where there are only lines, None means that the user can still say it
         say(terminal, "nothing was changed" if picked is not None else "no file was changed so far", "dim")
         return False
     await undo.restore(plan)

@@ -1,4 +1,4 @@
-"""The folders of a session's workspace, each with its snapshots.
+"""Snapshots of the folders of a session's workspace.
 
 The rule: nothing fails for a snapshot. One that cannot be taken is missing, and the user is told once.
 """
@@ -28,19 +28,18 @@ log = logging.getLogger(__name__)
 _GC_S = 600.0
 _MAX_PATH_CHARS = 200
 _MOST_NAMED = 3
-"""Of what is left out, in one sentence."""
+"""Most that is named in one sentence of what is left out."""
 
 
 @dataclass(slots=True)
 class SnapshotPlaces:
-    """Of what snapshots are taken, and where they are kept."""
+    """Folders of which snapshots are taken, and where they are kept; all are canonical."""
 
     home: Path
-    """The panpan home, canonical."""
+    """The panpan home."""
     session_id: str
-    """Id of the session that takes them."""
     roots: Callable[[], Sequence[Path]]
-    """Returns the folders of the workspace, canonical, the main one first."""
+    """Returns the folders of the workspace, the main one first."""
     hidden: Sequence[Path] = ()
     """Folders that are no part of the workspace, such as that for temporary files."""
 
@@ -54,13 +53,7 @@ class SnapshotPlaces:
 
 
 class WorkspaceSnapshots:
-    """Takes snapshots of a workspace.
-
-    Args:
-        places: Where.
-        limits: How much is kept.
-        warn: Told what the user should know, one sentence each.
-    """
+    """Takes snapshots of a workspace; `warn` is told what the user should know, one sentence each."""
 
     def __init__(self, places: SnapshotPlaces, limits: KeepLimits, warn: Callable[[str], None]) -> None:
         self.lock = anyio.Lock()
@@ -72,19 +65,14 @@ class WorkspaceSnapshots:
         self._too_large: set[Path] = set()
         self._told: set[str] = set()
         self._left_out: set[str] = set()
-        """What the user knows to be left out."""
+        """Files that the user knows to be left out."""
 
     @property
     def folders(self) -> Sequence[Path]:
-        """The folders of the workspace, the main one first."""
         return self._places.folders
 
     async def take(self, folders: Iterable[Path] | None = None) -> dict[Path, Snapshot]:
-        """Return the folders as they are now; one that cannot be kept is missing.
-
-        Args:
-            folders: All of the workspace if not given.
-        """
+        """Return the folders, all if not given, as they are now; one that cannot be kept is missing."""
         taken: dict[Path, Snapshot] = {}
         for root in self.folders if folders is None else folders:
             if root in self._too_large:
@@ -109,20 +97,12 @@ class WorkspaceSnapshots:
         return taken
 
     async def load(self, trees: Trees) -> dict[Path, Snapshot]:
-        """Return earlier snapshots of folders of the workspace.
-
-        Raises:
-            SnapshotError: One cannot be read.
-        """
+        """Return earlier snapshots of folders of the workspace."""
         here = {str(root): root for root in self.folders}
         return {here[root]: await self.store(here[root]).load(id_) for root, id_ in trees.items() if root in here}
 
     async def changes(self, before: Mapping[Path, Snapshot], after: Mapping[Path, Snapshot]) -> Sequence[FileChange]:
-        """Return what became of each file.
-
-        Raises:
-            SnapshotError: A snapshot cannot be read.
-        """
+        """Return the changes of each file."""
         changes: list[FileChange] = []
         for root in before.keys() & after.keys():
             found = await differences(self.store(root).repository, before[root], after[root])
@@ -130,7 +110,7 @@ class WorkspaceSnapshots:
         return tuple(sorted(changes, key=lambda change: change.path))
 
     def is_elsewhere(self, call: ToolCall) -> bool:
-        """Return whether a call changes files alone, and none of the workspace, as in plan mode that of the plan."""
+        """True if a call changes files alone, and none of the workspace, as in plan mode that of the plan."""
         places = list(map(Path, call.effects.writes)) if call.tool.notes_changes else []
         if not places or not all(place.is_absolute() for place in places):
             return False
@@ -140,11 +120,10 @@ class WorkspaceSnapshots:
             return False
 
     def prefix(self, root: Path) -> str:
-        """Return what stands before the paths of a folder: nothing for the main one."""
+        """Return the beginning of the paths of a folder: nothing for the main one."""
         return "" if root == self.folders[0] else f"{root}/"
 
     def store(self, root: Path) -> SnapshotStore:
-        """Return what keeps the snapshots of one folder."""
         if root not in self._stores:
             main, hidden = self.folders[0], (self._places.home, *self._places.hidden)
             place = snapshots_folder(self._places.home, root)
@@ -158,7 +137,7 @@ class WorkspaceSnapshots:
         """Let git pack what is kept; nothing is ever dropped.
 
         Args:
-            loose: So many objects in files of their own are enough for that, by git's estimate.
+            loose: Objects in files of their own, by git's estimate, that are enough for that.
             joins_packs: Whether many packs become one, which may take long.
         """
         settings = [f"gc.auto={loose}", *(() if joins_packs else ("gc.autoPackLimit=0",))]
@@ -185,7 +164,6 @@ class WorkspaceSnapshots:
 
 
 def _shortened(path: str) -> str:
-    """Return a path that may be shown among others."""
     return path if len(path) <= _MAX_PATH_CHARS else f"{path[: _MAX_PATH_CHARS // 2]}…{path[-_MAX_PATH_CHARS // 2 :]}"
 
 

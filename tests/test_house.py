@@ -10,7 +10,7 @@ from scripts.house_figures import Figure, Package, deletable, figures, most_para
 ROOT = Path(__file__).parents[1]
 
 HELD = {
-    "capabilities whose folder can be deleted": 17,
+    "capabilities whose folder can be deleted": 18,
     "imports between features": 0,
     "imports upward": 1,
     "lines of code a file": 108.6,
@@ -18,7 +18,7 @@ HELD = {
     "lines": 105_200,
     "files in one folder, 90th percentile": 15,
     "most parameters": 15,
-    "attributes set on another object": 27,
+    "attributes set on another object": 26,
 }
 """Each figure as it is. `scripts/house_figures.py` prints them, each with its aim."""
 

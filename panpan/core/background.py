@@ -1,4 +1,4 @@
-"""What tools need of whoever keeps background tasks; the session implements it, and they know no more."""
+"""What tools and faces need of whoever keeps background tasks; they find it in the session and know no more."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack
@@ -72,6 +72,43 @@ class TaskOutput:
 
 class Background(Protocol):
     """The background tasks of one session."""
+
+    @property
+    def tasks(self) -> Sequence[TaskInfo]:
+        """All of them as they are now, oldest first."""
+        ...
+
+    @property
+    def running(self) -> Sequence[TaskInfo]:
+        """Those that have not ended, oldest first."""
+        ...
+
+    @property
+    def keepable(self) -> Sequence[TaskInfo]:
+        """Those of them that can go on without panpan: commands, but for those that were moved here."""
+        ...
+
+    @property
+    def keeps(self) -> bool:
+        """True if commands are left to go on when the session is closed."""
+        ...
+
+    def keep_at_exit(self, *, keeps: bool) -> None:
+        """Let commands go on when the session is closed, or not, in place of what the settings say."""
+        ...
+
+    @property
+    def movable(self) -> Sequence[str]:
+        """Ids of the calls in the foreground that can be moved."""
+        ...
+
+    def move(self, tool_use_id: str | None = None) -> Sequence[str]:
+        """Ask a call in the foreground, or all, to go on in the background, and return the ids of those asked."""
+        ...
+
+    async def wait_changed(self) -> None:
+        """Return when the next one begins or ends."""
+        ...
 
     @property
     def goes_on_at_timeout(self) -> bool:

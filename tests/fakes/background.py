@@ -43,6 +43,9 @@ class FakeBackground:
     def keepable(self) -> Sequence[TaskInfo]:
         return [task for task in self.running if task.kind == "command"]
 
+    def keep_at_exit(self, *, keeps: bool) -> None:
+        self.keeps = keeps
+
     def start(self, started: TaskInfo) -> None:
         self.tasks.append(started)
         self._change()

@@ -149,8 +149,7 @@ class BackgroundTasks(Hook, Background):
     ) -> None:
         self._settings = settings or BackgroundSettings()
         self._warn = warn
-        self.keeps = self._settings.at_exit == "keep"
-        """Whether commands are left to go on when the session is closed; a face may change it until then."""
+        self._keeps = self._settings.at_exit == "keep"
         self._store = store or OutputStore(Path())
         self._keys = keys or KnownKeys()
         self._outputs = TaskOutputs(self._keys, ripgrep)
@@ -177,18 +176,22 @@ class BackgroundTasks(Hook, Background):
 
     @property
     def tasks(self) -> Sequence[TaskInfo]:
-        """All of them as they are now, oldest first."""
         return [task.info for task in self._tasks]
 
     @property
     def running(self) -> Sequence[TaskInfo]:
-        """Those that have not ended, oldest first."""
         return [task.info for task in self._tasks.running]
 
     @property
     def keepable(self) -> Sequence[TaskInfo]:
-        """Those of them that can go on without panpan: commands, but for those that were moved here."""
         return [task.info for task in self._tasks.running if task.can_be_kept]
+
+    @property
+    def keeps(self) -> bool:
+        return self._keeps
+
+    def keep_at_exit(self, *, keeps: bool) -> None:
+        self._keeps = keeps
 
     @property
     def needed(self) -> Sequence[Path]:
@@ -209,7 +212,6 @@ class BackgroundTasks(Hook, Background):
             await self.wait_changed()
 
     async def wait_changed(self) -> None:
-        """Return when the next one begins or ends."""
         await self._tasks.wait_changed()
 
     async def drain(self) -> None:
@@ -269,11 +271,9 @@ class BackgroundTasks(Hook, Background):
 
     @property
     def movable(self) -> Sequence[str]:
-        """Ids of the calls in the foreground that can be moved."""
         return self._foreground.movable
 
     def move(self, tool_use_id: str | None = None) -> Sequence[str]:
-        """Ask a call in the foreground, or all, to go on in the background, and return the ids of those asked."""
         return self._foreground.move(tool_use_id) if self._group is not None else ()
 
     # one of them

@@ -4,13 +4,12 @@ import time
 from collections.abc import Sequence
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.background.task_text import ended_line, task_detail
 from panpan.errors import ConfigError
+from panpan.session.background_tasks import ended_line, task_detail
 from panpan.session.command import Command, Option, Terminal, numbered, say
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.background import TaskInfo
-from panpan.types.dataclass import dataclass
 
 MAX_BYTES = 1_000_000
 """Of an output that is shown, its end; all of it is in its file."""
@@ -86,32 +85,3 @@ TASK_COMMANDS: Sequence[Command] = (
         offers_choice=True,
     ),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class TasksAtLeaving:
-    """Those that run and that the settings say nothing of."""
-
-    keepable: Sequence[TaskInfo]
-    """Those that can go on without panpan."""
-    ending: Sequence[TaskInfo]
-    """Those that end with it in any case: what was moved to the background, and subagents."""
-
-    @property
-    def all(self) -> Sequence[TaskInfo]:
-        """All of them, those that can be kept first."""
-        return [*self.keepable, *self.ending]
-
-
-def tasks_to_ask_about(session: Session) -> TasksAtLeaving:
-    """Return those that run, where the settings do not say what becomes of them.
-
-    That commands are to be kept says nothing of what cannot be.
-    """
-    background, at_exit = session.find(BackgroundTasks), session.settings.background.at_exit
-    if background is None:
-        return TasksAtLeaving((), ())
-    keepable = background.keepable
-    kept = {task.id for task in keepable}
-    ending = [task for task in background.running if task.id not in kept]
-    return TasksAtLeaving(keepable if at_exit == "ask" else (), ending if at_exit != "stop" else ())

@@ -6,13 +6,13 @@ from typing import Any
 
 import anyio
 
-from panpan.capabilities.background.task_text import ended_line
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.errors import PanpanError
 from panpan.faces.answer_text import AnswerText
 from panpan.faces.headless import wire
 from panpan.faces.headless.face import HeadlessFace, Outcome, TurnSummary, outcome_of_error
 from panpan.faces.tool_lines import ToolLines
+from panpan.session.background_tasks import ended_line
 from panpan.session.session import SessionInfo
 from panpan.types.background import TaskInfo
 from panpan.types.display import PlanDisplay

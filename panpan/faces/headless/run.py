@@ -7,14 +7,14 @@ from typing import Literal, TypeAlias
 
 import anyio
 
-from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.background.task_text import titles
 from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.cli_kit.signals import Received, watch_signals
+from panpan.core.background import Background
 from panpan.errors import AnswerNeededError, ConfigError, PanpanError, ToolError, unwrap_single_exception
 from panpan.faces.answer_text import note_on_end
 from panpan.faces.headless.face import INTERRUPTED, HeadlessFace, Outcome, TurnSummary, denials_told, outcome_of_error
 from panpan.faces.headless.prompts import Prompt, PromptQueue
+from panpan.session.background_tasks import titles
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.spending import Spending
 from panpan.session.session import Session
@@ -31,7 +31,7 @@ class TaskLines:
         face: Who is told.
     """
 
-    def __init__(self, background: BackgroundTasks, face: HeadlessFace) -> None:
+    def __init__(self, background: Background, face: HeadlessFace) -> None:
         self._background = background
         self._face = face
         self._ended = {task.id for task in background.tasks if not task.is_running}
@@ -54,7 +54,7 @@ class TaskLines:
                 await self._face.task_ended(task)
 
 
-class Background:
+class SessionTasks:
     """Looks after the background tasks of a session.
 
     Args:
@@ -67,7 +67,7 @@ class Background:
     def __init__(self, session: Session, face: HeadlessFace, warn: Callable[[str], None], *, drains: bool) -> None:
         self.drains = drains
         self._session = session
-        self._tasks = session[BackgroundTasks]
+        self._tasks = session[Background]
         self._warn = warn
         self._lines = TaskLines(self._tasks, face)
 
@@ -169,10 +169,10 @@ async def run_headless(
                 run.face = make_face(session)
                 run.take_budget(session.budget)
                 await run.face.begin()
-                if (tasks := session.find(BackgroundTasks)) is not None:
+                if (tasks := session.find(Background)) is not None:
                     if background is not None:
-                        tasks.keeps = background == "exit"
-                    run.background = Background(session, run.face, warn, drains=background == "drain")
+                        tasks.keep_at_exit(keeps=background == "exit")
+                    run.background = SessionTasks(session, run.face, warn, drains=background == "drain")
                     task_group.start_soon(run.background.tell)
                 queue = run.queue = PromptQueue(prompts, session.steering, session.steer)
                 task_group.start_soon(queue.read)
@@ -202,7 +202,7 @@ class _Run:
     ) -> None:
         self.face: HeadlessFace | None = None
         self.queue: PromptQueue | None = None
-        self.background: Background | None = None
+        self.background: SessionTasks | None = None
         self._failure = 0
         self._has_refused_call = False
         self._has_allowed_call = False

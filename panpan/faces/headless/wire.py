@@ -7,8 +7,8 @@ Names and shapes are those of Claude Code's `stream-json`
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from panpan.capabilities.background.task_text import ended_line
 from panpan.faces.headless.face import Outcome, TurnSummary, allowed_with
+from panpan.session.background_tasks import ended_line
 from panpan.session.session import SessionInfo
 from panpan.types.background import TaskInfo, TaskState
 from panpan.types.compaction import Compaction

@@ -7,12 +7,10 @@ from time import monotonic
 
 import anyio
 
-from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.background.task_commands import tasks_to_ask_about
-from panpan.capabilities.background.task_text import cannot_be_kept, counted, ended_line, titles
 from panpan.capabilities.shell.user_commands import run_user_command
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.cli_kit.stdout import StdoutWriter
+from panpan.core.background import Background
 from panpan.errors import OutputError, PanpanError, unwrap_single_exception
 from panpan.faces.amounts import WaitingTime
 from panpan.faces.answer_text import note_on_end
@@ -21,6 +19,7 @@ from panpan.faces.plain.line_commands import LineCommands
 from panpan.faces.plain.line_face import LineFace
 from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.rendering.text_rows import LEAST_WIDTH, plain_rows
+from panpan.session.background_tasks import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles
 from panpan.session.command import Leave, Next, OpenSession
 from panpan.session.session import Session
 from panpan.types.background import TaskInfo
@@ -52,7 +51,7 @@ class LineTasks:
 
     @property
     def _tasks(self) -> Sequence[TaskInfo]:
-        tasks = self._session.find(BackgroundTasks)
+        tasks = self._session.find(Background)
         return () if tasks is None else tasks.tasks
 
     async def say_what_ended(self) -> None:
@@ -77,7 +76,7 @@ class LineTasks:
         answer = (await self._lines.next() or "").strip().lower()
         stays = answer in ("b", "back")
         if tasks.keepable and not stays:
-            self._session[BackgroundTasks].keeps = answer in ("k", "keep")
+            self._session[Background].keep_at_exit(keeps=answer in ("k", "keep"))
         return not stays
 
 

@@ -4,12 +4,11 @@ from collections.abc import Callable, Sequence
 
 import anyio
 
-from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.background.task_commands import tasks_to_ask_about
-from panpan.capabilities.background.task_text import cannot_be_kept, counted, ended_line, titles
+from panpan.core.background import Background
 from panpan.faces.terminal.commands.screen_commands import Screen
 from panpan.faces.terminal.rendering.text_rows import say
 from panpan.faces.terminal.work import Work
+from panpan.session.background_tasks import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles
 from panpan.session.command import Leave, Next, OpenSession, Option, numbered
 from panpan.session.session import Session
 from panpan.types.background import TaskInfo
@@ -31,7 +30,7 @@ class BackgroundWatch:
 
     def __init__(
         self,
-        background: BackgroundTasks | None,
+        background: Background | None,
         say: Callable[[str], None],
         wake: Callable[[], None],
         refresh: Callable[[], None],
@@ -128,5 +127,5 @@ class Leaving:
             keep = f"{cannot_be_kept(tasks.ending)}; {keep.removesuffix('them')}the others"
         options = [Option("Stop", titles(tasks.all)), Option("Keep running", keep), Option("Stay here")]
         picked = await self._terminal.choose(title, numbered(options))
-        self._session[BackgroundTasks].keeps = picked == 1
+        self._session[Background].keep_at_exit(keeps=picked == 1)
         return picked in (0, 1)

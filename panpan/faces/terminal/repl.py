@@ -7,10 +7,10 @@ from typing import Any
 
 import anyio
 
-from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.todos.todos import Todos
 from panpan.config.locations import Locations
 from panpan.config.ui_look import ThemeSetting
+from panpan.core.background import Background
 from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.background_watch import BackgroundWatch, Leaving
 from panpan.faces.terminal.commands.registry import with_further
@@ -66,7 +66,7 @@ class Repl:
         self._status = StatusView(session, desk.env, lambda: desk.screen.vi_mode, self.refresh, self._hint.show)
         todos = session.find(Todos)
         self._todos = TodosView(lambda: () if todos is None else todos.todos)
-        definitions, background = session.find(AgentKinds), session.find(BackgroundTasks)
+        definitions, background = session.find(AgentKinds), session.find(Background)
         kinds = () if definitions is None else definitions.all
         colours = {one.name: one.color for one in kinds}
         self._view = TurnView(

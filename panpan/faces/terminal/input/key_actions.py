@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from time import monotonic
 
-from panpan.capabilities.background.background_tasks import BackgroundTasks
+from panpan.core.background import Background
 from panpan.errors import PanpanError
 from panpan.faces.terminal.inbox import Sent
 from panpan.faces.terminal.input.draft import Draft, PasteTooLargeError
@@ -147,7 +147,7 @@ class KeyActions:
             self._say(f"thinking is {'on' if self._session.thinks else 'off'} from the next message on")
 
     def to_background(self) -> None:
-        tasks = self._session.find(BackgroundTasks)
+        tasks = self._session.find(Background)
         if tasks is not None and tasks.move():
             self._say("it goes on in the background and ends with panpan; /tasks shows it")
         elif self._view.runs_tools:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.config.locations import Locations
+from panpan.core.background import Background
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.status_line import (
     SessionFacts,
@@ -103,7 +103,7 @@ class StatusView:
             is_cost_estimated=self._session.budget.is_estimated,
             folder=self._folder(),
             branch=self._branch,
-            background_tasks=len(tasks.running) if (tasks := self._session.find(BackgroundTasks)) is not None else 0,
+            background_tasks=len(tasks.running) if (tasks := self._session.find(Background)) is not None else 0,
             hint="shift+tab mode · ? keys" if not messages else "",
         )
 

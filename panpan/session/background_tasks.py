@@ -1,9 +1,15 @@
-"""Background tasks in words for people, for every face."""
+"""Background tasks for people: in words, and those that are asked about when the user leaves."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from panpan.core.background import Background
 from panpan.system.text.terminal_text import clean_line, spoken_s
 from panpan.types.background import TaskInfo, TaskState
+from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.session.session import Session
 
 _ENDS: dict[TaskState, str] = {
     "running": "runs",
@@ -54,3 +60,32 @@ def titles(tasks: Sequence[TaskInfo]) -> str:
 
 def _exit_code(task: TaskInfo) -> str:
     return "" if task.exit_code is None else f"exit code {task.exit_code}"
+
+
+@dataclass(frozen=True, slots=True)
+class TasksAtLeaving:
+    """Those that run and that the settings say nothing of."""
+
+    keepable: Sequence[TaskInfo]
+    """Those that can go on without panpan."""
+    ending: Sequence[TaskInfo]
+    """Those that end with it in any case: what was moved to the background, and subagents."""
+
+    @property
+    def all(self) -> Sequence[TaskInfo]:
+        """All of them, those that can be kept first."""
+        return [*self.keepable, *self.ending]
+
+
+def tasks_to_ask_about(session: "Session") -> TasksAtLeaving:
+    """Return those that run, where the settings do not say what becomes of them.
+
+    That commands are to be kept says nothing of what cannot be.
+    """
+    background, at_exit = session.find(Background), session.settings.background.at_exit
+    if background is None:
+        return TasksAtLeaving((), ())
+    keepable = background.keepable
+    kept = {task.id for task in keepable}
+    ending = [task for task in background.running if task.id not in kept]
+    return TasksAtLeaving(keepable if at_exit == "ask" else (), ending if at_exit != "stop" else ())

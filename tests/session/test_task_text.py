@@ -1,6 +1,6 @@
 """Background tasks in words: harmless, short, and with what counts."""
 
-from panpan.capabilities.background.task_text import counted, ended_line, task_detail, titles
+from panpan.session.background_tasks import counted, ended_line, task_detail, titles
 from tests.fakes.background import task
 
 

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.tape import CassetteProvider, read_tape
-from panpan.cli.demo_command import CASSETTE, TAPE_PROMPT
-from panpan.cli.demo_scene import HOME, show
+from panpan.cli.demo_command import CASSETTE, HOME, TAPE_PROMPT, show
 from panpan.cli_kit.demo import Scene
 from panpan.types.llm import Provider
 

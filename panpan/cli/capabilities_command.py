@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from panpan.cli_kit.chosen_folder import chosen_folder
-from panpan.cli_kit.command_group import CommandGroup
+from panpan.cli_kit.commands import CommandGroup, chosen_folder
 from panpan.cli_kit.options import RUN_OPTIONS, overrides_of
 from panpan.config.locations import Locations
 from panpan.config.sources import load_settings

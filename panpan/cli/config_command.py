@@ -11,9 +11,8 @@ from typing import Any
 import click
 from pydantic import SecretStr
 
-from panpan.cli.trust.trust_text import summary
-from panpan.cli_kit.chosen_folder import chosen_folder
-from panpan.cli_kit.command_group import CommandGroup
+from panpan.cli.trust_command import summary
+from panpan.cli_kit.commands import CommandGroup, chosen_folder
 from panpan.cli_kit.options import RUN_OPTIONS, overrides_of
 from panpan.config.keys import KeyPath, dotted, flatten, quoted, shown
 from panpan.config.locations import Locations

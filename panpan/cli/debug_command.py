@@ -12,8 +12,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import click
 
-from panpan.cli_kit.command_group import CommandGroup
-from panpan.cli_kit.folder_gate import gate_of_folder, settings_of_folder
+from panpan.cli_kit.commands import CommandGroup, gate_of_folder, settings_of_folder
 from panpan.errors import PanpanError, ToolError
 from panpan.permissions.opening import FolderGate
 from panpan.system.web.url_guard import PrivateHosts, guard_url

@@ -6,17 +6,29 @@ written beforehand.
 """
 
 import json
+import os
+import shutil
+import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from importlib.resources import files
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, suppress
+from functools import partial
+from importlib.resources import as_file, files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import anyio
 import click
 
 from panpan.cli.subcommands import feature_modules
-from panpan.cli_kit.demo import Scene
+from panpan.cli_kit.demo import TEST_COMMAND, Scene
+from panpan.cli_kit.stdout import StdoutWriter
+from panpan.config.environment import VARIABLES
 from panpan.system.files.folder_tree import remove_tree
+
+if TYPE_CHECKING:
+    from panpan.session.interceptor import SessionInterceptor
+
 
 KEEPS = "it stays"
 REMOVES = "removed at the end; --keep leaves it"
@@ -38,8 +50,6 @@ The loop, the tools and the files are real: a copy of a small project with a rea
 @click.option("--keep", is_flag=True, help="Leave the copy of the project, to look at what was changed.")
 def command(is_local: bool, fast: bool, keep: bool) -> int:
     """See panpan work on real files, with no key: from a tape, or with a small model on this machine."""
-    from panpan.cli.demo_scene import show
-
     fate = KEEPS if keep else REMOVES
     scene = _local_scene(fate) if is_local else None
     if isinstance(scene, int):
@@ -88,3 +98,103 @@ def without_pauses(cassette: str) -> str:
         if line["type"] == "cassette_reply":
             line["events"] = [[0, event] for _, event in line["events"]]
     return "".join(f"{json.dumps(line)}\n" for line in lines)
+
+
+HOME = "home"
+"""The panpan home of a demo, in its own folder."""
+
+CHECK_TIMEOUT_S = 60.0
+"""The tests take a moment; a machine that is busy may need more."""
+
+
+def show(
+    scene: Scene, scratch: Path, *, tap: "SessionInterceptor | None" = None, unavailable: Sequence[str] | None = None
+) -> int:
+    """Play a scene in a copy of the project below `scratch`, and return 0 if the work was done.
+
+    Args:
+        scene: What is played.
+        scratch: A folder for it.
+        tap: Sees the session, as a recording does.
+        unavailable: Names of tools that the model is not told of; None: those that cannot work here.
+
+    Raises:
+        PanpanError: It could not be played.
+    """
+    project = copy_project(scratch, scene.changes)
+    out = StdoutWriter(sys.stdout)
+    click.echo(scene.introduction.format(project=project))
+    has_run_tests = anyio.run(_play, scene, project, scratch / HOME, out, tap, unavailable)
+    return check(project, lambda project: scene.fault(project) or ("" if has_run_tests else "the model ran no tests"))
+
+
+def copy_project(scratch: Path, changes: Mapping[str, str]) -> Path:
+    """Return a new copy of the sample project."""
+    project = scratch / "warmup"
+    with as_file(files("panpan.demo")) as demo:
+        shutil.copytree(demo / "project", project, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in project.glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        for old, new in changes.items():
+            text = text.replace(old, new)
+        path.write_text(text, encoding="utf-8")
+    return project
+
+
+def check(project: Path, fault: Callable[[Path], str] = lambda _: "") -> int:
+    """Look at the project without the model, run its tests once more, and say what came out."""
+    from panpan.system.processes.process import capture
+
+    tests = anyio.run(partial(capture, [sys.executable, "-m", "unittest"], cwd=project, timeout_s=CHECK_TIMEOUT_S))
+    verdict = tests.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no output"]
+    click.echo(f"\nChecked apart from the model: {TEST_COMMAND} says {verdict[0]!r}.")
+    if reason := ("the tests fail" if tests.exit_code != 0 else fault(project)):
+        click.echo(f"The work is not done: {reason}.", err=True)
+        return 1
+    return 0
+
+
+async def _play(
+    scene: Scene,
+    project: Path,
+    home: Path,
+    out: StdoutWriter,
+    tap: "SessionInterceptor | None",
+    unavailable: Sequence[str] | None,
+) -> bool:
+    """Play the turns, and return whether the model ran the project's tests in one of them."""
+    from panpan.app import open_session
+    from panpan.faces.plain.line_face import LineFace
+    from panpan.types.events import ToolStarted
+
+    has_colour = out.is_terminal and "NO_COLOR" not in os.environ
+    face = LineFace(out, has_colour=has_colour)
+    opening = open_session(
+        project,
+        overrides={
+            "model": scene.model,
+            "permission.mode": "acceptEdits",
+            "permission.allow": (f"Bash({TEST_COMMAND})", f"Bash({TEST_COMMAND} *)"),
+        },
+        env=_environment(home),
+        warn=lambda sentence: click.echo(f"({sentence})"),
+        tap=tap,
+        unavailable=unavailable,
+    )
+    has_run_tests = False
+    async with opening as session:
+        for prompt in scene.prompts:
+            line = f"❯ {prompt}"
+            await out.write(f"{click.style(line, bold=True) if has_colour else line}\n")
+            async with aclosing(session.submit(prompt)) as events:
+                async for event in events:
+                    await face.show(event)
+                    has_run_tests |= isinstance(event, ToolStarted) and TEST_COMMAND in event.title
+    return has_run_tests
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """Return an environment in which nothing of the user's settings counts, and `python3` is what runs panpan."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    others = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+    return {**others, "PANPAN_HOME": str(home), "PATH": path}

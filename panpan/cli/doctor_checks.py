@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import panpan
-from panpan.cli.trust.trust_text import summary
+from panpan.cli.trust_command import summary
 from panpan.cli_kit.doctor import MAX_NAMED, Check, Machine, Status, named
 from panpan.config.keys import shown
 from panpan.config.limits import limits_of

@@ -34,7 +34,7 @@ from panpan.cli.doctor_checks import (
     check_unfinished,
 )
 from panpan.cli.subcommands import feature_modules
-from panpan.cli_kit.chosen_folder import chosen_folder
+from panpan.cli_kit.commands import chosen_folder
 from panpan.cli_kit.doctor import SMALL_MODEL, Check, Machine, Section
 from panpan.config.keys import shown
 from panpan.config.locations import Locations

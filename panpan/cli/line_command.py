@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from panpan.cli.first_prompt import FirstPrompt
 from panpan.cli.session_opening import session_of
 from panpan.cli_kit.failures import say
 from panpan.cli_kit.options import Options
@@ -17,6 +16,30 @@ from panpan.faces.plain.line_loop import run_line_loop
 from panpan.faces.session_change import SessionChange
 from panpan.faces.stdin import StdinReader
 from panpan.session.session import Session
+from panpan.system.text.terminal_text import clean_for_terminal
+
+
+class FirstPrompt(LineReader):
+    """Reads a terminal on which one prompt was typed before panpan started.
+
+    Args:
+        prompt: What the command line says.
+        stdin: Reads the terminal.
+        out: Where the prompt is shown, as the terminal would have shown it.
+    """
+
+    def __init__(self, prompt: str, stdin: StdinReader, out: StdoutWriter) -> None:
+        super().__init__(stdin)
+        self._prompt: str | None = prompt
+        self._out = out
+
+    async def next(self) -> str | None:
+        """Return the prompt of the command line, and after it what is typed."""
+        if self._prompt is None:
+            return await super().next()
+        prompt, self._prompt = self._prompt, None
+        await self._out.write(f"{clean_for_terminal(prompt)}\n")
+        return prompt
 
 
 async def run_line_loop_for(options: Options, out: StdoutWriter) -> int:

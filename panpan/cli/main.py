@@ -5,15 +5,16 @@
 
 import gc
 import os
+import re
+import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import click
 
-from panpan.cli.bare_words import SEVERAL_WORDS, refuse_bare_word
-from panpan.cli.collection import put_off_collection
-from panpan.cli.start import EXIT_INTERRUPTED, leave_at_interrupt
-from panpan.cli.subcommands import foreign_subcommand, subcommands
+from panpan.cli.start import EXIT_INTERRUPTED, leave_at_interrupt, put_off_collection
+from panpan.cli.subcommands import Panpan, foreign_subcommand, subcommands
 from panpan.cli_kit.options import RUN_OPTIONS, check_options_before, run_options
 from panpan.version import __version__
 
@@ -41,6 +42,20 @@ Exit codes: 0 done, 1 the turn failed, 2 usage or configuration, 3 turn limit,
 4 budget limit, 5 an answer of the user is needed (every call refused, or one
 repeated in vain), 6 a call of an earlier run is unfinished (see --unfinished),
 129, 130, 143 by signal."""
+
+_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
+"""Looks like the name of a command. A word with another sign in it, or of another script, may be a sentence."""
+
+_PRINT = re.compile(r"-[cqvy]*p|--print\b")
+"""The option that says that a text is a prompt, also behind short flags that take no value."""
+
+_MAY_HOLD_KEY = re.compile(r"key|header|\{", re.IGNORECASE)
+"""Options whose values are not repeated in a message."""
+
+_NEAR = 0.75
+"""Least likeness of a word to a command that is suggested for it, from 0 to 1 (difflib)."""
+
+SEVERAL_WORDS = "a prompt of several words needs quotes: panpan 'fix the failing test'"
 
 FIRST_PROMPT = "panpan.first_prompt"
 """Where click keeps a prompt that was given without -p."""
@@ -103,8 +118,6 @@ def cli(ctx: click.Context, /, **options: Any) -> int:
     options["first_prompt"] = ctx.meta.get(FIRST_PROMPT)
     if ctx.invoked_subcommand is not None:
         check_options_before(ctx.invoked_subcommand, ctx)
-        from panpan.cli.program import Panpan
-
         ctx.meta[RUN_OPTIONS] = options
         ctx.obj = Panpan()
         return 0
@@ -148,3 +161,51 @@ def _open_closed_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
+def refuse_bare_word(ctx: click.Context, group: click.Group, given: Sequence[str], words: Sequence[str]) -> None:
+    """Refuse a word that could be meant as a command and is none: it would go to a model, which costs money.
+
+    Args:
+        ctx: Of the group.
+        group: Has all commands.
+        given: The command line up to `words`.
+        words: The command line from the first word that belongs to no option. With -p behind it, that is a prompt.
+
+    Raises:
+        click.UsageError: It is one; names the nearest commands, or all of them.
+    """
+    word, *rest = words
+    if not _WORD.fullmatch(word) or any(_PRINT.match(other) for other in rest):
+        return
+    from difflib import get_close_matches
+
+    options = ["…"] if any(_MAY_HOLD_KEY.search(text) for text in given) else given
+    with_prompt = shlex.join(["panpan", *options, "-p"]).replace("'…'", "…")
+    lines_by_name = _command_lines(ctx, group, with_prompt)
+    close = get_close_matches(word.lower(), lines_by_name, n=1, cutoff=_NEAR)
+    has_words = bool(rest) and not rest[0].startswith("-")
+    if has_words and not close:
+        raise click.UsageError(f"there is no command {word!r}, and {SEVERAL_WORDS}")
+    if close:
+        hint = f"did you mean {' or '.join(f'`{line}`' for line in lines_by_name[close[0]])}?"
+    else:
+        hint = f"the commands are {', '.join(group.list_commands(ctx))}."
+    prompt = shlex.quote(" ".join(words)) if has_words else shlex.join(words)
+    raise click.UsageError(f"there is no command {word!r}; {hint} If it is a prompt: {with_prompt} {prompt}")
+
+
+def _command_lines(ctx: click.Context, group: click.Group, with_prompt: str) -> Mapping[str, Sequence[str]]:
+    """Return by name the command lines that run a command, a command of a group, or a slash command of that name."""
+    from panpan.app import slash_commands
+    from panpan.faces.terminal.commands.registry import all_commands
+
+    lines: dict[str, list[str]] = {}
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        for inner in command.list_commands(ctx) if isinstance(command, click.Group) else ():
+            lines.setdefault(inner, []).append(f"panpan {name} {inner}")
+    for slash in all_commands(slash_commands()):
+        if not (slash.is_missing or slash.needs_terminal):
+            lines.setdefault(slash.name, []).append(f"{with_prompt} /{slash.name}")
+    return lines | {name: [f"panpan {name}"] for name in group.list_commands(ctx)}

@@ -4,11 +4,20 @@ The rule: only what the first screen needs is imported here; the sessions come w
 """
 
 import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from panpan.cli_kit.options import PICKS_SESSION, Options
 from panpan.config.ui_look import UiLook
 from panpan.faces.terminal.desk import Desk
-from panpan.faces.terminal.run import ReplSetup, SessionsOnDesk, run_repl
+from panpan.faces.terminal.run import ReplSetup, run_repl
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from panpan.faces.terminal.repl import Sessions
+    from panpan.session.session import Session
 
 
 async def run_repl_for(options: Options, look: UiLook) -> int:
@@ -25,9 +34,55 @@ async def run_repl_for(options: Options, look: UiLook) -> int:
     if options["resume"] == PICKS_SESSION:  # the list is that of the command, over a session that is still empty
         options, first_prompt = {**options, "resume": None}, "/resume"
 
-    def load(desk: Desk) -> SessionsOnDesk:
-        from panpan.cli.repl_sessions import sessions_for
+    return await run_repl(ReplSetup(os.environ, look, lambda desk: _sessions_for(options, desk), first_prompt))
 
-        return sessions_for(options, desk)
 
-    return await run_repl(ReplSetup(os.environ, look, load, first_prompt))
+def _sessions_for(options: Options, desk: Desk) -> "Sessions":
+    """Return what shows the sessions; none is open yet.
+
+    Args:
+        options: What the command line says.
+        desk: The terminal.
+
+    Raises:
+        ConfigError: There is no such folder, or no panpan home.
+    """
+    from panpan.app import slash_commands
+    from panpan.cli.session_opening import session_of
+    from panpan.cli_kit.stdout import StdoutWriter
+    from panpan.config.known_secrets import secrets_of_run
+    from panpan.config.locations import Locations
+    from panpan.faces.plain.line_asker import LineReader, YesOrNo
+    from panpan.faces.stdin import StdinReader
+    from panpan.faces.terminal.commands.registry import all_commands
+    from panpan.faces.terminal.dialogs.asking import Asking
+    from panpan.faces.terminal.repl import Sessions
+    from panpan.system.text.redact import Redactor
+
+    places = Locations.find(Path(options["cwd"] or ".").expanduser().absolute(), os.environ)
+    asking = Asking(places.shown(places.local_settings))
+
+    async def ask_yes_or_no(question: str) -> bool | None:
+        async with desk.screen.handed_over():
+            return await YesOrNo(StdoutWriter(sys.stdout), LineReader(StdinReader(sys.stdin)))(question)
+
+    def opening(**changed: Any) -> "AbstractAsyncContextManager[Session]":
+        return session_of(
+            {**options, **changed},
+            ask=asking.permission,
+            ask_user=asking.user,
+            ask_plan=asking.plan,
+            ask_yes_or_no=ask_yes_or_no,
+            warn=desk.warn,
+        )
+
+    desk.history.write_with(Redactor(secrets_of_run(places, os.environ)).redact)
+    return Sessions(
+        desk,
+        asking,
+        all_commands(slash_commands()),
+        open_first=opening,
+        open_other=lambda session_id: opening(
+            continues=False, resume=session_id, session_id=None, session_name=None, forks=False, record=None
+        ),
+    )

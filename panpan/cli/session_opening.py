@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from panpan.app import open_session
-from panpan.cli.collection import begin_collection
+from panpan.cli.start import begin_collection
 from panpan.cli.subcommands import feature_modules
 from panpan.cli_kit.options import Options, overrides_of
 from panpan.config.locations import Locations, panpan_home
@@ -56,7 +56,7 @@ async def session_of(
     overrides = overrides_of(options)
     tap = partial(_recording, options["record"], warn)
     if ask_yes_or_no is not None and not options["trusts_project"]:
-        from panpan.cli.trust.trust_question import ask_for_trust
+        from panpan.cli.trust_command import ask_for_trust
 
         await ask_for_trust(_locations(options), os.environ, overrides, ask_yes_or_no, warn)
     try:

@@ -8,13 +8,26 @@ the entry point group `panpan.commands`.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+
+from panpan.cli_kit.commands import Program
+
+if TYPE_CHECKING:
+    from panpan.cli_kit.stdout import StdoutWriter
+    from panpan.config.locations import Locations
+    from panpan.config.sources import Loaded
+    from panpan.core.tool import Tool
+    from panpan.models.provider_kind import ProviderKinds
+    from panpan.session.session import Session
+    from panpan.types.events import Event
 
 ENTRY_POINTS = "panpan.commands"
 
@@ -50,8 +63,8 @@ _OWN: Mapping[str, Subcommand] = {
         ("debug", "debug_command", "Ask the gate and the URL guard what they would decide."),
         ("demo", "demo_command", "See panpan fix a bug, with no key and no network."),
         ("doctor", "doctor_command", "Check what panpan finds on this machine."),
-        ("sessions", "sessions_command", "List, search, show, export, import and mend sessions."),
-        ("trust", "trust.trust_command", "Say which projects' own settings are believed."),
+        ("sessions", "sessions.command", "List, search, show, export, import and mend sessions."),
+        ("trust", "trust_command", "Say which projects' own settings are believed."),
     )
 }
 
@@ -102,3 +115,33 @@ def _of_features() -> Iterator[tuple[str, Subcommand]]:
         for name, text in re.findall(_LINE, docstring):
             module = f"{_CAPABILITIES}.{feature}.cli"
             yield name, Subcommand(module, name.replace("-", "_"), text)
+
+
+class Panpan(Program):
+    """The program as subcommands get it. Each part is imported when it is used, so that each pays for its own."""
+
+    def open_session(self, cwd: str | Path = ".", **wishes: Any) -> "AbstractAsyncContextManager[Session]":
+        from panpan.app import open_session
+
+        return open_session(cwd, **wishes)
+
+    def tools_of_folder(self, cwd: Path, loaded: "Loaded", locations: "Locations") -> "Sequence[Tool[Any]]":
+        from panpan.app import tools_of_folder
+
+        return tools_of_folder(cwd, loaded, locations)
+
+    def known_tools(self) -> Sequence[str]:
+        from panpan.app import known_tools
+
+        return known_tools()
+
+    @property
+    def provider_kinds(self) -> "ProviderKinds":
+        from panpan.app import PROVIDER_KINDS
+
+        return PROVIDER_KINDS
+
+    def printer(self, out: "StdoutWriter", *, has_colour: bool) -> "Callable[[Event], Awaitable[None]]":
+        from panpan.faces.plain.line_face import LineFace
+
+        return LineFace(out, has_colour=has_colour).show

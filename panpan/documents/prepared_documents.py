@@ -3,22 +3,15 @@
 import json
 from collections.abc import Sequence
 
-from panpan.documents.framed import framed, unframed
 from panpan.documents.read_image import Picture
 from panpan.documents.read_pdf import PdfText
+from panpan.documents.workers import framed, unframed
 from panpan.errors import ToolError
 from panpan.system.processes.sandboxed_worker import WITHIN_S, run_parser
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.content import ImageBlock, ResultContent, TextBlock
 
-# Pictures for a model, prepared.
-#
-# The rule: a process of its own decodes them, which ends with the call.
-
-# The text of a PDF.
-#
-# The rule: a process of its own takes the file apart, which ends with the call.
-
+_WORKERS = "panpan.documents.workers"
 _MAX_BYTES = 50_000_000
 
 
@@ -35,9 +28,10 @@ async def prepared_images(
     """
     if not files:
         return []
-    module, data = "panpan.documents.image_preparer", framed(files)
     try:
-        ended = await run_parser(module, [shown], data, sandbox, max_bytes=_MAX_BYTES, within_s=within_s)
+        ended = await run_parser(
+            _WORKERS, ["images", shown], framed(files), sandbox, max_bytes=_MAX_BYTES, within_s=within_s
+        )
     except ToolError as error:
         return [error] * len(files)
     why = f"it took more than {within_s:g} s" if ended.timed_out else "it is damaged, or takes too much memory"
@@ -75,8 +69,8 @@ async def pdf_text(
     Raises:
         ToolError: It is damaged or encrypted, has no such pages, or takes too much time or memory.
     """
-    module, told = "panpan.documents.pdf_extractor", (json.dumps(pages), shown)
-    ended = await run_parser(module, told, data, sandbox, max_bytes=_MAX_TEXT_BYTES, within_s=within_s)
+    told = ("pdf_text", json.dumps(pages), shown)
+    ended = await run_parser(_WORKERS, told, data, sandbox, max_bytes=_MAX_TEXT_BYTES, within_s=within_s)
     if ended.timed_out or ended.exit_code != 0 or ended.is_truncated:
         why = f"it took more than {within_s:g} s" if ended.timed_out else "it is damaged, or takes too much memory"
         raise ToolError(f"the text of {shown} cannot be read: {why}; try fewer pages, or look at them as pictures")
@@ -103,8 +97,8 @@ async def page_pictures(data: bytes, pages: Sequence[int], shown: str, sandbox: 
     Raises:
         ToolError: None of them can be drawn.
     """
-    module = "panpan.documents.pdf_renderer"
-    drawn = await run_parser(module, [str(page) for page in pages], data, sandbox, max_bytes=_MAX_PICTURE_BYTES)
+    told = ["pdf_pictures", *map(str, pages)]
+    drawn = await run_parser(_WORKERS, told, data, sandbox, max_bytes=_MAX_PICTURE_BYTES)
     pictures = unframed(drawn.stdout)[: len(pages)]
     content: list[ResultContent] = []
     for number, picture in zip(pages, await prepared_images(pictures, f"a page of {shown}", sandbox), strict=False):

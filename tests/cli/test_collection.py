@@ -7,7 +7,7 @@ SCRIPT = """
 import gc
 from weakref import ref
 
-from panpan.cli.collection import begin_collection, put_off_collection
+from panpan.cli.start import begin_collection, put_off_collection
 
 
 class Circle:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.local_model.demo import BUG
-from panpan.cli.demo_scene import check, show
+from panpan.cli.demo_command import check, show
 from panpan.cli_kit.demo import Scene
 
 TESTS = """

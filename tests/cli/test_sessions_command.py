@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from panpan.cli.sessions_command import command
+from panpan.cli.sessions.command import command
 from panpan.config.locations import Locations
 from panpan.session.log.record_kinds import opened_record, title_record
 from panpan.session.log.records import record_of

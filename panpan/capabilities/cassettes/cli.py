@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from panpan.cli_kit.chosen_folder import chosen_folder
+from panpan.cli_kit.commands import Program, chosen_folder, program_of, run_panpan
 from panpan.cli_kit.failures import say
-from panpan.cli_kit.program import Program, program_of, run_panpan
 from panpan.system.files.folder_tree import temporary_folder
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 

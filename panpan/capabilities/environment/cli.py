@@ -17,7 +17,7 @@ from panpan.capabilities.environment.layers import (
     unread_lines,
     verdict_lines,
 )
-from panpan.cli_kit.command_group import CommandGroup
+from panpan.cli_kit.commands import CommandGroup
 from panpan.errors import ConfigError
 from panpan.python_environments.find_environment import find_environment, project_of
 from panpan.python_environments.machine_root import MachineRoot

@@ -10,9 +10,7 @@ from typing import Any, get_args
 import anyio
 import click
 
-from panpan.cli_kit.command_group import CommandGroup
-from panpan.cli_kit.folder_gate import gate_of_folder, settings_of_folder
-from panpan.cli_kit.program import program_of
+from panpan.cli_kit.commands import CommandGroup, gate_of_folder, program_of, settings_of_folder
 from panpan.errors import ConfigError
 from panpan.permissions.explained_call import as_json, explained
 from panpan.permissions.gate import PermissionGate

@@ -16,8 +16,8 @@ from panpan.capabilities.snapshots.history import SnapshotJournal
 from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.capabilities.snapshots.undo import RestorePlan, diff_lines, done_line, nothing_to_do, plan_lines
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces
+from panpan.cli_kit.commands import settings_of_folder
 from panpan.cli_kit.failures import say
-from panpan.cli_kit.folder_gate import settings_of_folder
 from panpan.config.locations import Locations
 from panpan.config.settings import SnapshotSettings
 from panpan.errors import AnswerNeededError, SnapshotError

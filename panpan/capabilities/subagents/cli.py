@@ -30,10 +30,8 @@ from panpan.capabilities.subagents.definitions.read_definition import (
     notes_on_tools,
     notes_on_tools_in,
 )
-from panpan.cli_kit.chosen_folder import chosen_folder
-from panpan.cli_kit.command_group import CommandGroup
+from panpan.cli_kit.commands import CommandGroup, chosen_folder, program_of
 from panpan.cli_kit.options import RUN_OPTIONS
-from panpan.cli_kit.program import program_of
 from panpan.config.locations import Locations
 from panpan.config.trust import trust_of
 from panpan.errors import ConfigError, ToolError

@@ -16,8 +16,7 @@ import click
 from panpan.capabilities.web.browser.browser import SavedLogins, launch_of, site_of
 from panpan.capabilities.web.browser.page_rendering import page_context
 from panpan.capabilities.web.browser.running_chromium import Launch, RunningChromium
-from panpan.cli_kit.chosen_folder import chosen_folder
-from panpan.cli_kit.command_group import CommandGroup
+from panpan.cli_kit.commands import CommandGroup, chosen_folder
 from panpan.config.locations import Locations
 from panpan.config.settings import WebSettings
 from panpan.config.sources import load_settings

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.local_model.demo import BUG, NEW_NAME, OLD_NAME, PROMPTS, is_not_renamed
-from panpan.cli.demo_scene import check, copy_project
+from panpan.cli.demo_command import check, copy_project
 from panpan.cli_kit.demo import TEST_COMMAND
 
 

@@ -112,5 +112,5 @@ def test_nothing_in_panpan_recurses_over_folders() -> None:
     }
 
     assert {path: names for path, names in found.items() if names} == {
-        "cli/demo_scene.py": ["copytree"]  # of panpan's own files
+        "cli/demo_command.py": ["copytree"]  # of panpan's own files
     }

@@ -1,14 +1,62 @@
-"""What the commands of `panpan sessions` have in common: their options, and which session is meant."""
+"""`panpan sessions`: what can be done with sessions that are not open. Alone it lists them.
+
+Each command is imported when it is called.
+"""
 
 import os
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
-from panpan.cli_kit.chosen_folder import chosen_folder
+from panpan.cli_kit.commands import chosen_folder
 from panpan.config.locations import Locations
+
+COMMANDS = {
+    "archive": ("changes", "Put sessions away, or bring them back."),
+    "doctor": ("changes", "Say what is wrong with sessions, and mend copies."),
+    "export": ("changes", "Write a session as Markdown, HTML, JSON or a transcript."),
+    "import": ("changes", "Take in a transcript of Claude Code, or an export."),
+    "list": ("listing", "List the sessions of this project, newest first."),
+    "search": ("listing", "Find sessions by what was said in them."),
+    "show": ("listing", "Print what was said in a session."),
+}
+"""By name: the module that has `NAME_command`, and its line in the help."""
+
+_HELP_OPTIONS = ("-h", "--help")
+
+
+class SessionsGroup(click.Group):
+    """The commands; what stands behind `sessions` and is none of them are options of `list`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        is_list = not args or (args[0].startswith("-") and args[0] not in _HELP_OPTIONS)
+        return super().parse_args(ctx, ["list", *args] if is_list else args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(import_module(f"panpan.cli.sessions.{COMMANDS[cmd_name][0]}"), f"{cmd_name}_command")
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+
+@click.group("sessions", cls=SessionsGroup)
+def command() -> None:
+    """List, search, show, export, import, mend and archive sessions.
+
+    Alone, or with options of `list`, it lists the sessions of this project.
+    """
+
 
 CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose sessions are meant.")
 ALL = click.option("--all", "is_all", is_flag=True, help="Those of all projects, with the folder of each.")

@@ -1,5 +1,6 @@
-"""The parts of the program that lie above a subcommand: it gets them with its context, and imports none of them."""
+"""Parts that subcommands share: the folder they work in, groups of commands, and the program around them."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from panpan.cli_kit.options import RUN_OPTIONS, overrides_of
 from panpan.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,8 +18,36 @@ if TYPE_CHECKING:
     from panpan.config.sources import Loaded
     from panpan.core.tool import Tool
     from panpan.models.provider_kind import ProviderKinds
+    from panpan.permissions.opening import FolderGate
     from panpan.session.session import Session
     from panpan.types.events import Event
+
+
+def chosen_folder(ctx: click.Context, cwd: Path | None) -> Path:
+    """Return the folder named by the command itself, else by `panpan`, else the current one."""
+    outer = next((context.params["cwd"] for context in _above(ctx) if context.params.get("cwd")), None)
+    return cwd or Path(outer or "")
+
+
+def _above(ctx: click.Context) -> list[click.Context]:
+    contexts = []
+    while ctx.parent is not None:
+        ctx = ctx.parent
+        contexts.append(ctx)
+    return contexts
+
+
+_MAX_SENTENCE_CHARS = 300
+
+
+class CommandGroup(click.Group):
+    """As click's, which cuts that sentence to one line."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        commands = [(name, command) for name in self.list_commands(ctx) if (command := self.get_command(ctx, name))]
+        rows = [(name, command.get_short_help_str(_MAX_SENTENCE_CHARS)) for name, command in commands]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 class Program(ABC):
@@ -66,3 +96,35 @@ def run_panpan(ctx: click.Context, arguments: Sequence[str]) -> int:
     """Run `panpan` with other arguments, in the place of a command, and return its exit code."""
     code = ctx.find_root().command.main(list(arguments), prog_name="panpan", standalone_mode=False)
     return code if isinstance(code, int) else 0
+
+
+def settings_of_folder(ctx: click.Context, cwd: Path | None) -> "tuple[Path, Loaded, Locations]":
+    """Return the workspace, its settings, and where panpan's own files are.
+
+    Raises:
+        ConfigError: The folder does not exist, or a setting is wrong.
+    """
+    from panpan.config.locations import Locations
+    from panpan.config.sources import load_settings
+
+    folder = chosen_folder(ctx, cwd).expanduser()
+    workspace = folder.resolve()
+    if not workspace.is_dir():
+        raise ConfigError(f"the working directory {folder} is not a folder")
+    locations = Locations.find(workspace, os.environ)
+    options = ctx.meta.get(RUN_OPTIONS)
+    loaded = load_settings(workspace, os.environ, overrides_of(options) if options else {}, locations)
+    return workspace, loaded, locations
+
+
+def gate_of_folder(ctx: click.Context, cwd: Path | None) -> "FolderGate":
+    """Return the gate of the chosen folder.
+
+    Raises:
+        ConfigError: The folder, a setting or a rule is wrong.
+    """
+    from panpan.permissions.opening import FolderGate
+
+    workspace, loaded, locations = settings_of_folder(ctx, cwd)
+    tools = program_of(ctx).tools_of_folder(workspace, loaded, locations)
+    return FolderGate(workspace, loaded, locations, tools)

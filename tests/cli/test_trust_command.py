@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from panpan.cli.trust.trust_command import command
+from panpan.cli.trust_command import command
 from panpan.errors import ConfigError
 
 RULES = 'permission.allow = ["Bash(npm *)"]\n'

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.cli.trust import trust_question
-from panpan.cli.trust.trust_question import ask_for_trust
+from panpan.cli import trust_command
+from panpan.cli.trust_command import ask_for_trust
 from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
 from panpan.config.trust import Untrusted, trust_of
@@ -116,7 +116,7 @@ async def test_what_cannot_be_read_is_not_asked_about(opening: Opening) -> None:
 
 
 async def test_what_is_too_long_to_be_read_is_not_asked_about(opening: Opening) -> None:
-    opening.settings.write_text(RULES + "#\n" * trust_question.MAX_LINES)
+    opening.settings.write_text(RULES + "#\n" * trust_command.MAX_LINES)
 
     assert not await opening.asks()
     assert "look at it with `panpan trust`" in opening.warnings[0]

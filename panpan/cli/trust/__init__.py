@@ -1,1 +1,0 @@
-"""`panpan trust`, and the question whether a project's own settings are believed."""

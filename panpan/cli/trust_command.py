@@ -1,0 +1,199 @@
+"""`panpan trust`: which projects may run or configure panpan with files of their own.
+
+Every line of a project's files is shown with nothing hidden in it; nothing of the project is run.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import anyio.to_thread
+import click
+
+from panpan.cli_kit.commands import CommandGroup, chosen_folder
+from panpan.config.keys import shown
+from panpan.config.locations import Locations
+from panpan.config.project_files import read_project_files, setting_of
+from panpan.config.sources import load_settings
+from panpan.config.trust import (
+    Changed,
+    FileChange,
+    ProjectTrust,
+    TrustStore,
+    Untrusted,
+    changes_since,
+    trust_of,
+    wide_root,
+)
+from panpan.errors import ConfigError
+from panpan.system.files.canonical import canonical_path
+from panpan.system.text.terminal_text import spelled_out
+
+_NO_FILES = "It has no files that would need it; language servers are started in trusted projects only."
+_FOLDER = click.argument("folder", type=click.Path(path_type=Path), required=False)
+
+
+@click.group("trust", cls=CommandGroup, invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> int:
+    """Show what this project brings along that could run or configure panpan, and whether you trust it."""
+    if ctx.invoked_subcommand is None:
+        for line in trust_lines(trust_of(_locations(ctx, None))):
+            click.echo(line)
+    return 0
+
+
+@command.command("list")
+@click.pass_context
+def list_trusted(ctx: click.Context) -> int:
+    """List the projects that you trust, and which changed since."""
+    home = _locations(ctx, None).home
+    store = TrustStore(home)
+    roots = list(store.trusted_roots())
+    for root in roots:
+        files = read_project_files(root, home)
+        click.echo(f"{shown(root)}: {summary(ProjectTrust(files, store.state(files))) if root.is_dir() else 'is gone'}")
+    if not roots:
+        click.echo("you have trusted no project", err=True)
+    return 0
+
+
+@command.command("add")
+@_FOLDER
+@click.option("--whole", is_flag=True, help="Also where it is your home folder, or has that in it.")
+@click.pass_context
+def add(ctx: click.Context, folder: Path | None, whole: bool) -> int:
+    """Trust the project in FOLDER, or here, as its files are now; a change of them is asked about again."""
+    locations = _locations(ctx, folder)
+    root = locations.project_root
+    if (wide := wide_root(root)) and not whole:
+        raise ConfigError(
+            f"{shown(root)} is {wide}: what is trusted there holds wherever you work in it; add --whole if you mean it"
+        )
+    files = read_project_files(root, locations.home)
+    store = TrustStore(locations.home)
+    store.keep(files, is_trusted=True)
+    for line in trust_lines(ProjectTrust(files, store.state(files))):
+        click.echo(line)
+    return 0
+
+
+@command.command("remove")
+@_FOLDER
+@click.pass_context
+def remove(ctx: click.Context, folder: Path | None) -> int:
+    """Trust the project in FOLDER, or here, no longer; also where the folder is gone."""
+    is_gone = folder is not None and not folder.exists()
+    locations = _locations(ctx, None if is_gone else folder)
+    root = canonical_path(folder) if folder is not None and is_gone else locations.project_root
+    if not TrustStore(locations.home).remove(root):
+        raise ConfigError(f"you have said nothing about {shown(root)}; `panpan trust list` shows what you trust")
+    click.echo(f"{shown(root)} is not trusted any more")
+    return 0
+
+
+def _locations(ctx: click.Context, folder: Path | None) -> Locations:
+    return Locations.find(chosen_folder(ctx, folder), os.environ)
+
+
+MAX_LINES = 300
+MAX_CHARS = 20_000
+"""Of what is asked about; more scrolls away before it is read."""
+
+Ask = Callable[[str], Awaitable[bool | None]]
+"""Puts a question that is answered with yes or no; None: the user did not answer it."""
+
+
+async def ask_for_trust(
+    locations: Locations, env: Mapping[str, str], overrides: Mapping[str, object], ask: Ask, warn: Callable[[str], None]
+) -> None:
+    """Ask about a project that says something which counts only if it is trusted; keep the answer.
+
+    Yes is about the very bytes that were read for the question. Nobody is asked where the answer would change nothing,
+    nor twice about the same files, nor about more than a question can hold.
+
+    Args:
+        locations: Where the project and the panpan home are.
+        env: The environment.
+        overrides: Settings by dotted key, as the command line gives them.
+        ask: Asks the user.
+        warn: Told why he is not asked, where he should know.
+
+    Raises:
+        ConfigError: The settings are broken, or the answer cannot be kept.
+    """
+    trust = await anyio.to_thread.run_sync(trust_of, locations)
+    if not trust.files.content or not trust.may_be_asked:
+        return
+    withheld = load_settings(locations.project_root, env, overrides, locations, trust=trust).withheld
+    if not withheld:
+        return
+    lines = [*trust_lines(trust), "What its settings say and what does not count yet:", *indented(withheld)]
+    if len(lines) > MAX_LINES or sum(map(len, lines)) > MAX_CHARS:
+        warn(f"{shown(trust.files.root)} is not trusted and has too much to ask about; look at it with `panpan trust`")
+        return
+    if (answer := await ask("\n".join([*lines, "Do you trust these files? [y/n] "]))) is not None:
+        await anyio.to_thread.run_sync(lambda: TrustStore(locations.home).keep(trust.files, is_trusted=answer))
+
+
+def trust_lines(trust: ProjectTrust) -> Sequence[str]:
+    """Return whether the project is trusted, and what it brings along."""
+    return tuple(_lines(trust))
+
+
+def _lines(trust: ProjectTrust) -> Iterator[str]:
+    root = spelled_out(str(trust.files.root))
+    match trust.state:
+        case Changed(changes):
+            yield f"{root} changed since you trusted it:"
+            for change in changes:
+                yield from _of_change(change)
+        case Untrusted(problem=problem) if problem:
+            yield f"{root} is not trusted, since {spelled_out(problem)}"
+        case Untrusted():
+            files = "It has files that could run programs or configure panpan:"
+            yield f"{root} is not trusted. {files if trust.files.content else _NO_FILES}"
+            for change in changes_since({}, trust.files):
+                yield from _of_change(change)
+        case _:
+            what_counts = ". These files count:" if trust.files.content else ", and has no file that could run programs"
+            yield f"{root} is trusted{what_counts}"
+            yield from indented(_named(name) for name in trust.files.content)
+    if wide := wide_root(trust.files.root):
+        yield f"This is {wide}: what is trusted holds wherever you work in it, but in repositories of their own."
+
+
+def _of_change(change: FileChange) -> Iterator[str]:
+    kind = "" if change.kind == "new" else f"{change.kind}: "
+    yield f"  {kind}{_named(change.name)}"
+    if change.lines:
+        yield from indented(change.lines, "    ")
+    elif change.kind == "changed":
+        yield "    (values in it, which are not shown)"
+
+
+def _named(name: str) -> str:
+    setting = setting_of(name)
+    return f"{spelled_out(name)}{f' ({setting.reason})' if setting else ''}"
+
+
+def indented(lines: Iterable[str], by: str = "  ") -> Iterator[str]:
+    """Yield the lines with blanks in front."""
+    for line in lines:
+        yield f"{by}{line}"
+
+
+def summary(trust: ProjectTrust) -> str:
+    """Return in one line whether the project is trusted."""
+    match trust.state:
+        case Changed(changes):
+            return f"not trusted: {len(changes)} of its files changed since you trusted it"
+        case Untrusted(problem=problem) if problem:
+            return f"not trusted: {shown(problem)}"
+        case Untrusted(is_refused=True):
+            return "not trusted, as you said"
+        case Untrusted():
+            return "not trusted yet" if trust.files.content else "not trusted; it has no files that would need it"
+        case _:
+            count = len(trust.files.content)
+            return f"trusted, with {count} file{'' if count == 1 else 's'} that could run or configure panpan"

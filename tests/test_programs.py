@@ -30,7 +30,7 @@ NAMES_GIT = {
     "permissions/rules/command_parts.py": "knows it by its name in commands that somebody else wrote",
     "permissions/reach/folder_walk.py": "knows the folder with its list of what is left out",
     "permissions/rules/matching.py": "knows it by its name in commands that somebody else wrote",
-    "permissions/sandbox_bounds.py": "knows it by its name in commands that somebody else wrote",
+    "permissions/sandbox_questions.py": "knows it by its name in commands that somebody else wrote",
     "permissions/reach/deletions.py": "knows it by its name in commands that somebody else wrote",
     "system/files/protected.py": "knows the folder with its settings",
     "python_environments/project/pyproject_wishes.py": "knows it as a key of what somebody else wrote",

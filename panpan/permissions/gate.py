@@ -22,7 +22,7 @@ from panpan.permissions.rules.matching import allowing_rules, covering_rule, res
 from panpan.permissions.rules.patterns import DomainPattern, PathPattern
 from panpan.permissions.rules.rules import Rule, RuleSource, parse_rule
 from panpan.permissions.rules.suggestions import narrowest_rule, prefix_rule
-from panpan.permissions.sandbox_bounds import sandbox_bounds
+from panpan.permissions.sandbox_questions import sandbox_bounds
 from panpan.permissions.subject import Subject, subject_of
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import (
@@ -69,6 +69,16 @@ class Rules:
     deny: list[Rule] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What became of the rules of one text."""
+
+    places: Sequence[str]
+    """Where one was taken from; empty where none was."""
+    staying: Sequence[str]
+    """What stays, such as `deny, from ~/.panpan/settings.toml:3`."""
+
+
 class Gate(Hook, ABC):
     """Decides about the calls of one agent."""
 
@@ -88,6 +98,7 @@ class PermissionGate(Gate):
         external_directory: What happens to paths outside the workspace that no rule opens.
         auto_approve: True if questions that anybody may answer are answered with yes, so that they need no flag.
         previous_mode: The mode before this one; None: it was the same.
+        untrusted: Allow rules of the project, which count only where it is trusted.
 
     Raises:
         ConfigError: A rule cannot be read.
@@ -102,6 +113,7 @@ class PermissionGate(Gate):
         external_directory: Behaviour = "ask",
         auto_approve: bool = False,
         previous_mode: PermissionMode | None = None,
+        untrusted: Sequence[Rule] = (),
     ) -> None:
         self.previous_mode: PermissionMode = previous_mode or mode
         """The mode before the present one."""
@@ -111,8 +123,7 @@ class PermissionGate(Gate):
         self.warnings: list[str] = []
         """What the user should know about the rules, one sentence each."""
         self.rules = Rules()
-        self.untrusted: Sequence[Rule] = ()
-        """Allow rules of the project, which count only where it is trusted."""
+        self._untrusted = untrusted
         self._mode: PermissionMode = mode
         self.store = store
         """Where "always" is kept."""
@@ -145,8 +156,9 @@ class PermissionGate(Gate):
             store=self.store,
             external_directory=self._external_directory,
             auto_approve=self._auto_approve,
+            untrusted=self._untrusted,
         )
-        gate.rules, gate.untrusted = self.rules, self.untrusted
+        gate.rules = self.rules
         return gate
 
     def for_copy(self, original: Path, copied: Path) -> "PermissionGate | None":
@@ -173,6 +185,37 @@ class PermissionGate(Gate):
         """Return the rules that count, in the order in which they are asked: what each does, its text, its place."""
         kinds = (("deny", self.rules.deny), ("ask", self.rules.ask), ("allow", self.rules.allow))
         return [f"{kind:<5}  {rule.text}  (from {rule.source})" for kind, rules in kinds for rule in rules]
+
+    def removable_rules(self) -> Sequence[str]:
+        """Return the allow rules that can be taken back: what was answered with "always", which panpan itself keeps."""
+        return list(dict.fromkeys(rule.text for rule in self.rules.allow if self._place_of(rule)))
+
+    async def remove_rule(self, text: str) -> Removal:
+        """Let an allow rule count no more, in this session and in later ones.
+
+        Args:
+            text: The rule, as `rule_lines` shows it.
+
+        Raises:
+            ConfigError: The file cannot be changed; the rule counts as before.
+        """
+        rules = self.rules
+        places = [place for rule in rules.allow if rule.text == text and (place := self._place_of(rule))]
+        if places and self.store is not None:
+            await anyio.to_thread.run_sync(self.store.remove, text)
+            places.append(self.store.place)
+        rules.allow[:] = [rule for rule in rules.allow if rule.text != text or not self._place_of(rule)]
+        kinds = (("deny", rules.deny), ("ask", rules.ask), ("allow", rules.allow))
+        staying = [f"{kind}, from {rule.source}" for kind, rules in kinds for rule in rules if rule.text == text]
+        return Removal(list(dict.fromkeys(places)), staying)
+
+    def _place_of(self, rule: Rule) -> str:
+        """Return where a rule is kept that can be taken back; empty for any other."""
+        if rule.source == ANSWERED:
+            return "this session"
+        if self.store is not None and rule.source.rpartition(":")[0] == self.store.place:
+            return self.store.place
+        return ""
 
     def withholds(self, path: Path, root: Path) -> bool:
         """Return whether a rule that denies or asks speaks of reading a file, so that no search shows what is in it.
@@ -245,7 +288,7 @@ class PermissionGate(Gate):
         """Return the flags that answer a question where nobody is asked."""
         if question.is_protected:
             return ""
-        is_of_project = bool(self.untrusted) and allowing_rules([*self.untrusted, *self.rules.allow], subject)
+        is_of_project = bool(self._untrusted) and allowing_rules([*self._untrusted, *self.rules.allow], subject)
         return question_flag(
             question.reason.kind,
             question.prefix_rule or question.rule,

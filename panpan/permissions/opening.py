@@ -17,7 +17,7 @@ from panpan.errors import ConfigError, ToolError
 from panpan.permissions.gate import PermissionGate, RuleStore
 from panpan.permissions.rules.examples import check_examples
 from panpan.permissions.rules.matching import opens_line
-from panpan.permissions.rules.rules import parse_rule, rule_sources
+from panpan.permissions.rules.rules import Rule, parse_rule, rule_sources
 from panpan.permissions.sandbox_questions import SandboxQuestions
 from panpan.permissions.subject import Subject, subject_of
 from panpan.python_environments.uv_sources import domains_of
@@ -113,17 +113,18 @@ def gate_of(
     sources = rule_sources(loaded)
     check_examples(sources, paths)
     permission = loaded.settings.permission
-    gate = PermissionGate(
+    untrusted: Sequence[Rule] = ()
+    with suppress(ConfigError):  # rules that do not count may be wrong
+        untrusted = [parse_rule(text, "the project") for text in loaded.withheld_rules]
+    return PermissionGate(
         sources,
         mode=mode or permission.mode,
         store=store,
         external_directory=permission.external_directory,
         previous_mode=permission.mode,
         auto_approve=auto_approve,
+        untrusted=untrusted,
     )
-    with suppress(ConfigError):  # rules that do not count may be wrong
-        gate.untrusted = [parse_rule(text, "the project") for text in loaded.withheld_rules]
-    return gate
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import get_args
 
 from panpan.errors import ConfigError
-from panpan.permissions.rules.removal import removable_rules, remove_rule
 from panpan.session.command import Command, Terminal, say
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_line
@@ -29,13 +28,13 @@ async def _permissions(terminal: Terminal, wanted: str) -> None:
     for rule in rules or ["there are no rules; `always` in a question makes one, and so do the settings"]:
         say(terminal, f"  {rule}")
     say(terminal, f"/permissions MODE changes the mode: {', '.join(MODES)}", "dim")
-    if removable_rules(terminal.session.gate):
+    if terminal.session.gate.removable_rules():
         say(terminal, "/permissions remove RULE takes back what `always` allowed", "dim")
 
 
 async def _remove(terminal: Terminal, rule: str) -> None:
     """Take a rule back; of others say where they stand, and of none which there are."""
-    removal = await remove_rule(terminal.session.gate, rule)
+    removal = await terminal.session.gate.remove_rule(rule)
     if removal.places:
         say(terminal, f"{rule} is removed from {' and '.join(removal.places)}")
     for place in removal.staying:
@@ -43,14 +42,14 @@ async def _remove(terminal: Terminal, rule: str) -> None:
     if removal.places or removal.staying:
         return
     say(terminal, f"there is no rule {rule}" if rule else "/permissions remove RULE takes back what `always` allowed")
-    rules = removable_rules(terminal.session.gate)
+    rules = terminal.session.gate.removable_rules()
     say(terminal, "These can be removed:" if rules else "There is none that can be removed.", "strong")
     for removable in rules:
         say(terminal, f"  {removable}")
 
 
 def _offered(session: Session) -> Sequence[str]:
-    return [*MODES, *(f"remove {rule}" for rule in removable_rules(session.gate))]
+    return [*MODES, *(f"remove {rule}" for rule in session.gate.removable_rules())]
 
 
 async def _plan(terminal: Terminal, rest: str) -> None:

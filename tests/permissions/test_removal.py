@@ -4,8 +4,7 @@ import anyio
 import pytest
 
 from panpan.errors import ConfigError
-from panpan.permissions.gate import ANSWERED, PermissionGate
-from panpan.permissions.rules.removal import Removal, removable_rules, remove_rule
+from panpan.permissions.gate import ANSWERED, PermissionGate, Removal
 from panpan.permissions.rules.rules import RuleSource, parse_rule
 
 
@@ -44,15 +43,15 @@ def allowed(gate):
 
 
 def test_only_answers_can_be_removed():
-    assert removable_rules(gate_with(Store())) == ["Bash(ls)", "Edit", "Bash(make)"]
-    assert removable_rules(PermissionGate([RuleSource("user.toml", allow=["Bash(ls)"])])) == []
+    assert gate_with(Store()).removable_rules() == ["Bash(ls)", "Edit", "Bash(make)"]
+    assert PermissionGate([RuleSource("user.toml", allow=["Bash(ls)"])]).removable_rules() == []
 
 
 def test_an_answer_of_this_session_goes_from_it_and_from_the_file():
     store = Store("Bash(make)", "Edit")
     gate = gate_with(store)
 
-    assert anyio.run(remove_rule, gate, "Bash(make)", backend="trio") == Removal(["this session", "local.toml"], [])
+    assert anyio.run(gate.remove_rule, "Bash(make)", backend="trio") == Removal(["this session", "local.toml"], [])
     assert store.rules == ["Edit"]
     assert ("Bash(make)", ANSWERED) not in allowed(gate)
 
@@ -61,7 +60,7 @@ def test_what_stands_in_another_file_too_stays_there_and_is_named():
     store = Store("Bash(ls)")
     gate = gate_with(store)
 
-    removal = anyio.run(remove_rule, gate, "Bash(ls)")
+    removal = anyio.run(gate.remove_rule, "Bash(ls)")
 
     assert removal == Removal(["local.toml"], ["allow, from user.toml"])
     assert store.rules == []
@@ -71,7 +70,7 @@ def test_what_stands_in_another_file_too_stays_there_and_is_named():
 def test_a_rule_that_denies_stays():
     gate = gate_with(Store())
 
-    assert anyio.run(remove_rule, gate, "Read(.env)") == Removal([], ["deny, from user.toml"])
+    assert anyio.run(gate.remove_rule, "Read(.env)") == Removal([], ["deny, from user.toml"])
     assert [rule.text for rule in gate.rules.deny] == ["Read(.env)"]
 
 
@@ -80,6 +79,6 @@ def test_where_the_file_cannot_be_changed_the_rule_counts_as_before():
     before = allowed(gate)
 
     with pytest.raises(ConfigError):
-        anyio.run(remove_rule, gate, "Edit")
+        anyio.run(gate.remove_rule, "Edit")
 
     assert allowed(gate) == before

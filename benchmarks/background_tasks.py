@@ -56,7 +56,7 @@ def _times_s(folder: Path) -> tuple[float, float]:
     listed = tasks.tasks
     ended_at = perf_counter()
     assert len(listed) == TASKS
-    assert not tasks.has_news
+    assert not tasks.wants_turn
     return opened_at - started_at, ended_at - opened_at
 
 

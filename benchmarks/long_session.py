@@ -19,7 +19,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.permissions.askers import NobodyToAsk
 from panpan.permissions.gate import PermissionGate
-from panpan.session.agent import Agent, Identity, ModelParts, Rights, Transcript
+from panpan.session.agent import Agent, AgentPermissions, Identity, ModelParts, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.capability import Capabilities
 from panpan.session.log.recorder import Recorder
@@ -95,7 +95,7 @@ def _session(root: Path) -> Session:
     agent = Agent(
         Identity("s1"),
         Transcript(conversation, log, Recorder(conversation, log)),
-        Rights(PermissionGate(), NobodyToAsk(), Budget(), ROUNDS + 1),
+        AgentPermissions(PermissionGate(), NobodyToAsk(), Budget(), ROUNDS + 1),
         ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root)),
         UnfinishedCalls(),
     )

@@ -38,7 +38,7 @@ from panpan.config.locations import Locations
 from panpan.config.sources import Loaded, load_settings
 from panpan.core.tool import Tool
 from panpan.errors import ConfigError
-from panpan.models.factory import AnswerWishes
+from panpan.models.factory import GenerationOptions
 from panpan.models.provider_kind import ProviderKinds
 from panpan.session.budget.turn_clock import TurnClock, timed_askers
 from panpan.session.capability import Capability, provider_kinds
@@ -47,12 +47,12 @@ from panpan.session.context import SessionContext
 from panpan.session.frontend import Frontend, SessionConfig, SessionOptions
 from panpan.session.log.session_log import UnkeptLog
 from panpan.session.models import SessionModels
-from panpan.session.one_shot import title_maker
+from panpan.session.one_shot import title_generator
 from panpan.session.opening import OpenedLog, earlier_model, open_log, opening_prefix
 from panpan.session.outside.isolated import IsolatedCapability
 from panpan.session.outside.loading import failure, is_required, named_capabilities, outside_capabilities
 from panpan.session.session import Session, Titles
-from panpan.session.setup import NO_MODEL, Setup
+from panpan.session.setup import NO_MODEL, SessionSetup
 from panpan.session.steering import Steering
 from panpan.system.files.folder_tree import temporary_folder
 
@@ -142,11 +142,11 @@ async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGene
             yield opened
     finally:
         has_nothing_new = opened.agent.unfinished.are_open
-        if which.forks and not frontend.is_interactive and has_nothing_new:
+        if which.fork and not frontend.is_interactive and has_nothing_new:
             _discard_fork(logged)
 
 
-def _settled(config: SessionConfig, frontend: Frontend) -> tuple[SessionConfig, Setup]:
+def _settled(config: SessionConfig, frontend: Frontend) -> tuple[SessionConfig, SessionSetup]:
     """Return what is wanted with what the kind of agent adds to it, and the settings that follow."""
     setup, agent = config.settled(kinds_of), config.options.get("agent")
     if agent is None or config.which.is_there(setup.locations):  # one that goes on stays what it was begun as
@@ -166,7 +166,7 @@ def _settled(config: SessionConfig, frontend: Frontend) -> tuple[SessionConfig, 
 
 
 def _context(
-    setup: Setup, logged: OpenedLog, config: SessionConfig, frontend: Frontend, clock: TurnClock
+    setup: SessionSetup, logged: OpenedLog, config: SessionConfig, frontend: Frontend, clock: TurnClock
 ) -> SessionContext:
     """Return the context of a session, with its capabilities: panpan's own, those from outside, and the last one."""
     context = SessionContext(setup, logged, config, frontend, clock)
@@ -247,7 +247,7 @@ def _session(context: SessionContext, models: SessionModels, steering: Steering)
     )
     for warning in (*model.warnings, *setup.warnings_of_settings):
         context.warn(warning)
-    make_title = title_maker(setup, context.budget, is_attended=frontend.is_interactive, warn=context.warn)
+    make_title = title_generator(setup, context.budget, is_interactive=frontend.is_interactive, warn=context.warn)
     return Session(
         agent,
         context.capabilities,
@@ -273,7 +273,7 @@ def tools_of_folder(cwd: Path, loaded: Loaded, locations: Locations) -> Sequence
         loaded: Its settings.
         locations: Where panpan's own files are.
     """
-    return _tools_of(Setup(cwd, {}, {}, locations, loaded, (), NO_MODEL, AnswerWishes()))
+    return _tools_of(SessionSetup(cwd, {}, {}, locations, loaded, (), NO_MODEL, GenerationOptions()))
 
 
 def known_tools() -> Sequence[str]:
@@ -284,7 +284,7 @@ def known_tools() -> Sequence[str]:
         return [tool.name for tool in tools_of_folder(folder, loaded, locations)]
 
 
-def _tools_of(setup: Setup, config: SessionConfig | None = None) -> Sequence[Tool[Any]]:
+def _tools_of(setup: SessionSetup, config: SessionConfig | None = None) -> Sequence[Tool[Any]]:
     config = config or SessionConfig(setup.cwd, {})
     context = _context(setup, OpenedLog("", UnkeptLog(setup.cwd)), config, Frontend(), TurnClock())
     return context.capabilities.tools(context.main)

@@ -85,7 +85,7 @@ class Conversation:
         """About how many tokens a request with these messages has."""
         self.compactions: list[Compaction] = []
         """Oldest first; the newest says what is sent."""
-        self.replies_beside: list[AssistantMessage] = []
+        self.side_calls: list[AssistantMessage] = []
         """Replies that are no part of it and cost money all the same, such as those that compactions asked for."""
         self.open_tool_uses: dict[str, ToolUseBlock] = {}
         """Calls of the newest reply that have no result yet, in order."""
@@ -120,7 +120,7 @@ class Conversation:
         """Let `messages` be what has been said, as after a rewind; they must be valid (see `repaired`)."""
         self.messages, self.open_tool_uses, self._tool_use_ids = [], {}, set()
         of_compactions = {id(compaction.reply) for compaction in self.compactions}
-        self.replies_beside = [reply for reply in self.replies_beside if id(reply) not in of_compactions]
+        self.side_calls = [reply for reply in self.side_calls if id(reply) not in of_compactions]
         self.sent, self.measured_messages, self.measured_tokens, self.compactions = self.messages, 0, 0, []
         for message in messages:
             self.append(message)
@@ -134,7 +134,7 @@ class Conversation:
             return
         self.compactions.append(compaction)
         if compaction.reply is not None:
-            self.replies_beside.append(compaction.reply)
+            self.side_calls.append(compaction.reply)
         newer = len(self.messages) - _end_of(compaction.up_to, self.messages)
         self.measured_messages, self.measured_tokens = len(sent) - newer, compaction.tokens_after
         is_whole = not (compaction.added or compaction.notes) and compaction.kept_from is None

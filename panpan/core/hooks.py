@@ -88,7 +88,7 @@ class Hook:
         return ()
 
     @property
-    def has_news(self) -> bool:
+    def wants_turn(self) -> bool:
         """Whether it has something for the model that is worth a turn, although the user says nothing."""
         return False
 
@@ -141,7 +141,7 @@ class Hook:
         """Decide whether the call may run; None is no opinion. Deny wins over ask, ask over allow."""
         return None
 
-    async def answer(self, call: ToolCall, question: PermissionQuestion) -> Allow | Deny | None:
+    async def answer_question(self, call: ToolCall, question: PermissionQuestion) -> Allow | Deny | None:
         """Answer in the user's place what a hook asks about the call; None leaves it to the others, and then to him.
 
         Deny wins over allow. An allow opens what his yes would have opened, for this call. What is protected never
@@ -156,7 +156,7 @@ class Hook:
     async def before_effect(self, call: ToolCall) -> None:
         """See a call that was allowed and may change something, right before it is noted and runs."""
 
-    async def denies_now(self, call: ToolCall) -> Deny | None:
+    async def recheck(self, call: ToolCall) -> Deny | None:
         """Return why a call must not run, although a hook has just answered yes to the question about it."""
         return None
 

@@ -114,9 +114,9 @@ async def _asked(
     hooks: Sequence[Hook],
     ask: Asker,
 ) -> Permission:
-    explained = ""
+    description = ""
     try:
-        explained = await call.tool.explained(call.args, call.context)
+        description = await call.tool.describe(call.args, call.context)
         preview = await call.tool.preview(call.args, call.context)
     except ToolError as error:
         if not decision.approved_paths and not decision.advice_for_model:
@@ -129,7 +129,7 @@ async def _asked(
         input=deepcopy(call.input),
         title=call.tool.title(call.args),
         reason=decision.reason.text,
-        effect=explained,
+        effect=description,
         rule=decision.rule,
         prefix_rule=decision.prefix_rule,
         is_protected=decision.is_protected,
@@ -165,8 +165,8 @@ async def _answered_by_hooks(call: ToolCall, question: PermissionQuestion, hooks
     """Return what the hooks answer in the user's place, if any does and one may; no yes lasts into plan mode."""
     if question.is_protected:
         return None
-    answers = [answer for hook in hooks if (answer := await hook.answer(call, question)) is not None]
+    answers = [answer for hook in hooks if (answer := await hook.answer_question(call, question)) is not None]
     if not answers:
         return None
-    denials = [denial for hook in hooks if (denial := await hook.denies_now(call)) is not None]
+    denials = [denial for hook in hooks if (denial := await hook.recheck(call)) is not None]
     return joined([*answers, *denials])

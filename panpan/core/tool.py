@@ -236,7 +236,7 @@ class Tool(ABC, Generic[InputT]):
         """Return whether the same call, made again and again, can well bring something new, as one that waits does."""
         return False
 
-    async def explained(self, args: InputT, ctx: ToolContext) -> str:
+    async def describe(self, args: InputT, ctx: ToolContext) -> str:
         """Return what the call would do, for the question whether it may, where its arguments do not say it all.
 
         Raises:

@@ -59,7 +59,7 @@ class ResolvedModel:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerWishes:
+class GenerationOptions:
     """How the model should answer, as the settings say it."""
 
     max_output_tokens: int | None = None
@@ -174,7 +174,7 @@ def _if_at_same_place(users: ResolvedModel, resolve: Callable[[], ResolvedModel]
     return replace(users, reason=f"{users.reason}; {note}")
 
 
-def answer_wishes(settings: "Settings", origins: "Mapping[str, Origin] | None" = None) -> AnswerWishes:
+def generation_options(settings: "Settings", origins: "Mapping[str, Origin] | None" = None) -> GenerationOptions:
     """Return what the settings say of the model's answers.
 
     Args:
@@ -182,7 +182,7 @@ def answer_wishes(settings: "Settings", origins: "Mapping[str, Origin] | None" =
         origins: Where each was set, by its dotted key.
     """
     place_by_key = {key: str(origin) for key, origin in (origins or {}).items()}
-    return AnswerWishes(
+    return GenerationOptions(
         max_output_tokens=settings.max_output_tokens,
         thinking_budget_tokens=settings.thinking_budget_tokens if settings.thinking else None,
         is_budget_chosen="thinking_budget_tokens" in settings.model_fields_set,
@@ -199,7 +199,7 @@ def answer_wishes(settings: "Settings", origins: "Mapping[str, Origin] | None" =
 
 def create_client(
     resolved: ResolvedModel,
-    answers: AnswerWishes | None = None,
+    answers: GenerationOptions | None = None,
     *,
     around: Callable[[Provider], Provider] = lambda provider: provider,
 ) -> "LLMClient":
@@ -215,7 +215,7 @@ def create_client(
     """
     from panpan.models.client import LLMClient, RetryPolicy
 
-    answers = answers or AnswerWishes()
+    answers = answers or GenerationOptions()
     policy = RetryPolicy() if answers.max_tries is None else RetryPolicy(max_tries=answers.max_tries)
     return LLMClient(
         around(create_provider(resolved, idle_timeout_s=answers.idle_timeout_s)),
@@ -272,7 +272,7 @@ def profile_of(resolved: ResolvedModel) -> "VendorProfile":
     return profile_elsewhere(profile_for(maker.base_url)) if maker is not None and profile is GENERIC else profile
 
 
-def model_options(resolved: ResolvedModel, answers: AnswerWishes) -> ModelOptions:
+def model_options(resolved: ResolvedModel, answers: GenerationOptions) -> ModelOptions:
     """Return how the model is asked to answer, within what it can."""
     wanted = answers.max_output_tokens or DEFAULT_OUTPUT_TOKENS
     limit = resolved.facts.max_output_tokens
@@ -335,7 +335,7 @@ def _named(name: str, settings: "Settings") -> NamedProvider:
     )
 
 
-def notes_on_answers(resolved: ResolvedModel, answers: AnswerWishes) -> tuple[str, ...]:
+def notes_on_answers(resolved: ResolvedModel, answers: GenerationOptions) -> tuple[str, ...]:
     """Return what to tell at the start, one sentence each; nothing where all is as it was wished."""
     if resolved.kind_place:
         with provider_kind(resolved.kind, resolved.kind_place) as kind:
@@ -343,7 +343,7 @@ def notes_on_answers(resolved: ResolvedModel, answers: AnswerWishes) -> tuple[st
     return tuple((_of_anthropic if resolved.kind == "anthropic" else _of_openai)(resolved, answers))
 
 
-def _of_anthropic(resolved: ResolvedModel, answers: AnswerWishes) -> Iterator[str]:
+def _of_anthropic(resolved: ResolvedModel, answers: GenerationOptions) -> Iterator[str]:
     from panpan.models.providers.anthropic_request import takes_thinking_budget
 
     if answers.thinking_budget_tokens is None or takes_thinking_budget(resolved.model):
@@ -352,7 +352,7 @@ def _of_anthropic(resolved: ResolvedModel, answers: AnswerWishes) -> Iterator[st
         yield f"{resolved.model} decides itself how much it thinks, so the thinking budget has no effect; use --effort"
 
 
-def _of_openai(resolved: ResolvedModel, answers: AnswerWishes) -> Iterator[str]:
+def _of_openai(resolved: ResolvedModel, answers: GenerationOptions) -> Iterator[str]:
     from panpan.models.providers.openai_request import nearest_effort
 
     profile, who = profile_of(resolved), f"{resolved.model} at {resolved.provider}"

@@ -18,7 +18,7 @@ from panpan.types.dataclass import dataclass
 from panpan.types.llm import Provider, ToolDefinition
 
 if TYPE_CHECKING:
-    from panpan.models.factory import AnswerWishes, ResolvedModel
+    from panpan.models.factory import GenerationOptions, ResolvedModel
 
 ProviderKinds: TypeAlias = Mapping[str, str]
 """Places of the classes, by the names of the kinds."""
@@ -129,7 +129,7 @@ class ProviderKind(ABC):
         """Return the profiles of its models other than `FULL`."""
         return ()
 
-    def notes(self, answers: "AnswerWishes") -> Iterable[str]:
+    def notes(self, answers: "GenerationOptions") -> Iterable[str]:
         """Return what the user should know of wishes that its models do not fulfil, one sentence each."""
         return ()
 

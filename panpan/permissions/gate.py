@@ -300,7 +300,7 @@ class PermissionGate(Gate):
         """Return what a judgement says, which takes long of a large call."""
         return await anyio.to_thread.run_sync(judge, subject) if subject.is_large else judge(subject)
 
-    async def denies_now(self, call: ToolCall) -> Deny | None:
+    async def recheck(self, call: ToolCall) -> Deny | None:
         try:
             decision = self._restricted(await subject_of(call))
         except ToolError as exc:

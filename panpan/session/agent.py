@@ -120,7 +120,7 @@ class Transcript:
 
 
 @dataclass(frozen=True, slots=True)
-class Rights:
+class AgentPermissions:
     """What one agent may do, and what it may spend."""
 
     gate: Gate
@@ -137,7 +137,7 @@ class Agent:
     Args:
         identity: Who it is.
         transcript: Its conversation and log.
-        rights: What it may do and spend.
+        permissions: What it may do and spend.
         context: What its tools are given.
         unfinished: Calls that an earlier run left open.
         warn: Told what the user should know, one sentence each.
@@ -147,14 +147,14 @@ class Agent:
         self,
         identity: Identity,
         transcript: Transcript,
-        rights: Rights,
+        permissions: AgentPermissions,
         context: ToolContext,
         unfinished: UnfinishedCalls,
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.identity = identity
         self.transcript = transcript
-        self.rights = rights
+        self.permissions = permissions
         self.context = context
         self.unfinished = unfinished
         self.warn = warn
@@ -180,12 +180,12 @@ class Agent:
     @property
     def gate(self) -> Gate:
         """Decides about its calls."""
-        return self.rights.gate
+        return self.permissions.gate
 
     @property
     def budget(self) -> Budget:
         """What it may spend, and what it has spent."""
-        return self.rights.budget
+        return self.permissions.budget
 
     @property
     def model(self) -> ModelParts:

@@ -16,7 +16,7 @@ from panpan.core.tool import SeenFiles, ToolContext
 from panpan.errors import ConfigError
 from panpan.permissions.askers import AskerOfMode, NobodyToAsk, YesToAll
 from panpan.permissions.opening import gate_of, sandbox_of, workspace_paths
-from panpan.session.agent import Agent, Identity, Rights, Transcript
+from panpan.session.agent import Agent, AgentPermissions, Identity, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.opening import count_earlier, session_budget
 from panpan.session.capability import Capabilities, Capability, OfferedT
@@ -25,7 +25,7 @@ from panpan.session.log.fold import UnfinishedCall
 from panpan.session.log.record_kinds import permission_mode_record
 from panpan.session.log.recorder import Recorder
 from panpan.session.opening import OpenedLog, opening_mode
-from panpan.session.setup import Setup
+from panpan.session.setup import SessionSetup
 from panpan.session.unfinished import UnfinishedCalls
 from panpan.system.environment import child_environment, user_environment
 from panpan.system.files.output_store import OutputStore
@@ -62,7 +62,7 @@ class SessionContext:
     """
 
     def __init__(
-        self, setup: Setup, opened: OpenedLog, config: SessionConfig, frontend: Frontend, clock: "TurnClock"
+        self, setup: SessionSetup, opened: OpenedLog, config: SessionConfig, frontend: Frontend, clock: "TurnClock"
     ) -> None:
         self.setup = setup
         self.opened = opened
@@ -77,7 +77,7 @@ class SessionContext:
         self.gate = gate_of(
             setup.loaded,
             self.paths,
-            mode=opening_mode(setup, opened.before, is_attended=frontend.is_interactive, warn=frontend.warn),
+            mode=opening_mode(setup, opened.before, is_interactive=frontend.is_interactive, warn=frontend.warn),
             store=RuleFile(setup.locations.local_settings),
             auto_approve=frontend.auto_approve,
         )
@@ -89,7 +89,7 @@ class SessionContext:
         self.main = Agent(
             Identity(opened.id),
             transcript,
-            Rights(self.gate, ask, budget, _max_rounds(setup.loaded, is_attended=frontend.is_interactive)),
+            AgentPermissions(self.gate, ask, budget, _max_rounds(setup.loaded, is_interactive=frontend.is_interactive)),
             self.tool_context,
             UnfinishedCalls(
                 opened.before.unfinished,
@@ -192,23 +192,23 @@ class SessionContext:
 def _transcript(opened: OpenedLog, frontend: Frontend) -> Transcript:
     before = opened.before
     conversation = Conversation(messages=before.messages, compactions=before.compactions)
-    conversation.replies_beside.extend(before.replies_beside)
+    conversation.side_calls.extend(before.side_calls)
     recorder = Recorder(conversation, opened.log, before.prefixes, panpan_version=__version__, warn=frontend.warn)
     if (note := opened.opened_note(is_interactive=frontend.is_interactive)) is not None:
         recorder.note_with_message(note)
     return Transcript(conversation, opened.log, recorder)
 
 
-def _max_rounds(loaded: Loaded, *, is_attended: bool) -> int:
+def _max_rounds(loaded: Loaded, *, is_interactive: bool) -> int:
     """Return the most rounds of a turn; a file of the project may only lower them."""
-    default = ATTENDED_ROUNDS if is_attended else UNATTENDED_ROUNDS
+    default = ATTENDED_ROUNDS if is_interactive else UNATTENDED_ROUNDS
     chosen = loaded.settings.max_rounds
     if chosen is None:
         return default
     return min(chosen, default) if loaded.origins["max_rounds"].kind == "project" else chosen
 
 
-def _tool_context(setup: Setup, session_id: str) -> ToolContext:
+def _tool_context(setup: SessionSetup, session_id: str) -> ToolContext:
     settings, locations = setup.settings, setup.locations
     env = without_provider_keys(setup.env, settings)
     outputs = locations.outputs_folder / session_id

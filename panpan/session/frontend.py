@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from panpan.session.interceptor import Askers, SessionInterceptor
-from panpan.session.models import PromptWishes
+from panpan.session.models import PromptOptions
 from panpan.session.opening import WhichSession
-from panpan.session.setup import KindsOf, Setup, set_up
+from panpan.session.setup import KindsOf, SessionSetup, load_setup
 from panpan.session.unfinished import Outcome
 from panpan.system.web.network import WebNetwork
 from panpan.types.asking import PlanAsker, UserAsker
@@ -122,9 +122,9 @@ class SessionConfig:
         )
 
     @property
-    def prompts(self) -> PromptWishes:
+    def prompts(self) -> PromptOptions:
         """The wishes for the system prompt."""
-        return PromptWishes(self.options.get("system_prompt"), self.options.get("append_system_prompt"))
+        return PromptOptions(self.options.get("system_prompt"), self.options.get("append_system_prompt"))
 
     @property
     def env(self) -> Mapping[str, str]:
@@ -142,7 +142,7 @@ class SessionConfig:
         """True if what crosses the session's borders is seen by another, which must not miss any of it."""
         return self.options.get("tap") is not None
 
-    def settled(self, kinds: KindsOf) -> Setup:
+    def settled(self, kinds: KindsOf) -> SessionSetup:
         """Return its settings and what follows from them.
 
         Args:
@@ -153,7 +153,7 @@ class SessionConfig:
             BudgetError: There is a budget and the price of the model is not known.
         """
         options = self.options
-        return set_up(
+        return load_setup(
             self.cwd,
             self.env,
             options.get("overrides") or {},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
-from panpan.session.setup import Setup
+from panpan.session.setup import SessionSetup
 from panpan.types.asking import PlanAsker, UserAsker
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Provider
@@ -44,7 +44,7 @@ class SessionInterceptor:
         """Return what is called in the place of the tools, by the same names."""
         return tools
 
-    def setup(self, setup: Setup) -> Setup:
+    def setup(self, setup: SessionSetup) -> SessionSetup:
         """Return what is settled before the session is opened, and again for each model that the user chooses in it."""
         return setup
 

@@ -14,7 +14,7 @@ from panpan.models.factory import create_client
 from panpan.session.agent import ModelParts, SubagentModel
 from panpan.session.interceptor import SessionInterceptor
 from panpan.session.log.prefix import SessionPrefix
-from panpan.session.setup import Setup
+from panpan.session.setup import SessionSetup
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort, Sampling
 
@@ -22,7 +22,7 @@ AS_THE_SESSION = Sampling()
 
 
 @dataclass(frozen=True, slots=True)
-class PromptWishes:
+class PromptOptions:
     """What the user wants of the system prompt."""
 
     override: str | None = None
@@ -49,9 +49,9 @@ class SessionModels:
 
     def __init__(
         self,
-        setup: Setup,
+        setup: SessionSetup,
         hooks: Sequence[Hook],
-        prompts: PromptWishes,
+        prompts: PromptOptions,
         *,
         unavailable: Sequence[str] = (),
         tap: SessionInterceptor | None = None,
@@ -67,7 +67,7 @@ class SessionModels:
         """Held while a model of subagents is made, which are opened in threads."""
 
     @property
-    def setup(self) -> Setup:
+    def setup(self) -> SessionSetup:
         """The settings of the session, with the model that is asked and all tools."""
         return self._setup
 
@@ -81,7 +81,7 @@ class SessionModels:
         """Names of the tools that are on and can work here."""
         return [tool.name for tool in self._setup.tools if tool.name not in self._unavailable]
 
-    def _hooks_of(self, setup: Setup) -> Sequence[Hook]:
+    def _hooks_of(self, setup: SessionSetup) -> Sequence[Hook]:
         return [hook for hook in self._hooks if hook.is_for_small_windows or not setup.profile.fits_window]
 
     def first(self) -> ModelParts:
@@ -145,10 +145,10 @@ class SessionModels:
             _, model = self._of_subagents.popitem()
             await model.llm.aclose()
 
-    def _new_client(self, setup: Setup) -> LLMClient:
+    def _new_client(self, setup: SessionSetup) -> LLMClient:
         return create_client(setup.model, setup.answers, around=self._tap.provider)
 
-    def _parts(self, setup: Setup, client: LLMClient) -> ModelParts:
+    def _parts(self, setup: SessionSetup, client: LLMClient) -> ModelParts:
         tools = setup.tools
         self._setup, self._client = setup, client
         model = setup.model
@@ -170,7 +170,7 @@ class SessionModels:
             aclose=client.aclose,
         )
 
-    def _prefix(self, setup: Setup) -> SessionPrefix:
+    def _prefix(self, setup: SessionSetup) -> SessionPrefix:
         profile, wishes = setup.profile, self._prompts
         own = profile.system_prompt if wishes.override is None else wishes.override
         advertised = [tool for tool in setup.tools if tool.is_advertised and tool.name not in self._unavailable]

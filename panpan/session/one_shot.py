@@ -12,10 +12,10 @@ from anyio import fail_after, move_on_after, to_thread
 from panpan.config.sources import load_settings
 from panpan.config.vendors import vendor_named
 from panpan.errors import PanpanError
-from panpan.models.factory import AnswerWishes, ResolvedModel, create_client, resolve_from
+from panpan.models.factory import GenerationOptions, ResolvedModel, create_client, resolve_from
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.budgeted_model import BudgetedModel
-from panpan.session.setup import Setup
+from panpan.session.setup import SessionSetup
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import ModelClient, ModelRequest
@@ -38,7 +38,7 @@ class Question:
     time_limit_s: float = 60.0
 
 
-def small_model(setup: Setup, *, may_be_elsewhere: bool = False) -> ResolvedModel:
+def small_model(setup: SessionSetup, *, may_be_elsewhere: bool = False) -> ResolvedModel:
     """Return the small model that belongs to the session's, or the session's own where none is known, as at a gateway.
 
     Known is the one that the user's settings call `fast`; else that of the session's provider, if it has one, its price
@@ -51,7 +51,7 @@ def small_model(setup: Setup, *, may_be_elsewhere: bool = False) -> ResolvedMode
     return _known_small_model(setup, may_be_elsewhere) or setup.model
 
 
-def _known_small_model(setup: Setup, may_be_elsewhere: bool) -> ResolvedModel | None:
+def _known_small_model(setup: SessionSetup, may_be_elsewhere: bool) -> ResolvedModel | None:
     session = setup.model
     vendor = vendor_named(session.provider)
     is_own_alias = SMALL in setup.settings.aliases
@@ -79,7 +79,7 @@ async def ask_model(model: ResolvedModel, question: Question, budget: Budget) ->
         ProviderError: It could not be asked.
         TimeoutError: It did not answer in time.
     """
-    client = create_client(model, AnswerWishes(max_output_tokens=question.max_output_tokens, max_tries=1))
+    client = create_client(model, GenerationOptions(max_output_tokens=question.max_output_tokens, max_tries=1))
     try:
         with fail_after(question.time_limit_s):
             return await reply_to(BudgetedModel(client, budget), question.system_prompt, question.text)
@@ -113,7 +113,7 @@ _AROUND = re.compile(r"^[\s\"'“”„«»`*#]*(title\s*:)?[\s\"'“”„«»`
 
 
 @dataclass(frozen=True, slots=True)
-class MadeTitle:
+class GeneratedTitle:
     """What came of asking for one."""
 
     title: str
@@ -122,24 +122,24 @@ class MadeTitle:
     """What the model sent, for what it cost."""
 
 
-def title_maker(
-    setup: Setup, budget: Budget, *, is_attended: bool, warn: Callable[[str], None]
-) -> Callable[[str], Awaitable[MadeTitle | None]] | None:
+def title_generator(
+    setup: SessionSetup, budget: Budget, *, is_interactive: bool, warn: Callable[[str], None]
+) -> Callable[[str], Awaitable[GeneratedTitle | None]] | None:
     """Return what makes a title of a prompt, or None where titles are the first words.
 
     Args:
         setup: The session's.
         budget: Pays for it; where it cannot, there is none.
-        is_attended: Whether a user watches; where nobody does, only the setting "model" lets it cost anything.
+        is_interactive: Whether a user watches; where nobody does, only the setting "model" lets it cost anything.
         warn: Told why there is none.
     """
     wanted = setup.settings.sessions.title
-    if wanted == "first-words" or (wanted == "auto" and not is_attended) or setup.profile.fits_window:
+    if wanted == "first-words" or (wanted == "auto" and not is_interactive) or setup.profile.fits_window:
         return None
 
     find_model = partial(small_model, setup, may_be_elsewhere=wanted == "model")
 
-    async def make(prompt: str) -> MadeTitle | None:
+    async def make(prompt: str) -> GeneratedTitle | None:
         try:
             model = await to_thread.run_sync(find_model)
             if model is setup.model and wanted == "auto" and model.is_local:
@@ -154,7 +154,7 @@ def title_maker(
     return make
 
 
-async def made_title(llm: ModelClient, prompt: str) -> MadeTitle | None:
+async def generate_title(llm: ModelClient, prompt: str) -> GeneratedTitle | None:
     """Ask a model for a title.
 
     Args:
@@ -173,8 +173,8 @@ def _question(prompt: str) -> Question:
     return Question(_system_prompt(), text, _MAX_OUTPUT_TOKENS, TIME_LIMIT_S)
 
 
-def _made_of(reply: AssistantMessage | None) -> MadeTitle | None:
-    return None if reply is None else MadeTitle(title_in(reply), reply)
+def _made_of(reply: AssistantMessage | None) -> GeneratedTitle | None:
+    return None if reply is None else GeneratedTitle(title_in(reply), reply)
 
 
 def title_in(reply: AssistantMessage) -> str:

@@ -16,7 +16,7 @@ from panpan.session.log.fold import FoldedSession, folded
 from panpan.session.log.prefix import SessionPrefix, kept_prefix
 from panpan.session.log.record_kinds import opened_record
 from panpan.session.log.session_log import SessionLog, read_records
-from panpan.session.setup import Setup
+from panpan.session.setup import SessionSetup
 from panpan.session.stored.store import newest_session, session_path
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
@@ -50,7 +50,7 @@ def resumed_mode(
     settings: PermissionMode,
     *,
     is_option: bool,
-    is_attended: bool,
+    is_interactive: bool,
     warn: Callable[[str], None],
 ) -> PermissionMode:
     """Return the permission mode in which a session goes on: that in which the user left it, where that is safe.
@@ -62,13 +62,13 @@ def resumed_mode(
         left_in: The mode that the user chose last in the session; None: none.
         settings: The mode of the settings.
         is_option: Whether the command line gave that, which then holds.
-        is_attended: Whether a user watches.
+        is_interactive: Whether a user watches.
         warn: Told where the mode is not what the user might expect.
     """
     if left_in is None or left_in == settings or is_option:
         return settings
     is_looser = STRICTNESS[left_in] < STRICTNESS[settings]
-    if left_in == "bypassPermissions" or (is_looser and not is_attended):
+    if left_in == "bypassPermissions" or (is_looser and not is_interactive):
         warn(f"the session was left in the mode {left_in} and goes on in {settings}; --permission-mode sets another")
         return settings
     warn(f"the session goes on in the mode {left_in}, in which it was left; --permission-mode sets another")
@@ -116,19 +116,19 @@ def _notes(session: FoldedSession, damaged_lines: Sequence[int], path: Path, cwd
 class WhichSession:
     """The session that whoever opens one wants; with nothing said, a new one."""
 
-    continues: bool = False
+    continue_latest: bool = False
     """True to open the newest session of the project."""
     resume: str | None = None
     """The one that this means, see `named_session`."""
     chosen: str | None = None
     """Its UUID or name, see `chosen_session`; with one of the two above, those of the copy."""
-    forks: bool = False
+    fork: bool = False
     """True to go on in a copy of it."""
 
     @property
     def goes_on(self) -> bool:
         """True if the session must exist already."""
-        return self.continues or self.resume is not None
+        return self.continue_latest or self.resume is not None
 
     def is_there(self, locations: Locations) -> bool:
         """Return whether it is an earlier one; blocks."""
@@ -172,7 +172,9 @@ class OpenedLog:
         return opened_record(is_interactive=is_interactive)
 
 
-def open_log(setup: Setup, which: WhichSession, *, is_interactive: bool, warn: Callable[[str], None]) -> OpenedLog:
+def open_log(
+    setup: SessionSetup, which: WhichSession, *, is_interactive: bool, warn: Callable[[str], None]
+) -> OpenedLog:
     """Open the log of a new session, or of the one that is to go on.
 
     Args:
@@ -188,7 +190,7 @@ def open_log(setup: Setup, which: WhichSession, *, is_interactive: bool, warn: C
     chosen = which.chosen_in(setup.locations)
     path = _log_to_go_on_with(setup, which, chosen, is_interactive=is_interactive, warn=warn)
     forked_from = ""
-    if which.forks and path is not None:
+    if which.fork and path is not None:
         from panpan.session.log.log_writer import fork
 
         forked_from = path.stem
@@ -216,7 +218,7 @@ def open_log(setup: Setup, which: WhichSession, *, is_interactive: bool, warn: C
 
 
 def _log_to_go_on_with(
-    setup: Setup,
+    setup: SessionSetup,
     which: WhichSession,
     chosen: "ChosenSession | None",
     *,
@@ -233,11 +235,11 @@ def _log_to_go_on_with(
         if named.note:
             warn(named.note)
         return named.log
-    if which.continues:
+    if which.continue_latest:
         from panpan.session.stored.finding import newest_interactive
 
         return (newest_interactive if is_interactive else newest_session)(setup.locations.sessions_folder)
-    if chosen is not None and chosen.log is None and which.forks:
+    if chosen is not None and chosen.log is None and which.fork:
         raise SessionError(f"there is no session {which.chosen!r} to copy; leave out --fork-session to begin it")
     return None if chosen is None else chosen.log
 
@@ -261,7 +263,7 @@ def opening_prefix(
     return prefix
 
 
-def earlier_model(setup: Setup, before: FoldedSession) -> EarlierModel | None:
+def earlier_model(setup: SessionSetup, before: FoldedSession) -> EarlierModel | None:
     """Return the model that the session was last with; None where the log does not say."""
     if before.model is None:
         return None
@@ -275,13 +277,13 @@ def earlier_model(setup: Setup, before: FoldedSession) -> EarlierModel | None:
 
 
 def opening_mode(
-    setup: Setup, before: FoldedSession, *, is_attended: bool, warn: Callable[[str], None]
+    setup: SessionSetup, before: FoldedSession, *, is_interactive: bool, warn: Callable[[str], None]
 ) -> PermissionMode:
     """Return the permission mode that the session begins with."""
     return resumed_mode(
         before.permission_mode,
         setup.settings.permission.mode,
         is_option=setup.loaded.origins["permission.mode"].kind == "flag",
-        is_attended=is_attended,
+        is_interactive=is_interactive,
         warn=warn,
     )

@@ -24,10 +24,10 @@ from panpan.session.command import NoCommands, SlashCommands
 from panpan.session.context_usage import ContextUsage, measured_usage
 from panpan.session.log.prefix import kept_prefix
 from panpan.session.log.record_kinds import model_record, title_record
-from panpan.session.one_shot import MadeTitle
+from panpan.session.one_shot import GeneratedTitle
 from panpan.session.opening import EarlierModel, prefix_note
 from panpan.session.steering import Steering
-from panpan.session.turn import EventHop, TurnRun
+from panpan.session.turn import EventChannel, TurnRun
 from panpan.system.files.paths import PathResolver
 from panpan.system.processes.limits import process_watches
 from panpan.system.processes.process_table import ProcessTree
@@ -113,7 +113,7 @@ class Titles:
 
     present: str | None = None
     """The title that it has; None: nobody has given it one."""
-    make: Callable[[str], Awaitable[MadeTitle | None]] | None = None
+    make: Callable[[str], Awaitable[GeneratedTitle | None]] | None = None
     """Makes a title of what the user says first; raises nothing. None: the user gives it one, or nobody does."""
 
 
@@ -322,20 +322,20 @@ class Session(AsyncContextManagerMixin):
 
         After `MOST_WOKEN` turns in a row without a word of the user, nothing is: it is told with what he says next.
         """
-        return self._woken < MOST_WOKEN and any(hook.has_news for hook in self.agent.model.hooks)
+        return self._woken < MOST_WOKEN and any(hook.wants_turn for hook in self.agent.model.hooks)
 
     async def _turn(self, message: UserMessage | None) -> AsyncGenerator[Event, None]:
-        hop = EventHop[Event](_EVENTS_AHEAD)
+        channel = EventChannel[Event](_EVENTS_AHEAD)
         with self.agent.alone() as scope:
-            run = TurnRun(self.agent, hop, scope)
+            run = TurnRun(self.agent, channel, scope)
             turn = self._task_group.start_soon(run.run, message)
             try:
-                while events := await hop.take():
+                while events := await channel.take():
                     for event in events:
                         yield event
             finally:
                 scope.cancel("the face has left")
-                hop.leave()
+                channel.leave()
                 with move_on_after(2 * CLEANUP_S, shield=True):
                     await turn.wait()
         if run.failure:
@@ -460,11 +460,11 @@ class Session(AsyncContextManagerMixin):
         made = await self.titles.make(prompt) if self.titles.make is not None else None
         if made is None:
             return
-        self.conversation.replies_beside.append(made.reply)
+        self.conversation.side_calls.append(made.reply)
         self._title = self._title or made.title or None
         if self._title is not None:
             self._recorder.decided(title_record(self._title, reply=made.reply))
-        self._note_replies_beside()
+        self._note_side_calls()
 
     # what the model may do
 
@@ -576,9 +576,9 @@ class Session(AsyncContextManagerMixin):
                 self.agent.warn(warning)
         self._recorder.decided(model_record(model.name, model.effort))
 
-    def _note_replies_beside(self) -> None:
+    def _note_side_calls(self) -> None:
         try:
-            self._recorder.note_replies_beside()
+            self._recorder.note_side_calls()
         except SessionLogError as error:
             self.agent.warn(str(error))
 

@@ -15,7 +15,7 @@ from panpan.config.sources import Loaded, load_settings
 from panpan.config.trust import trust_of
 from panpan.core.tool import Tool, enabled_tools
 from panpan.errors import BudgetError, ConfigError
-from panpan.models.factory import AnswerWishes, ResolvedModel, answer_wishes, notes_on_answers, resolve_from
+from panpan.models.factory import GenerationOptions, ResolvedModel, generation_options, notes_on_answers, resolve_from
 from panpan.models.provider_kind import ModelProfile, ProviderKinds
 from panpan.permissions.rules.rules import RuleSource, rule_sources, rules_of_no_tool
 from panpan.types.dataclass import dataclass
@@ -43,7 +43,7 @@ NO_MODEL = ResolvedModel("", "openai", "", "", ModelFacts("", 0, 0, None, is_kno
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class SessionSetup:
     """The settings of a session and what follows from them."""
 
     cwd: Path
@@ -55,7 +55,7 @@ class Setup:
     loaded: Loaded
     every_tool: Sequence[Tool[Any]]
     model: ResolvedModel
-    answers: AnswerWishes
+    answers: GenerationOptions
     kinds: ProviderKinds = field(default_factory=dict)
     """The provider kinds."""
 
@@ -98,7 +98,7 @@ class Setup:
         names = [tool.name for tool in self.every_tool]
         return (*self.loaded.warnings, *rules_of_no_tool(self.rule_sources, names))
 
-    def with_model(self, name: str) -> "Setup":
+    def with_model(self, name: str) -> "SessionSetup":
         """Return the same with the model that `--model NAME` would choose, in the user's settings as they are now.
 
         Raises:
@@ -110,16 +110,16 @@ class Setup:
         model = resolve_from(loaded, self.env, kinds=self.kinds, why_override=f"you chose {name}")
         return replace(self, overrides=overrides, model=model).checked()
 
-    def with_effort(self, effort: Effort | None) -> "Setup":
+    def with_effort(self, effort: Effort | None) -> "SessionSetup":
         """Return the same with another effort."""
         return replace(self, answers=replace(self.answers, effort=effort, effort_place=""))
 
-    def with_thinking(self, *, is_on: bool) -> "Setup":
+    def with_thinking(self, *, is_on: bool) -> "SessionSetup":
         """Return the same with a model that thinks first, where it can, or that does not."""
         budget = self.settings.thinking_budget_tokens if is_on else None
         return replace(self, answers=replace(self.answers, thinking_budget_tokens=budget, thinking_place=""))
 
-    def checked(self) -> "Setup":
+    def checked(self) -> "SessionSetup":
         """Return this, if its parts go together.
 
         Raises:
@@ -130,7 +130,7 @@ class Setup:
         return self
 
 
-def set_up(
+def load_setup(
     cwd: Path,
     env: Mapping[str, str],
     overrides: Mapping[str, object],
@@ -139,7 +139,7 @@ def set_up(
     kinds: KindsOf,
     why_model: str | None = None,
     trusts_project: bool = False,
-) -> Setup:
+) -> SessionSetup:
     """Read the settings and decide what follows from them.
 
     Args:
@@ -161,8 +161,8 @@ def set_up(
     loaded = load_settings(cwd, env, overrides, locations, trust=trust.for_this_run() if trusts_project else trust)
     all_kinds = kinds(loaded, locations)
     model = resolve_from(loaded, env, kinds=all_kinds, why_override=why_model)
-    answers = answer_wishes(loaded.settings, loaded.origins)
-    return Setup(cwd, env, overrides, locations, loaded, every_tool, model, answers, all_kinds).checked()
+    answers = generation_options(loaded.settings, loaded.origins)
+    return SessionSetup(cwd, env, overrides, locations, loaded, every_tool, model, answers, all_kinds).checked()
 
 
 def _workspace(cwd: Path) -> Path:

@@ -30,7 +30,7 @@ class Steering(Hook):
         return tuple(self._waiting)
 
     @property
-    def has_news(self) -> bool:
+    def wants_turn(self) -> bool:
         return bool(self._waiting)
 
     def add(self, message: str | UserMessage) -> UserMessage:

@@ -43,7 +43,7 @@ from panpan.types.tool import IntendedChange
 T = TypeVar("T")
 
 
-class EventHop(Generic[T]):
+class EventChannel(Generic[T]):
     """Carries events between two tasks.
 
     Args:
@@ -223,17 +223,17 @@ class TurnRun:
 
     Args:
         agent: Whose turn it is.
-        hop: Where the events go; closed at the end.
+        channel: Where the events go; closed at the end.
         scope: Cancelled to interrupt the turn.
     """
 
-    def __init__(self, agent: Agent, hop: EventHop[Event], scope: CancelScope) -> None:
+    def __init__(self, agent: Agent, channel: EventChannel[Event], scope: CancelScope) -> None:
         self.failure: list[Exception] = []
         """What went wrong, the first first; it belongs to whoever asked, and not to the session."""
         self._agent = agent
         self._model = agent.model
         self._recorder = agent.transcript.recorder
-        self._hop = hop
+        self._channel = channel
         self._scope = scope
         self._spent_before = agent.budget.spent
         self._rounds = 0
@@ -242,7 +242,7 @@ class TurnRun:
             self._model.tools,
             agent.context,
             self._model.hooks,
-            ask=agent.rights.ask,
+            ask=agent.permissions.ask,
             ledger=EffectLedger(agent.transcript.log),
             offered=[tool.name for tool in agent.conversation.tools],
         )
@@ -251,7 +251,7 @@ class TurnRun:
         """Send the prompt, if there is one, and go on until the turn is over."""
         agent, started_at = self._agent, perf_counter()
         is_whole = False
-        with closing(self._hop):
+        with closing(self._channel):
             try:
                 with self._scope:
                     self._recorder.begin()
@@ -271,14 +271,14 @@ class TurnRun:
                     log.debug("turn failed", extra={"error": repr(self.failure[0])})
             if not self.failure:
                 with suppress(BrokenResourceError):  # the face may have left
-                    await self._hop.send(self._ended(perf_counter() - started_at, is_interrupted))
+                    await self._channel.send(self._ended(perf_counter() - started_at, is_interrupted))
 
     async def _drive(self) -> None:
         """Pass on the events of the loop."""
         agent = self._agent
         is_logged = log.isEnabledFor(logging.DEBUG)
         llm = BudgetedModel(self._model.llm, agent.budget)
-        turn = Turn(llm, self._executor, self._model.hooks, agent.rights.max_rounds)
+        turn = Turn(llm, self._executor, self._model.hooks, agent.permissions.max_rounds)
         async with self._executor, aclosing(query(agent.conversation, turn)) as events:
             async for event in events:
                 self._record_if_message(event)  # first the record, then the screen
@@ -286,7 +286,7 @@ class TurnRun:
                 if is_logged:
                     log_event(event, agent.id)
                 self._rounds += isinstance(event, AssistantMessage)
-                await self._hop.send(event)
+                await self._channel.send(event)
 
     async def _finish(self, is_interrupted: bool) -> None:
         """Answer what is open, tell the hooks, and make the log durable; bounded, and not stopped by a cancel."""
@@ -294,7 +294,7 @@ class TurnRun:
         with move_on_after(CLEANUP_S, shield=True):
             try:
                 self._answer_what_is_open(is_interrupted)
-                self._recorder.note_replies_beside()
+                self._recorder.note_side_calls()
                 self._agent.transcript.log.flush()
             except Exception as error:
                 failure.append(error)

@@ -38,7 +38,7 @@ class Answers(Hook):
         self._answer = answer
         self.asked: list[PermissionQuestion] = []
 
-    async def answer(self, call: ToolCall, question: PermissionQuestion) -> Allow | Deny | None:
+    async def answer_question(self, call: ToolCall, question: PermissionQuestion) -> Allow | Deny | None:
         self.asked.append(question)
         return self._answer
 
@@ -107,7 +107,7 @@ def test_a_no_wins_whatever_the_order(answers: list[Allow | Deny | None]) -> Non
 
 async def test_a_yes_does_not_count_where_something_denies_it_by_then() -> None:
     class Denies(Hook):
-        async def denies_now(self, call: ToolCall) -> Deny | None:
+        async def recheck(self, call: ToolCall) -> Deny | None:
             return Deny(Reason("plan mode is on", "mode"))
 
     permission, times_asked = await decided([Asks(ASK), Answers(YES), Denies()])

@@ -15,7 +15,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.permissions.gate import PermissionGate
-from panpan.session.agent import Agent, Identity, ModelParts, ModelSource, Rights, Transcript
+from panpan.session.agent import Agent, AgentPermissions, Identity, ModelParts, ModelSource, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.capability import Capabilities
 from panpan.session.log.fold import FoldedSession, folded
@@ -80,7 +80,7 @@ def session_in(
     agent = Agent(
         Identity("s1"),
         Transcript(conversation, log, recorder),
-        Rights(gate, ask or yes(), budget, max_rounds),
+        AgentPermissions(gate, ask or yes(), budget, max_rounds),
         parts.pop("tool_context", None) or context_in(root),
         UnfinishedCalls(before.unfinished, ask=ask_user, outcome=outcome, session_id="s1"),
         warn,

@@ -5,7 +5,7 @@ import pytest
 from panpan.app import PROVIDER_KINDS
 from panpan.config.settings import Settings
 from panpan.config.sources import Origin
-from panpan.models.factory import answer_wishes, notes_on_answers, resolve_model
+from panpan.models.factory import generation_options, notes_on_answers, resolve_model
 from panpan.models.model_choice import Wish
 
 ENV = {
@@ -16,7 +16,7 @@ BUDGET = {"thinking": True, "thinking_budget_tokens": 2048}
 
 def notes(model: str, **settings: Any) -> tuple[str, ...]:
     resolved = resolve_model([Wish(model=model)], ENV, kinds=PROVIDER_KINDS)
-    return notes_on_answers(resolved, answer_wishes(Settings(**settings)))
+    return notes_on_answers(resolved, generation_options(Settings(**settings)))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_wish_that_has_no_effect_is_told_in_one_sentence(
 )
 def test_what_has_no_effect_is_named_where_it_was_set(place: str, said: str) -> None:
     origins = {"effort": Origin("user", place)} if place else {}
-    answers = answer_wishes(Settings(effort="low"), origins)
+    answers = generation_options(Settings(effort="low"), origins)
 
     assert notes_on_answers(resolve_model([Wish(model="local")], ENV, kinds=PROVIDER_KINDS), answers) == (
         f"the small local model knows no effort, {said}",
@@ -85,7 +85,7 @@ def test_what_has_no_effect_is_named_where_it_was_set(place: str, said: str) -> 
 
 
 def test_thinking_that_was_switched_on_in_a_file_names_the_file() -> None:
-    answers = answer_wishes(Settings(thinking=True), {"thinking": Origin("user", "a.toml:2")})
+    answers = generation_options(Settings(thinking=True), {"thinking": Origin("user", "a.toml:2")})
     for model in ("local", "ollama/qwen3"):
         (note,) = notes_on_answers(resolve_model([Wish(model=model)], ENV, kinds=PROVIDER_KINDS), answers)
         assert "so thinking that a.toml:2 asks for has no effect" in note

@@ -17,7 +17,7 @@ from panpan.errors import (
     StreamError,
 )
 from panpan.models.client import LLMClient, RetryPolicy
-from panpan.models.factory import AnswerWishes, create_provider, model_options, resolve_model
+from panpan.models.factory import GenerationOptions, create_provider, model_options, resolve_model
 from panpan.models.model_choice import Wish
 from panpan.types.events import RetryScheduled
 from panpan.types.llm import ModelRequest, ToolDefinition
@@ -59,7 +59,7 @@ def served(*steps: Any, dialect: str, **retry: Any) -> Iterator[tuple[ModelServe
         # short only where silence is what the server is to be left for: a machine that stands still is silent, too
         stalls = any(isinstance(fault, Stall) for step in steps for fault in getattr(step, "faults", ()))
         provider = create_provider(resolved, idle_timeout_s=1 if stalls else 30)
-        options = model_options(resolved, AnswerWishes())
+        options = model_options(resolved, GenerationOptions())
         yield (
             server,
             LLMClient(provider, options, price=resolved.facts.price, retry=RetryPolicy(**retry), sleep=no_pause),

@@ -19,11 +19,11 @@ from panpan.config.vendors import VENDORS, vendor_named
 from panpan.errors import ConfigError, ProviderError
 from panpan.models import factory
 from panpan.models.factory import (
-    AnswerWishes,
+    GenerationOptions,
     ResolvedModel,
-    answer_wishes,
     create_client,
     create_provider,
+    generation_options,
     model_options,
     profile_of,
 )
@@ -534,23 +534,23 @@ def test_options_stay_within_what_the_model_can() -> None:
     local = resolve_model([flag(model="ollama/x")], {})
     old = resolve_model([flag(model="gpt-4.1")], OPENAI)
 
-    assert model_options(opus, AnswerWishes()).max_output_tokens == 32_000
-    assert model_options(opus, AnswerWishes(max_output_tokens=10**6)).max_output_tokens == 128_000
-    assert model_options(old, AnswerWishes(max_output_tokens=10**6)).max_output_tokens == 32_768
-    assert model_options(local, AnswerWishes()).max_output_tokens == 8_192
-    assert model_options(local, AnswerWishes(max_output_tokens=20_000)).max_output_tokens == 20_000
+    assert model_options(opus, GenerationOptions()).max_output_tokens == 32_000
+    assert model_options(opus, GenerationOptions(max_output_tokens=10**6)).max_output_tokens == 128_000
+    assert model_options(old, GenerationOptions(max_output_tokens=10**6)).max_output_tokens == 32_768
+    assert model_options(local, GenerationOptions()).max_output_tokens == 8_192
+    assert model_options(local, GenerationOptions(max_output_tokens=20_000)).max_output_tokens == 20_000
 
 
 def test_settings_become_wishes_for_the_answer() -> None:
     settings = Settings(thinking=True, thinking_budget_tokens=2048, effort="low", temperature=0.5, max_output_tokens=5)
     resolved = resolve_model([flag(model="opus")], ANTHROPIC)
 
-    options = model_options(resolved, answer_wishes(settings))
+    options = model_options(resolved, generation_options(settings))
 
     assert (options.thinking_budget_tokens, options.effort, options.temperature) == (2048, "low", 0.5)
     assert options.max_output_tokens == 5
-    assert answer_wishes(Settings()).thinking_budget_tokens is None
-    assert answer_wishes(Settings()).idle_timeout_s is None
+    assert generation_options(Settings()).thinking_budget_tokens is None
+    assert generation_options(Settings()).idle_timeout_s is None
 
 
 def test_no_sdk_is_loaded_to_choose_a_model_and_make_its_client() -> None:
@@ -638,7 +638,7 @@ async def test_sampling_and_fields_of_the_settings_are_sent(tmp_path: Path, kind
         resolved = resolve_from(loaded, env)
         provider = create_provider(resolved)
         with pytest.raises(ProviderError):
-            await ask(provider, options=model_options(resolved, answer_wishes(loaded.settings)))
+            await ask(provider, options=model_options(resolved, generation_options(loaded.settings)))
         await provider.aclose()
 
     (request,) = server.requests

@@ -61,12 +61,12 @@ async def test_changes_are_treated_as_the_mode_says(calls: Calls, mode: str, edi
 async def test_a_yes_that_was_waited_for_does_not_last_into_plan_mode(calls: Calls) -> None:
     asking = gate("default")
     assert isinstance(await asking.before_tool(calls.write("a.py")), Ask)
-    assert await asking.denies_now(calls.write("a.py")) is None
+    assert await asking.recheck(calls.write("a.py")) is None
 
     asking.mode = "plan"
 
-    assert isinstance(await asking.denies_now(calls.write("a.py")), Deny)
-    assert await asking.denies_now(calls.read("a.py")) is None
+    assert isinstance(await asking.recheck(calls.write("a.py")), Deny)
+    assert await asking.recheck(calls.read("a.py")) is None
 
 
 async def test_the_network_asks_although_it_only_reads(calls: Calls) -> None:

@@ -62,7 +62,7 @@ def test_a_log_of_a_newer_panpan_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("left_in", "settings", "is_option", "is_attended", "goes_on_in", "word"),
+    ("left_in", "settings", "is_option", "is_interactive", "goes_on_in", "word"),
     [
         (None, "default", False, True, "default", None),
         ("plan", "plan", False, False, "plan", None),
@@ -81,13 +81,13 @@ def test_a_session_goes_on_in_the_mode_in_which_it_was_left_where_that_is_safe(
     left_in: PermissionMode | None,
     settings: PermissionMode,
     is_option: bool,
-    is_attended: bool,
+    is_interactive: bool,
     goes_on_in: PermissionMode,
     word: str | None,
 ) -> None:
     notes: list[str] = []
 
-    mode = resumed_mode(left_in, settings, is_option=is_option, is_attended=is_attended, warn=notes.append)
+    mode = resumed_mode(left_in, settings, is_option=is_option, is_interactive=is_interactive, warn=notes.append)
 
     assert mode == goes_on_in
     assert len(notes) == (word is not None)

@@ -29,7 +29,7 @@ class Ended(Hook):
         self.names = list(names)
 
     @property
-    def has_news(self) -> bool:
+    def wants_turn(self) -> bool:
         return bool(self.names)
 
     async def before_request(self, round_: Round) -> Sequence[Addition]:

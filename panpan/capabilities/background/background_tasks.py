@@ -199,7 +199,7 @@ class BackgroundTasks(Hook, Background):
         return [path for task in self._tasks.running for path in task.record.leavings]
 
     @property
-    def has_news(self) -> bool:
+    def wants_turn(self) -> bool:
         """Whether one has ended and the model was not told."""
         return self._news.is_there(self._tasks)
 
@@ -208,7 +208,7 @@ class BackgroundTasks(Hook, Background):
         return self._settings.at_timeout == "go_on" and self._group is not None and self._has_room
 
     async def wait_for_news(self) -> None:
-        while not self.has_news and self._tasks.running:
+        while not self.wants_turn and self._tasks.running:
             await self.wait_changed()
 
     async def wait_changed(self) -> None:

@@ -312,4 +312,4 @@ def _settings(session: SessionContext) -> dict[str, Any]:
         chosen["permission.deny"] = removed  # takes tools away, which the model is told of
     if session.setup.context_window is not None:
         chosen["compaction.window_tokens"] = session.setup.context_window
-    return chosen | {"max_rounds": session.main.rights.max_rounds}
+    return chosen | {"max_rounds": session.main.permissions.max_rounds}

@@ -24,7 +24,7 @@ from panpan.session.context import SessionContext
 from panpan.session.interceptor import Askers, SessionInterceptor
 from panpan.session.log.record_kinds import CompactionRecord
 from panpan.session.log.records import message_of, record_of
-from panpan.session.setup import Setup
+from panpan.session.setup import SessionSetup
 from panpan.system.text.redact import Redactor
 from panpan.types.asking import (
     PlanAnswer,
@@ -150,7 +150,7 @@ class Recording(SessionInterceptor):
         self._askers = askers
         return recording_askers(askers, self._answered)
 
-    def setup(self, setup: Setup) -> Setup:
+    def setup(self, setup: SessionSetup) -> SessionSetup:
         if self._is_open:  # the user has chosen another model
             self.mark(
                 "cassette_model", model=setup.model.model, profile=setup.profile.name, window=setup.context_window

@@ -43,7 +43,7 @@ from panpan.errors import CassetteError
 from panpan.models.provider_kind import known_profiles
 from panpan.session.context import SessionContext
 from panpan.session.interceptor import Askers, SessionInterceptor
-from panpan.session.setup import Setup
+from panpan.session.setup import SessionSetup
 from panpan.system.text.redact import Redactor
 from panpan.types.compaction import Compaction
 from panpan.types.events import StreamEvent
@@ -71,7 +71,7 @@ def told_pins(compactions: Iterable[Compaction]) -> Iterator[Sequence[SystemRemi
             yield [reminder for reminder in new if reminder.cause not in _OF_COMPACTION]
 
 
-def like(setup: Setup, model: ModelChanged) -> Setup:
+def like(setup: SessionSetup, model: ModelChanged) -> SessionSetup:
     """Return a setup whose model is given what another one was given."""
     settings = setup.loaded.settings
     compaction = settings.compaction.model_copy(update={"window_tokens": model.window_tokens})
@@ -79,7 +79,7 @@ def like(setup: Setup, model: ModelChanged) -> Setup:
     return with_profile(replace(setup, loaded=loaded), model.profile)
 
 
-def with_profile(setup: Setup, name: str) -> Setup:
+def with_profile(setup: SessionSetup, name: str) -> SessionSetup:
     """Return a setup whose model is given as much of panpan as the profile of this name says.
 
     Raises:
@@ -152,7 +152,7 @@ class Replay(SessionInterceptor):
     def askers(self, askers: Askers) -> Askers:
         return tape_askers(self.recorded)
 
-    def setup(self, setup: Setup) -> Setup:
+    def setup(self, setup: SessionSetup) -> SessionSetup:
         if self._asked is not None:
             return replace(setup, model=self._asked)
         return with_profile(setup, self.recorded.header.profile) if self._model is None else like(setup, self._model)

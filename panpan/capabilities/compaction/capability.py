@@ -74,7 +74,7 @@ class CompactionCapability(Capability):
         if scope.cancelled_caught:
             return None
         try:
-            self.session.recorder.note_replies_beside()
+            self.session.recorder.note_side_calls()
         except SessionLogError as error:
             self.session.warn(str(error))
         if compaction is None:

@@ -127,7 +127,7 @@ class Compactor:
         if compaction.tokens_after < _WORTH * compaction.tokens_before:
             return replace(compaction, hint=hint)
         if compaction.reply is not None:  # it has cost money all the same
-            conversation.replies_beside.append(compaction.reply)
+            conversation.side_calls.append(compaction.reply)
         return None
 
     async def _steps(self, window: "Window", llm: ModelClient, hint: str) -> Compaction | None:

@@ -95,7 +95,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         # The user consents to one download, as the question describes it.
         return Effects(writes=list(map(str, places)), urls=plan.hosts, asks_web=True, is_for_once=True)
 
-    async def explained(self, args: DatasetDownloadInput, ctx: ToolContext) -> str:
+    async def describe(self, args: DatasetDownloadInput, ctx: ToolContext) -> str:
         if args.action == "prepare":
             _require_source(args)
             plain = self._present.client.plain(self._first_address(args))

@@ -12,7 +12,7 @@ from panpan.session.capability import Capability
 from panpan.types.llm import Provider
 
 if TYPE_CHECKING:
-    from panpan.models.factory import AnswerWishes, ResolvedModel
+    from panpan.models.factory import GenerationOptions, ResolvedModel
 
 
 class LocalModelCapability(Capability):
@@ -61,7 +61,7 @@ class EmbeddedModels(ProviderKind):
 
         return (embedded_profile().model,)
 
-    def notes(self, answers: "AnswerWishes") -> Iterator[str]:
+    def notes(self, answers: "GenerationOptions") -> Iterator[str]:
         from panpan.models.factory import named_wish
 
         if answers.thinking_budget_tokens is not None:

@@ -128,7 +128,7 @@ class PackageTool(Tool[PackageInputT]):
         command = Command(line, wish, hosts, is_elsewhere=True)
         return replace(found, commands=(command,), is_complete=False)  # packages bring code that is run
 
-    async def explained(self, args: PackageInputT, ctx: ToolContext) -> str:
+    async def describe(self, args: PackageInputT, ctx: ToolContext) -> str:
         return "" if args.operation in LOOKING else (await self._told_plan(args, ctx)).explanation
 
     def _hosts_to_allow(self, plan: Plan, ctx: ToolContext) -> Sequence[str]:

@@ -14,7 +14,7 @@ from panpan.capabilities.subagents.task import TaskTool
 from panpan.config.project_limits import STRICTNESS
 from panpan.core.tool import Tool, enabled_tools
 from panpan.errors import ConfigError, PanpanError
-from panpan.session.setup import Setup
+from panpan.session.setup import SessionSetup
 from panpan.system.files.canonical import user_home
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
@@ -71,7 +71,7 @@ class MainAgent:
 
 def main_agent(
     name: str,
-    setup: Setup,
+    setup: SessionSetup,
     given: Mapping[str, Any] | None,
     *,
     tools: Callable[[], Sequence[Tool[Any]]],
@@ -110,7 +110,7 @@ def main_agent(
     return MainAgent(definition.prompt, overrides)
 
 
-def _tools_off(definition: AgentDefinition, setup: Setup, tools: Sequence[Tool[Any]]) -> list[str]:
+def _tools_off(definition: AgentDefinition, setup: SessionSetup, tools: Sequence[Tool[Any]]) -> list[str]:
     """Return the names of the tools that it takes away, of those that are on.
 
     Raises:
@@ -124,7 +124,7 @@ def _tools_off(definition: AgentDefinition, setup: Setup, tools: Sequence[Tool[A
 
 
 def _has_model(
-    definition: AgentDefinition, setup: Setup, definitions: AgentDefinitions, warn: Callable[[str], None]
+    definition: AgentDefinition, setup: SessionSetup, definitions: AgentDefinitions, warn: Callable[[str], None]
 ) -> bool:
     """Return whether its model is asked; one that is not to be had, or at a place that it may not choose, is not."""
     why = ""

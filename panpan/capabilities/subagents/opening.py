@@ -19,7 +19,7 @@ from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.errors import ConfigError
 from panpan.models.provider_kind import FULL
 from panpan.permissions.gate import Gate, PermissionGate
-from panpan.session.agent import Agent, Identity, ModelParts, Rights, SubagentModel, Transcript
+from panpan.session.agent import Agent, AgentPermissions, Identity, ModelParts, SubagentModel, Transcript
 from panpan.session.log.agent_log import AgentRecord, agent_log_path, agent_record, new_agent_id
 from panpan.session.log.fold import FoldedSession
 from panpan.session.log.prefix import SessionPrefix, kept_prefix
@@ -67,8 +67,8 @@ class ChildGate(Gate):
         decisions = [decision for gate in self._gates if (decision := await gate.before_tool(call)) is not None]
         return reduce(stricter, decisions) if decisions else None
 
-    async def denies_now(self, call: ToolCall) -> Deny | None:
-        denials = [denial for gate in self._gates if (denial := await gate.denies_now(call)) is not None]
+    async def recheck(self, call: ToolCall) -> Deny | None:
+        denials = [denial for gate in self._gates if (denial := await gate.recheck(call)) is not None]
         return denials[0] if denials else None
 
 
@@ -255,9 +255,9 @@ def open_child(host: SubagentHost, parent: Parent, task: SubagentTask, opened: O
     worktree = Path(record.worktree) if record.worktree else None
     context = child_context(parent.context, worktree)
     of_copy = None if worktree is None else session.gate.for_copy(host.place.root, context.paths.root)
-    rights = Rights(
+    permissions = AgentPermissions(
         gate_of_child(above.gate, session.gate, definition, of_copy),
-        LabelledAsker(above.rights.ask, record.label),
+        LabelledAsker(above.permissions.ask, record.label),
         above.budget.child(record.label, definition.limits, agent_id=record.id),
         definition.max_turns or DEFAULT_ROUNDS,
     )
@@ -267,7 +267,7 @@ def open_child(host: SubagentHost, parent: Parent, task: SubagentTask, opened: O
         agent = Agent(
             Identity(record.id, record.label, above.identity.depth + 1, worktree, opened.has_new_worktree),
             transcript,
-            rights,
+            permissions,
             context,
             UnfinishedCalls(
                 opened.before.unfinished,

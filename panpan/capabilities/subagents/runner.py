@@ -23,7 +23,7 @@ from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import PanpanError, ToolError, TurnLimitError
 from panpan.session.agent import Agent
 from panpan.session.log.agent_log import AgentEnd, end_record
-from panpan.session.turn import EventHop, TurnRun
+from panpan.session.turn import EventChannel, TurnRun
 from panpan.types.agent import AgentDefinition
 from panpan.types.display import SummaryDisplay
 from panpan.types.events import Event, SubagentEvent
@@ -49,9 +49,9 @@ class RunningSubagent:
         self._can_be_moved = can_be_moved
         self._host = host
         self._report = Report(child.record.id, child.record.name)
-        self._hop = EventHop[Event](_EVENTS_AHEAD)
+        self._channel = EventChannel[Event](_EVENTS_AHEAD)
         self._scope = CancelScope()
-        self._run = TurnRun(child.agent, self._hop, self._scope)
+        self._run = TurnRun(child.agent, self._channel, self._scope)
         self._prompt = UserMessage.of(prompt)
         host.running.add(child.record.id)
         self._is_over = host.start(self._to_its_end)
@@ -120,7 +120,7 @@ class RunningSubagent:
     async def _in_background(self, write: Callable[[str], None]) -> JobEnd:
         """Follow it to its end; whoever cancels this ends it."""
         try:
-            while events := await self._hop.take():
+            while events := await self._channel.take():
                 for event in events:
                     self._report.follow(event)
                     if line := told(event):
@@ -140,7 +140,7 @@ class RunningSubagent:
                 tasks.cancel_scope.cancel("it goes on in the background")
 
             tasks.start_soon(watch)
-            taken = await self._hop.take()
+            taken = await self._channel.take()
             tasks.cancel_scope.cancel("something has come")
         return taken
 
@@ -158,7 +158,7 @@ class RunningSubagent:
 
     async def _end(self) -> None:
         self._scope.cancel("nobody waits for it any more")
-        self._hop.leave()
+        self._channel.leave()
         with move_on_after(2 * CLEANUP_S, shield=True):
             await self._is_over.wait()
 

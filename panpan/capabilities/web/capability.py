@@ -42,7 +42,7 @@ class Web(Capability):
             renderer=self._browser,
             sandbox=session.tool_context.sandbox,
         )
-        keep = session.conversation.replies_beside.append
+        keep = session.conversation.side_calls.append
         # what an interceptor sees must not miss a request to a model
         self._reader = None if session.config.is_tapped else PageAnswers(session.setup, session.budget, keep)
 

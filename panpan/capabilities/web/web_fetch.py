@@ -18,7 +18,7 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.errors import PanpanError, ToolError
 from panpan.session.budget.budget import Budget
 from panpan.session.one_shot import Question, ask_model, small_model
-from panpan.session.setup import Setup
+from panpan.session.setup import SessionSetup
 from panpan.system.text.terminal_text import clean_line
 from panpan.system.web.url_guard import Authority, plain_url
 from panpan.types.content import TextBlock
@@ -123,7 +123,7 @@ class WebFetchTool(Tool[WebFetchInput]):
     async def effects(self, args: WebFetchInput, ctx: ToolContext) -> Effects:
         return Effects(urls=(args.url,))
 
-    async def explained(self, args: WebFetchInput, ctx: ToolContext) -> str:
+    async def describe(self, args: WebFetchInput, ctx: ToolContext) -> str:
         plain = plain_url(args.url) if self._pages is None else self._pages.plain(args.url)
         is_foreign = any(label.startswith("xn--") for label in plain.host.split("."))
         other = ", a name with other letters than they may look like" if is_foreign else ""
@@ -222,7 +222,7 @@ class PageAnswers:
 
     most_chars = MOST_CHARS
 
-    def __init__(self, setup: Setup, budget: Budget, keep: Callable[[AssistantMessage], None]) -> None:
+    def __init__(self, setup: SessionSetup, budget: Budget, keep: Callable[[AssistantMessage], None]) -> None:
         self._setup = setup
         self._budget = budget
         self._keep = keep

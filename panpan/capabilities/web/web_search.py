@@ -300,7 +300,7 @@ class WebSearchTool(Tool[WebSearchInput]):
     async def effects(self, args: WebSearchInput, ctx: ToolContext) -> Effects:
         return Effects(asks_web=True)
 
-    async def explained(self, args: WebSearchInput, ctx: ToolContext) -> str:
+    async def describe(self, args: WebSearchInput, ctx: ToolContext) -> str:
         return f"the query goes to {self._engine().host}"
 
     async def run(self, args: WebSearchInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:

@@ -18,7 +18,7 @@ from panpan.session.export.write import SUFFIX_BY_FORMAT, export_session, export
 from panpan.session.importing.claude_transcript import read_transcript
 from panpan.session.importing.conversion import converted, write_session
 from panpan.session.log.log_writer import left_unfinished
-from panpan.session.log.repair import Finding, examined, mended_copies, set_modes
+from panpan.session.log.repair import Finding, repaired_copies, set_modes, validate
 from panpan.session.stored.finding import find_session
 from panpan.session.stored.store import archive, archived_logs, restore
 from panpan.system.text.redact import Redactor
@@ -143,7 +143,7 @@ def doctor_command(
     logs = [log_of(locations, session)] if session else logs_of(locations, is_all=is_all)
     left = [] if session else left_unfinished(folders_of(locations, is_all=is_all))
     further = [kind for feature in BUILTIN for kind in feature.records]
-    found = {log: examined(log, further) for log in logs}
+    found = {log: validate(log, further) for log in logs}
     copies = {log: _repaired(log, findings) if repairs else [] for log, findings in found.items()}
     if as_json:
         sessions = [_as_json(log, found[log], copies[log]) for log in logs]
@@ -164,7 +164,7 @@ def _repaired(log: Path, findings: list[Finding]) -> list[Path]:
     try:
         if "mode" in remedies:
             set_modes(log)
-        return mended_copies(log, log.parent) if "copy" in remedies else []
+        return repaired_copies(log, log.parent) if "copy" in remedies else []
     except (ConfigError, SessionLogError) as error:
         findings.append(Finding("not mended", str(error)))
         return []

@@ -121,7 +121,7 @@ class FoldedSession:
     """Valid to send."""
     compactions: list[Compaction] = field(default_factory=list)
     """What was made shorter of them, oldest first."""
-    replies_beside: list[AssistantMessage] = field(default_factory=list)
+    side_calls: list[AssistantMessage] = field(default_factory=list)
     """Of models, for titles: no part of the conversation, and they cost money all the same."""
     spent: Spending = field(default_factory=Spending)
     """On all branches, what no message of the conversation tells of any more included."""
@@ -178,7 +178,7 @@ def _take_note(session: FoldedSession, record: SessionRecord | None) -> None:
         case TitleRecord(summary=title):
             session.title = title
             if (reply := reply_in(record.reply)) is not None:
-                session.replies_beside.append(reply)
+                session.side_calls.append(reply)
         case _:
             pass
 

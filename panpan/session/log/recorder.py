@@ -58,7 +58,7 @@ class Recorder:
         self._panpan_version = panpan_version
         self._warn = warn
         self._pending: list[Mapping[str, Any]] = []
-        self._recorded_replies = {reply.uuid for reply in conversation.replies_beside}
+        self._recorded_replies = {reply.uuid for reply in conversation.side_calls}
         """Of those beside the conversation."""
 
     def begin(self) -> None:
@@ -144,13 +144,13 @@ class Recorder:
         """Let a record be written with the next message, and not at all where there is none."""
         self._pending.append(record)
 
-    def note_replies_beside(self) -> None:
+    def note_side_calls(self) -> None:
         """Write what those replies cost which no other record tells of, such as a summary that was of no use.
 
         Raises:
             SessionLogError: It could not be written yet.
         """
-        for reply in self._conversation.replies_beside:
+        for reply in self._conversation.side_calls:
             if reply.uuid not in self._recorded_replies:
                 self._recorded_replies.add(reply.uuid)
                 spending = Spending()

@@ -38,7 +38,7 @@ class Finding:
     remedy: Remedy = "none"
 
 
-def examined(log: Path, further: Iterable[type[SystemRecord]] = ()) -> list[Finding]:
+def validate(log: Path, further: Iterable[type[SystemRecord]] = ()) -> list[Finding]:
     """Return what is to be said of a session's log; nothing where all is well.
 
     Args:
@@ -216,7 +216,7 @@ def set_modes(log: Path) -> None:
         raise SessionError(f"the modes of {log} cannot be set: {error.strerror}") from error
 
 
-def mended_copies(log: Path, folder: Path) -> list[Path]:
+def repaired_copies(log: Path, folder: Path) -> list[Path]:
     """Write what can be read of a log as sessions of their own, and return their logs.
 
     Where that was done before, and the log has gained nothing since, those of then are returned. The first is the

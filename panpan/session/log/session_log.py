@@ -97,7 +97,7 @@ MAX_COMMAND_CHARS = 80
 _KEY_OPTION = re.compile(r"(--api-key[ =])\S+")
 
 
-def in_brackets(holder: LockHolder | None) -> str:
+def describe_lock_owner(holder: LockHolder | None) -> str:
     """Return who it is, such as ` (process 7, running since 2026-11-22 09:00: panpan -c)`; empty where nobody knows."""
     if holder is None:
         return ""
@@ -254,9 +254,10 @@ class SessionLog:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            owner = describe_lock_owner(lock_holder(self._fd))
             raise SessionError(
-                f"the session {self._base['sessionId']} is open in another panpan{in_brackets(lock_holder(self._fd))}; "
-                "close it there, or start a new one"
+                f"the session {self._base['sessionId']} is open in another panpan{owner}; close it there, or start a "
+                "new one"
             ) from None
         except OSError:
             return False  # appending is still whole records

@@ -174,8 +174,8 @@ class IsolatedHook(Hook):
         return self._read(lambda: self.inner.turn_files, (), _FILES)
 
     @property
-    def has_news(self) -> bool:
-        return self._read(lambda: self.inner.has_news, False, _of(bool))
+    def wants_turn(self) -> bool:
+        return self._read(lambda: self.inner.wants_turn, False, _of(bool))
 
     def ends_turn(self, round_: Round) -> bool:
         return self._read(lambda: self.inner.ends_turn(round_), False, _of(bool))
@@ -224,12 +224,12 @@ class IsolatedHook(Hook):
         decision = await self._asked(lambda: self.inner.before_tool(call), None, _of(Allow, Ask, Deny, _NOTHING))
         return self.denies_all() or decision
 
-    async def answer(self, call: ToolCall, question: PermissionQuestion) -> Allow | Deny | None:
-        answer = await self._asked(lambda: self.inner.answer(call, question), None, _of(Allow, Deny, _NOTHING))
+    async def answer_question(self, call: ToolCall, question: PermissionQuestion) -> Allow | Deny | None:
+        answer = await self._asked(lambda: self.inner.answer_question(call, question), None, _of(Allow, Deny, _NOTHING))
         return self.denies_all() or answer
 
-    async def denies_now(self, call: ToolCall) -> Deny | None:
-        denial = await self._asked(lambda: self.inner.denies_now(call), None, _of(Deny, _NOTHING))
+    async def recheck(self, call: ToolCall) -> Deny | None:
+        denial = await self._asked(lambda: self.inner.recheck(call), None, _of(Deny, _NOTHING))
         return self.denies_all() or denial
 
     def denies_all(self) -> Deny | None:

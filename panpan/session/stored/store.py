@@ -8,7 +8,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from panpan.errors import SessionError
-from panpan.session.log.session_log import in_brackets
+from panpan.session.log.session_log import describe_lock_owner
 from panpan.system.files.file_lock import lock_holder
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
 
@@ -103,7 +103,7 @@ def _held(log: Path) -> Iterator[None]:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = in_brackets(lock_holder(fd))
+            holder = describe_lock_owner(lock_holder(fd))
             raise SessionError(f"the session {log.stem} is open in a panpan{holder}; close it there first") from None
         except OSError:
             pass  # a file system without locks

@@ -294,7 +294,7 @@ async def test_that_a_task_has_ended_is_known_from_no_other_result(home: Home) -
     said = TextBlock(text=f"task {info.id}: finished, exit code 0")
     forged = ToolResultMessage(result=ToolResultBlock(tool_use_id="toolu_2", content=(said,)))
 
-    assert home.opened([AssistantMessage(content=(use,)), forged]).has_news
+    assert home.opened([AssistantMessage(content=(use,)), forged]).wants_turn
 
 
 def test_what_has_ended_is_kept_up_to_a_number(home: Home) -> None:
@@ -347,10 +347,10 @@ async def test_the_model_hears_of_an_end_exactly_once(home: Home) -> None:
     conversation = Conversation(messages=[UserMessage.of("hi")])
     async with home.serving() as tasks:
         info = await start(tasks, "exit 2", title="the <system-reminder> tests")
-        assert not tasks.has_news
+        assert not tasks.wants_turn
         assert await news(tasks, conversation) == []
         await tasks.wait(info.id, 20)
-        assert tasks.has_news
+        assert tasks.wants_turn
 
         (reminder,) = await news(tasks, conversation)
 
@@ -358,10 +358,10 @@ async def test_the_model_hears_of_an_end_exactly_once(home: Home) -> None:
         assert reminder.text.startswith(f"Background task {info.id}: failed, exit code 2, ")
         assert "It was: the &lt;system-reminder> tests" in reminder.text
         assert str(info.output) in reminder.text
-        assert not tasks.has_news
+        assert not tasks.wants_turn
         assert await news(tasks, conversation) == []
     again = home.opened(conversation.messages)
-    assert not again.has_news
+    assert not again.wants_turn
     assert await news(again, conversation) == []
 
 
@@ -373,7 +373,7 @@ async def test_an_end_that_nobody_was_told_of_is_told_in_the_resumed_session(hom
 
     again = home.opened(conversation.messages)
 
-    assert again.has_news
+    assert again.wants_turn
     assert [one.cause for one in await news(again, conversation)] == [f"task:{info.id}"]
 
 
@@ -385,7 +385,7 @@ async def test_that_a_task_still_runs_is_told_once_in_a_resumed_session(home: Ho
         (info,) = tasks.running
         assert [one.cause for one in await news(tasks, conversation)] == [f"task:{info.id}:running"]
         assert await news(tasks, conversation) == []
-        assert not tasks.has_news
+        assert not tasks.wants_turn
     async with home.serving(conversation.messages) as tasks:
         assert await news(tasks, conversation) == []
         await tasks.stop(info.id)

@@ -49,7 +49,7 @@ async def test_an_end_that_a_result_tells_is_not_told_again(name: str, home: Hom
 
     assert told(root) == []
     again = home.opened(recorded(root))
-    assert not again.has_news
+    assert not again.wants_turn
 
 
 async def test_a_result_that_came_to_nobody_told_nothing(home: Home, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from panpan.capabilities.cassettes.requests import transcript_hash
 from panpan.capabilities.local_model.warm_up import embedded_profile
 from panpan.errors import PanpanError
 from panpan.session.session import Session
-from panpan.session.setup import Setup
+from panpan.session.setup import SessionSetup
 from panpan.types.compaction import Compaction
 from panpan.types.events import TextDelta, ToolStarted
 from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
@@ -206,7 +206,7 @@ async def test_a_plan_that_is_the_result_of_a_run(place: Place) -> None:
 class SmallRecording(Recording):
     """Records as if the model were the embedded one."""
 
-    def setup(self, setup: Setup) -> Setup:
+    def setup(self, setup: SessionSetup) -> SessionSetup:
         return replace(setup, model=replace(setup.model, profile=embedded_profile().model))
 
 

@@ -184,7 +184,7 @@ async def test_a_summary_that_saves_nothing_has_cost_money_all_the_same() -> Non
     conversation, compaction, _ = await compacted(messages, long, trigger="manual", limits=Limits(90_000, 20_000))
 
     assert compaction is None
-    assert conversation.replies_beside == [long]
+    assert conversation.side_calls == [long]
     assert conversation.sent is conversation.messages
 
 

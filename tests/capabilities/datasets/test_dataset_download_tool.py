@@ -58,7 +58,7 @@ async def test_the_question_says_exactly_what_would_come(place: Place) -> None:
     async with place.served():
         plan = await place.prepare(folder="raw")
         args = place.tool.input_model.model_validate({"action": "download", "plan": plan})
-        question = await place.tool.explained(args, place.ctx)
+        question = await place.tool.describe(args, place.ctx)
 
     assert question.startswith("numbers.csv from http://data.example.org into raw; size: 4 kB (4,000 bytes); disk: ")
     told = await place.tool.effects(args, place.ctx)
@@ -98,7 +98,7 @@ async def test_the_question_says_that_a_file_stays_packed_as_its_server_has_it(p
     async with place.served():
         args = place.tool.input_model(action="download", plan=await place.prepare())
 
-    assert "its server sends it packed with gzip, and so it stays" in await place.tool.explained(args, place.ctx)
+    assert "its server sends it packed with gzip, and so it stays" in await place.tool.describe(args, place.ctx)
 
 
 async def test_a_size_that_no_number_holds_is_none(place: Place) -> None:
@@ -469,7 +469,7 @@ async def test_without_an_id_it_is_the_newest_plan_unless_that_is_not_the_one_th
     async with place.served():
         await place.prepare()
         args = place.tool.input_model.model_validate({"action": "download"})
-        question = await place.tool.explained(args, place.ctx)
+        question = await place.tool.describe(args, place.ctx)
         await place.prepare("http://data.example.org/other.csv")
         said = await place.refusal("download")
         await place.call("download")
@@ -511,7 +511,7 @@ async def test_the_question_names_the_host_that_the_server_sends_on_to(place: Pl
     place.network.names["cdn.example.org"] = place.network.names["data.example.org"]
     async with place.served():
         args = place.tool.input_model.model_validate({"action": "download", "plan": await place.prepare()})
-        said = await place.tool.explained(args, place.ctx)
+        said = await place.tool.describe(args, place.ctx)
 
     assert "from http://data.example.org, http://cdn.example.org into" in said
 
@@ -557,7 +557,7 @@ async def test_the_plan_names_hosts_in_the_letters_in_which_they_are_asked(place
     async with place.served():
         plan = await place.prepare("http://\u0430pple.com/x.csv")
         args = place.tool.input_model.model_validate({"action": "download", "plan": plan})
-        said = await place.tool.explained(args, place.ctx)
+        said = await place.tool.describe(args, place.ctx)
 
     assert "from http://xn--pple-43d.com into" in said
     assert (await place.tool.effects(args, place.ctx)).urls == ("http://xn--pple-43d.com",)

@@ -12,7 +12,7 @@ from panpan.capabilities.local_model.embedded import EmbeddedProvider
 from panpan.capabilities.local_model.server import ServedModel
 from panpan.capabilities.local_model.warm_up import EmbeddedProfile, embedded_profile
 from panpan.errors import ConfigError, ProviderError
-from panpan.models.factory import AnswerWishes, model_options, resolve_model
+from panpan.models.factory import GenerationOptions, model_options, resolve_model
 from panpan.models.model_choice import Wish
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import BlockFinished, ReplyStarted, StreamEvent, Waiting
@@ -287,8 +287,8 @@ def test_what_it_is_asked_for_is_what_it_can() -> None:
     assert model.base_url == "/home/me/.cache/panpan/models/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
     assert model.reason == "the small local model, on this machine, since --model chose it"
     assert model.profile == PROFILE.model
-    assert model_options(model, AnswerWishes()) == OPTIONS
-    assert model_options(model, AnswerWishes(temperature=0.7, max_output_tokens=99_999)) == replace(
+    assert model_options(model, GenerationOptions()) == OPTIONS
+    assert model_options(model, GenerationOptions(temperature=0.7, max_output_tokens=99_999)) == replace(
         OPTIONS, temperature=0.7
     )
 

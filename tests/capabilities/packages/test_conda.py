@@ -134,7 +134,7 @@ async def test_where_channels_are_not_reached_mirrors_are_asked_in_turn(house: W
     folder = with_mirrors(house, channels=("https://lab.example.org/x",))
     args = CondaInput(operation="install", packages=("lamp",), channels=("bioconda",))
 
-    asked = await CondaTool(folder.setup).explained(args, folder.call_context())
+    asked = await CondaTool(folder.setup).describe(args, folder.call_context())
     told = await folder.text(CondaTool, "install", "lamp", channels=["bioconda"])
 
     assert "(where that is not reached: one.example.org, two.example.org)" in asked

@@ -91,7 +91,7 @@ async def test_where_the_index_is_not_reached_mirrors_are_asked_in_turn(
     folder = without_reach(workspace, mirror)
     args = tool.input_model.model_validate({"operation": "install", "packages": ["shelf"]})
 
-    asked = await tool(folder.setup).explained(args, folder.call_context())
+    asked = await tool(folder.setup).describe(args, folder.call_context())
     told = await folder.text(tool, "install", "shelf")
 
     assert f"it fetches from 127.0.0.1:1 (where that is not reached: {mirror[7:].partition('/')[0]})" in asked
@@ -116,7 +116,7 @@ async def test_what_locks_asks_no_mirror(workspace: Workspace, mirror: str) -> N
     (workspace.root / "pyproject.toml").write_text(PROJECT)
     folder = without_reach(workspace, mirror)
 
-    asked = await UvTool(folder.setup).explained(
+    asked = await UvTool(folder.setup).describe(
         UvTool.input_model(operation="add", packages=("shelf",)), folder.call_context()
     )
 

@@ -39,7 +39,7 @@ def house(workspace: Workspace, pip_files: Path) -> Workspace:
 async def test_a_question_says_command_line_environment_hosts_and_what_no_index_has(house: Workspace) -> None:
     args = PipInput(operation="install", packages=("lamp>=1", "-e ./lib", "x @ git+https://code.example.org/x"))
 
-    said = await PipTool(house.setup).explained(args, house.call_context())
+    said = await PipTool(house.setup).describe(args, house.call_context())
 
     python = f"{house.root}/.venv/bin/python"
     assert f"it runs `{python} -I -m pip install --editable {house.root}/lib -- 'lamp>=1' " in said
@@ -68,7 +68,7 @@ async def test_a_call_whose_plan_has_changed_since_it_was_asked_about_does_not_r
     (house.root / "requirements.txt").write_text("lamp\n")
     args = PipInput(operation="install", file="requirements.txt")
     ctx, tool = house.call_context(), PipTool(house.setup)
-    await tool.explained(args, ctx)
+    await tool.describe(args, ctx)
 
     (house.root / "requirements.txt").write_text("--index-url https://evil.example.org/simple\nlamp\n")
 
@@ -227,9 +227,9 @@ async def test_what_a_run_prints_is_shortened_for_the_model_and_whole_on_disk(ho
 
 async def test_two_calls_with_one_id_are_not_taken_for_each_other(house: Workspace) -> None:
     ctx, tool = house.call_context(), PipTool(house.setup)
-    await tool.explained(PipInput(operation="install", packages=("lamp",)), ctx)
+    await tool.describe(PipInput(operation="install", packages=("lamp",)), ctx)
 
-    said = await tool.explained(PipInput(operation="install", packages=("desk",)), ctx)
+    said = await tool.describe(PipInput(operation="install", packages=("desk",)), ctx)
 
     assert said.split("`")[1].endswith("install -- desk")
 

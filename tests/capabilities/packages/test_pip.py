@@ -73,7 +73,7 @@ async def test_what_came_from_an_address_with_a_key_does_not_come_from_an_index_
 async def test_the_question_of_a_rollback_says_what_it_takes_back(house: Workspace, wheels: Path) -> None:
     await house.run(PipTool, "install", "shelf==1.0", wheels=str(wheels))
 
-    asked = await PipTool(house.setup).explained(PipInput(operation="rollback"), house.call_context())
+    asked = await PipTool(house.setup).describe(PipInput(operation="rollback"), house.call_context())
 
     assert asked.startswith("it takes back `pip install shelf==1.0`; it runs `")
 
@@ -222,7 +222,7 @@ async def test_an_environment_without_pip_is_given_the_one_that_python_brings(
     make_environment(workspace.root / ".venv")
     args = PipInput(operation="install", packages=("shelf",), wheels=str(wheels))
 
-    asked = await PipTool(workspace.setup).explained(args, workspace.call_context())
+    asked = await PipTool(workspace.setup).describe(args, workspace.call_context())
     told = await workspace.text(PipTool, "install", "shelf", wheels=str(wheels))
 
     assert re.search(r"it runs `\S*/python -I -m ensurepip --default-pip and then \S*/python -I -m pip install ", asked)

@@ -8,7 +8,7 @@ from panpan.app import kinds_of
 from panpan.capabilities.web.web_fetch import MAX_ANSWER_CHARS, PageAnswers
 from panpan.errors import ToolError
 from panpan.session.budget.budget import Budget
-from panpan.session.setup import Setup, set_up
+from panpan.session.setup import SessionSetup, load_setup
 from panpan.types.agent import SpendingLimits
 from panpan.types.messages import AssistantMessage
 from tests.model_server import HttpError, say, serving
@@ -25,7 +25,7 @@ fast = "{fast}"
 PAGE = '<web-content source="https://a.org/">\nThe seed was 1234.\n</web-content>'
 
 
-def setup_of(tmp_path: Path, url: str, fast: str = "lab/small") -> Setup:
+def setup_of(tmp_path: Path, url: str, fast: str = "lab/small") -> SessionSetup:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "settings.toml").write_text(LAB.format(url=url, fast=fast))
     env = {
@@ -34,7 +34,7 @@ def setup_of(tmp_path: Path, url: str, fast: str = "lab/small") -> Setup:
         "NO_PROXY": "*",
         "OPENAI_API_KEY": "sk-0123456789",
     }
-    return set_up(tmp_path, env, {}, (), kinds=kinds_of)
+    return load_setup(tmp_path, env, {}, (), kinds=kinds_of)
 
 
 async def test_the_small_model_is_given_the_page_the_question_and_no_tools(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ async def test_a_prompt_is_answered_by_the_small_model_and_its_cost_counts(web: 
     with small_model(web, say("It was 1234.")) as asked:
         async with web.open(permission__allow=["WebFetch"]) as session:
             (result,) = results(await turn(session))
-            beside = session.conversation.replies_beside
+            beside = session.conversation.side_calls
             costs = session_costs(session.conversation.messages, beside)
 
     assert "It was 1234." in result.text

@@ -429,7 +429,7 @@ async def test_the_question_names_who_is_told_the_words(tmp_path: Path) -> None:
     args = WebSearchInput(query="my words")
     tool = WebSearchTool(searcher_of(WebSettings(), KEYS, Network().web, "tests/1"))
 
-    assert await tool.explained(args, context_in(tmp_path)) == "the query goes to api.tavily.com"
+    assert await tool.describe(args, context_in(tmp_path)) == "the query goes to api.tavily.com"
     assert await tool.effects(args, context_in(tmp_path)) == Effects(asks_web=True)
     assert tool.runs_beside_others(args)
 
@@ -438,7 +438,7 @@ async def test_nobody_is_asked_about_a_search_that_cannot_be(tmp_path: Path) -> 
     tool = WebSearchTool(searcher_of(WebSettings(), {}, Network().web, "tests/1"))
 
     with pytest.raises(ToolError, match="no search engine to ask: put a key into"):
-        await tool.explained(WebSearchInput(query="my words"), context_in(tmp_path))
+        await tool.describe(WebSearchInput(query="my words"), context_in(tmp_path))
 
 
 def test_what_the_model_is_told_is_short() -> None:

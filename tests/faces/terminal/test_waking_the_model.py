@@ -25,7 +25,7 @@ class Ended(Hook):
     news = ""
 
     @property
-    def has_news(self) -> bool:
+    def wants_turn(self) -> bool:
         return bool(self.news)
 
     async def before_request(self, round_: Round) -> Sequence[Addition]:

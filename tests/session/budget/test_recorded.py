@@ -21,7 +21,7 @@ from panpan.session.log.fold import folded
 from panpan.session.log.log_writer import fork
 from panpan.session.log.record_kinds import CompactionRecord, SpentRecord, title_record
 from panpan.session.log.records import record_of
-from panpan.session.log.repair import mended_copies
+from panpan.session.log.repair import repaired_copies
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.session import Session
 from panpan.session.session_costs import ModelCosts
@@ -134,7 +134,7 @@ async def test_a_resumed_session_has_spent_what_was_taken_back_and_what_its_suba
 
 async def test_a_copy_has_spent_what_its_origin_has(tmp_path: Path) -> None:
     path = await session_with_a_branch(tmp_path)
-    copies = [fork(path, tmp_path / "forks"), *mended_copies(path, tmp_path / "mended")]
+    copies = [fork(path, tmp_path / "forks"), *repaired_copies(path, tmp_path / "mended")]
     again = fork(copies[0], tmp_path / "again")
 
     assert {opened(copy).spent.usd for copy in (*copies, again)} == {1.75}

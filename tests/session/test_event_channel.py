@@ -10,7 +10,7 @@ from anyio.lowlevel import checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.session.turn import EventHop
+from panpan.session.turn import EventChannel
 
 Main = Callable[[], Coroutine[Any, Any, None]]
 Pace = Callable[[], Awaitable[object]]
@@ -21,7 +21,7 @@ def run(request: pytest.FixtureRequest) -> Callable[[Main], None]:
     return lambda main: anyio.run(main, backend=request.param)
 
 
-async def received(hop: EventHop[int], pace: Pace = checkpoint) -> list[list[int]]:
+async def received(hop: EventChannel[int], pace: Pace = checkpoint) -> list[list[int]]:
     batches = []
     while batch := await hop.take():
         batches.append(batch)
@@ -29,7 +29,7 @@ async def received(hop: EventHop[int], pace: Pace = checkpoint) -> list[list[int
     return batches
 
 
-async def send_all(hop: EventHop[int], pauses: list[bool]) -> None:
+async def send_all(hop: EventChannel[int], pauses: list[bool]) -> None:
     with closing(hop):
         for number, pause in enumerate(pauses):
             await hop.send(number)
@@ -42,7 +42,7 @@ async def send_all(hop: EventHop[int], pauses: list[bool]) -> None:
 )
 def test_every_event_arrives_once_and_in_order(pauses: list[bool], room: int, backend: str) -> None:
     async def main() -> None:
-        hop = EventHop[int](room)
+        hop = EventChannel[int](room)
         async with anyio.create_task_group() as task_group:
             task_group.start_soon(send_all, hop, pauses)
             batches = await received(hop)
@@ -54,7 +54,7 @@ def test_every_event_arrives_once_and_in_order(pauses: list[bool], room: int, ba
 
 def test_what_waits_is_taken_in_one_step(run: Callable[[Main], None]) -> None:
     async def main() -> None:
-        hop = EventHop[int](8)
+        hop = EventChannel[int](8)
         await send_all(hop, [False] * 5)
         assert await received(hop) == [[0, 1, 2, 3, 4]]
         assert await hop.take() == []
@@ -64,7 +64,7 @@ def test_what_waits_is_taken_in_one_step(run: Callable[[Main], None]) -> None:
 
 def test_a_sender_without_room_waits_for_the_receiver(run: Callable[[Main], None]) -> None:
     async def main() -> None:
-        hop, sent = EventHop[int](2), []
+        hop, sent = EventChannel[int](2), []
 
         async def send() -> None:
             with closing(hop):
@@ -86,7 +86,7 @@ def test_a_sender_without_room_waits_for_the_receiver(run: Callable[[Main], None
 
 def test_a_sender_is_told_that_the_receiver_has_left_also_while_it_waits(run: Callable[[Main], None]) -> None:
     async def main() -> None:
-        hop, heard = EventHop[int](1), []
+        hop, heard = EventChannel[int](1), []
 
         async def send() -> None:
             for _ in range(2):
@@ -106,7 +106,7 @@ def test_a_sender_is_told_that_the_receiver_has_left_also_while_it_waits(run: Ca
 
 def test_a_receiver_that_is_cancelled_while_it_waits_loses_nothing(run: Callable[[Main], None]) -> None:
     async def main() -> None:
-        hop, taken = EventHop[int](8), []
+        hop, taken = EventChannel[int](8), []
 
         async def take() -> None:
             taken.append(await hop.take())
@@ -124,7 +124,7 @@ def test_a_receiver_that_is_cancelled_while_it_waits_loses_nothing(run: Callable
 
 def test_a_sender_that_is_cancelled_while_it_waits_has_sent_nothing(run: Callable[[Main], None]) -> None:
     async def main() -> None:
-        hop = EventHop[int](1)
+        hop = EventChannel[int](1)
         await hop.send(1)
         async with anyio.create_task_group() as task_group:
             task_group.start_soon(hop.send, 2)

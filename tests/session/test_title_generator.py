@@ -13,7 +13,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.tool import SeenFiles, ToolContext
 from panpan.permissions.askers import NobodyToAsk
 from panpan.permissions.gate import PermissionGate
-from panpan.session.agent import Agent, Identity, ModelParts, Rights, Transcript
+from panpan.session.agent import Agent, AgentPermissions, Identity, ModelParts, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.opening import spending_of
 from panpan.session.capability import Capabilities
@@ -23,14 +23,14 @@ from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.one_shot import (
     MAX_PROMPT_CHARS,
     MAX_TITLE_CHARS,
-    MadeTitle,
-    made_title,
+    GeneratedTitle,
+    generate_title,
+    title_generator,
     title_in,
-    title_maker,
 )
 from panpan.session.session import Session, Titles
 from panpan.session.session_costs import session_costs
-from panpan.session.setup import Setup, set_up
+from panpan.session.setup import SessionSetup, load_setup
 from panpan.session.unfinished import UnfinishedCalls
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
@@ -74,7 +74,7 @@ def test_a_reply_that_is_cut_or_calls_a_tool_is_no_title() -> None:
 async def test_the_model_sees_the_beginning_of_the_prompt_and_no_tools() -> None:
     llm = ScriptedLLM(say("A title"))
 
-    made = await made_title(llm, "do it " * 1000)
+    made = await generate_title(llm, "do it " * 1000)
 
     (request,) = llm.requests
     assert made is not None
@@ -86,7 +86,7 @@ async def test_the_model_sees_the_beginning_of_the_prompt_and_no_tools() -> None
 # when it is asked for
 
 
-def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KEY", **env: str) -> Setup:
+def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KEY", **env: str) -> SessionSetup:
     home = tmp_path / "home"
     home.mkdir(exist_ok=True)
     (home / "settings.toml").write_text(settings)
@@ -94,7 +94,7 @@ def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KE
     workspace.mkdir(exist_ok=True)
     keys = {key: "sk-test-0123456789"} if key else {}
     own = {"HOME": str(tmp_path), "PANPAN_HOME": str(home), **keys, **env}
-    return set_up(workspace, own, {}, (), kinds=kinds_of)
+    return load_setup(workspace, own, {}, (), kinds=kinds_of)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_where_nobody_watches_only_the_setting_lets_it_cost_anything(
 ) -> None:
     setup = setup_of(tmp_path, settings=settings)
 
-    assert (title_maker(setup, Budget(), is_attended=is_attended, warn=print) is not None) is is_made
+    assert (title_generator(setup, Budget(), is_interactive=is_attended, warn=print) is not None) is is_made
 
 
 LOCAL = 'model = "ollama/qwen"\n[providers.ollama]\nbase_url = "{url}"\n'
@@ -120,7 +120,7 @@ LOCAL = 'model = "ollama/qwen"\n[providers.ollama]\nbase_url = "{url}"\n'
 async def test_behind_a_gateway_the_sessions_own_model_makes_the_title(tmp_path: Path) -> None:
     with serving([server_say("Fix the parser")]) as server:
         setup = setup_of(tmp_path, ANTHROPIC_BASE_URL=server.url, NO_PROXY="*")
-        make = title_maker(setup, Budget(), is_attended=True, warn=print)
+        make = title_generator(setup, Budget(), is_interactive=True, warn=print)
         assert make is not None
         made = await make("why does the parser fail?")
 
@@ -134,7 +134,7 @@ async def test_a_local_model_is_asked_for_a_title_only_on_request(tmp_path: Path
     with serving([server_say("Fix the parser")]) as server:
         settings = f'{LOCAL.format(url=server.openai_url)}\n[sessions]\ntitle = "{title}"'
         setup = setup_of(tmp_path, settings=settings, key="", NO_PROXY="*")
-        make = title_maker(setup, Budget(), is_attended=True, warn=print)
+        make = title_generator(setup, Budget(), is_interactive=True, warn=print)
         assert make is not None
         await make("hello")
 
@@ -147,14 +147,14 @@ async def test_a_local_model_is_asked_for_a_title_only_on_request(tmp_path: Path
 class Maker:
     """Makes a title once it may."""
 
-    def __init__(self, made: MadeTitle | None) -> None:
+    def __init__(self, made: GeneratedTitle | None) -> None:
         self.made = made
         self.prompts: list[str] = []
         self.may_answer = anyio.Event()
         self.may_answer.set()
         self.has_answered = anyio.Event()
 
-    async def __call__(self, prompt: str) -> MadeTitle | None:
+    async def __call__(self, prompt: str) -> GeneratedTitle | None:
         self.prompts.append(prompt)
         await self.may_answer.wait()
         self.has_answered.set()
@@ -167,7 +167,7 @@ def session_of(root: Path, maker: Maker, *, title: str | None = None) -> Session
     agent = Agent(
         Identity("s1"),
         Transcript(conversation, log, Recorder(conversation, log)),
-        Rights(PermissionGate(), NobodyToAsk(), Budget(), 5),
+        AgentPermissions(PermissionGate(), NobodyToAsk(), Budget(), 5),
         ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root)),
         UnfinishedCalls(),
     )
@@ -182,7 +182,7 @@ async def turn(session: Session, prompt: str) -> None:
 
 
 async def test_a_title_is_made_of_the_first_prompt_recorded_and_counted(tmp_path: Path) -> None:
-    maker = Maker(MadeTitle("A fine title", REPLY))
+    maker = Maker(GeneratedTitle("A fine title", REPLY))
     async with session_of(tmp_path, maker) as session:
         await turn(session, "first")
         await maker.has_answered.wait()
@@ -190,15 +190,15 @@ async def test_a_title_is_made_of_the_first_prompt_recorded_and_counted(tmp_path
 
         assert session.title == "A fine title"
         assert maker.prompts == ["first"]
-        costs = session_costs(session.conversation.messages, session.conversation.replies_beside)
+        costs = session_costs(session.conversation.messages, session.conversation.side_calls)
         assert costs.by_model["tiny"].known_cost_usd == 0.001
 
     again = folded(read_records(tmp_path / "s1.jsonl"))
-    assert (again.title, again.replies_beside) == ("A fine title", [REPLY])
+    assert (again.title, again.side_calls) == ("A fine title", [REPLY])
 
 
 async def test_what_was_done_before_the_first_prompt_keeps_no_title_away(tmp_path: Path) -> None:
-    maker = Maker(MadeTitle("A fine title", REPLY))
+    maker = Maker(GeneratedTitle("A fine title", REPLY))
     async with session_of(tmp_path, maker) as session:
         session.add_message(UserMessage.of("$ ls"))
         await turn(session, "first")
@@ -207,7 +207,7 @@ async def test_what_was_done_before_the_first_prompt_keeps_no_title_away(tmp_pat
 
 
 async def test_what_the_user_calls_it_meanwhile_stays(tmp_path: Path) -> None:
-    maker = Maker(MadeTitle("made", REPLY))
+    maker = Maker(GeneratedTitle("made", REPLY))
     maker.may_answer = anyio.Event()
     async with session_of(tmp_path, maker) as session:
         await turn(session, "first")
@@ -217,13 +217,13 @@ async def test_what_the_user_calls_it_meanwhile_stays(tmp_path: Path) -> None:
         await turn(session, "second")
 
         assert session.title == "mine"
-        assert session.conversation.replies_beside == [REPLY]  # it cost what it cost
+        assert session.conversation.side_calls == [REPLY]  # it cost what it cost
 
     assert folded(read_records(tmp_path / "s1.jsonl")).title == "mine"
 
 
 async def test_what_the_user_calls_it_afterwards_counts(tmp_path: Path) -> None:
-    maker = Maker(MadeTitle("made", REPLY))
+    maker = Maker(GeneratedTitle("made", REPLY))
     async with session_of(tmp_path, maker) as session:
         await turn(session, "first")
         await maker.has_answered.wait()
@@ -234,7 +234,7 @@ async def test_what_the_user_calls_it_afterwards_counts(tmp_path: Path) -> None:
 
 
 async def test_a_session_with_a_title_gets_no_other(tmp_path: Path) -> None:
-    maker = Maker(MadeTitle("made", REPLY))
+    maker = Maker(GeneratedTitle("made", REPLY))
     async with session_of(tmp_path, maker, title="mine") as session:
         await turn(session, "first")
 
@@ -242,7 +242,7 @@ async def test_a_session_with_a_title_gets_no_other(tmp_path: Path) -> None:
 
 
 async def test_a_session_that_ends_does_not_wait_for_it(tmp_path: Path) -> None:
-    maker = Maker(MadeTitle("made", REPLY))
+    maker = Maker(GeneratedTitle("made", REPLY))
     maker.may_answer = anyio.Event()
     with anyio.fail_after(10):
         async with session_of(tmp_path, maker) as session:
@@ -252,7 +252,7 @@ async def test_a_session_that_ends_does_not_wait_for_it(tmp_path: Path) -> None:
 
 
 async def test_where_none_comes_the_session_has_none(tmp_path: Path) -> None:
-    for made in (None, MadeTitle("", REPLY)):
+    for made in (None, GeneratedTitle("", REPLY)):
         maker = Maker(made)
         (tmp_path / "s1.jsonl").unlink(missing_ok=True)
         async with session_of(tmp_path, maker) as session:
@@ -264,14 +264,14 @@ async def test_where_none_comes_the_session_has_none(tmp_path: Path) -> None:
 
 async def test_what_it_cost_stays_whatever_is_taken_back() -> None:
     conversation = Conversation()
-    conversation.replies_beside.append(REPLY)
+    conversation.side_calls.append(REPLY)
     conversation.replace(())
 
-    assert conversation.replies_beside == [REPLY]
+    assert conversation.side_calls == [REPLY]
 
 
 async def test_what_a_reply_without_a_title_cost_is_in_the_log_all_the_same(tmp_path: Path) -> None:
-    maker = Maker(MadeTitle("", REPLY))
+    maker = Maker(GeneratedTitle("", REPLY))
     async with session_of(tmp_path, maker) as session:
         await turn(session, "first")
         await maker.has_answered.wait()
@@ -285,7 +285,7 @@ async def test_a_budget_pays_for_it_or_there_is_none(tmp_path: Path) -> None:
     with serving([server_say("Fix the parser")]) as server:
         setup = setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*")
         budget = Budget(limits=SpendingLimits(tokens=10))
-        make = title_maker(setup, budget, is_attended=True, warn=print)
+        make = title_generator(setup, budget, is_interactive=True, warn=print)
         assert make is not None
         assert await make("why?") is None
         assert server.requests == []
@@ -308,10 +308,10 @@ fast = "lab/small"
 
 async def test_the_small_model_is_asked_over_the_wire(tmp_path: Path) -> None:
     with serving([server_say("Fix the parser")]) as server:
-        make = title_maker(
+        make = title_generator(
             setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*"),
             Budget(),
-            is_attended=True,
+            is_interactive=True,
             warn=print,
         )
         assert make is not None
@@ -325,10 +325,10 @@ async def test_the_small_model_is_asked_over_the_wire(tmp_path: Path) -> None:
 async def test_a_model_that_fails_gives_no_title_and_says_so(tmp_path: Path) -> None:
     told: list[str] = []
     with serving([HttpError(500)]) as server:
-        make = title_maker(
+        make = title_generator(
             setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*"),
             Budget(),
-            is_attended=True,
+            is_interactive=True,
             warn=told.append,
         )
         assert make is not None

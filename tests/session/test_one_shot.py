@@ -6,10 +6,10 @@ import pytest
 
 from panpan.app import kinds_of
 from panpan.session.one_shot import small_model
-from panpan.session.setup import Setup, set_up
+from panpan.session.setup import SessionSetup, load_setup
 
 
-def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KEY", **env: str) -> Setup:
+def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KEY", **env: str) -> SessionSetup:
     home = tmp_path / "home"
     home.mkdir(exist_ok=True)
     (home / "settings.toml").write_text(settings)
@@ -17,7 +17,7 @@ def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KE
     workspace.mkdir(exist_ok=True)
     keys = {key: "sk-test-0123456789"} if key else {}
     own = {"HOME": str(tmp_path), "PANPAN_HOME": str(home), **keys, **env}
-    return set_up(workspace, own, {}, (), kinds=kinds_of)
+    return load_setup(workspace, own, {}, (), kinds=kinds_of)
 
 
 def test_it_is_the_small_model_of_the_same_provider(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from panpan.session.log.fold import folded
 from panpan.session.log.log_writer import fork
 from panpan.session.log.record_kinds import SYSTEM_RECORDS, RewindRecord, title_record
 from panpan.session.log.records import encoded, record_of
-from panpan.session.log.repair import MOST_BRANCHES, Finding, examined, mended_copies, set_modes
+from panpan.session.log.repair import MOST_BRANCHES, Finding, repaired_copies, set_modes, validate
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.stored.store import newest_session
 from panpan.types.messages import UserMessage
@@ -55,7 +55,7 @@ def changed(log: Path, *changes: dict[str, Any]) -> None:
 
 
 def test_of_a_sound_log_there_is_nothing_to_say(log: Path) -> None:
-    assert examined(log) == []
+    assert validate(log) == []
 
 
 def test_what_panpan_itself_writes_is_known() -> None:
@@ -68,7 +68,7 @@ def test_what_panpan_itself_writes_is_known() -> None:
 def test_a_torn_end_needs_no_remedy(log: Path) -> None:
     log.write_bytes(log.read_bytes()[:-20])
 
-    (finding,) = examined(log)
+    (finding,) = validate(log)
 
     assert (finding.kind, finding.remedy) == ("torn end", "none")
 
@@ -78,13 +78,13 @@ def test_damaged_lines_are_named_and_a_copy_is_without_them(log: Path) -> None:
     log.write_bytes(lines[0] + b"garbage\n" + lines[1] + b"\xff\xfe\n" + lines[2])
     before = log.read_bytes()
 
-    (finding,) = examined(log)
-    (copy,) = mended_copies(log, log.parent)
+    (finding,) = validate(log)
+    (copy,) = repaired_copies(log, log.parent)
 
     assert finding.kind == "damaged lines"
     assert "(2, 4)" in finding.text
     assert said(copy) == ["one", "two", "three"]
-    assert examined(copy) == []
+    assert validate(copy) == []
     assert log.read_bytes() == before
 
 
@@ -92,9 +92,9 @@ def test_a_lost_parent_and_a_repeated_id(log: Path) -> None:
     lines = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(lines[0] + lines[2] + lines[2])
 
-    assert kinds(examined(log)) == ["missing parents", "repeated ids"]
-    (copy,) = mended_copies(log, log.parent)
-    assert examined(copy) == []
+    assert kinds(validate(log)) == ["missing parents", "repeated ids"]
+    (copy,) = repaired_copies(log, log.parent)
+    assert validate(copy) == []
     assert said(copy) == ["one", "three", "three"]
 
 
@@ -107,12 +107,12 @@ def test_what_two_wrote_becomes_two_sessions(log: Path, tmp_path: Path) -> None:
             file.write(encoded({"parentUuid": parent, "sessionId": "s1", "cwd": "/w", **record}))
             parent = record["uuid"]
 
-    (finding,) = examined(log)
-    copies = mended_copies(log, log.parent)
+    (finding,) = validate(log)
+    copies = repaired_copies(log, log.parent)
 
     assert finding.kind == "two writers"
     assert [said(copy) for copy in copies] == [["one", "other two", "other three"], ["one", "two", "three"]]
-    assert [examined(copy) for copy in copies] == [[], []]
+    assert [validate(copy) for copy in copies] == [[], []]
 
 
 def test_a_rewind_and_a_fork_are_no_damage(log: Path, tmp_path: Path) -> None:
@@ -123,8 +123,8 @@ def test_a_rewind_and_a_fork_are_no_damage(log: Path, tmp_path: Path) -> None:
     again.append(record_of(UserMessage.of("another two")))
     again.close()
 
-    assert examined(log) == []
-    assert examined(fork(log, log.parent)) == []
+    assert validate(log) == []
+    assert validate(fork(log, log.parent)) == []
 
 
 def test_a_note_that_nobody_followed_is_no_second_writer(log: Path, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_note_that_nobody_followed_is_no_second_writer(log: Path, tmp_path: Pa
     again.append(record_of(UserMessage.of("four")))
     again.close()
 
-    assert examined(log) == []
+    assert validate(log) == []
 
 
 def test_open_calls_are_told(log: Path, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_open_calls_are_told(log: Path, tmp_path: Path) -> None:
     again.append({"type": "system", "subtype": "call_started", "uuid": "c", "toolUseId": "nobody"})
     again.close()
 
-    (finding,) = examined(log)
+    (finding,) = validate(log)
 
     assert (finding.kind, finding.remedy) == ("open calls", "none")
     assert "(Bash)" in finding.text
@@ -155,7 +155,7 @@ def test_open_calls_are_told(log: Path, tmp_path: Path) -> None:
 def test_unknown_records_newer_versions_and_other_sessions_are_told(log: Path) -> None:
     changed(log, {"formatVersion": 99}, {"type": "progress"}, {"sessionId": "s2"})
 
-    found = examined(log)
+    found = validate(log)
 
     assert kinds(found) == ["unknown records", "newer version", "other session"]
     assert "1 of progress" in found[0].text
@@ -165,16 +165,16 @@ def test_unknown_records_newer_versions_and_other_sessions_are_told(log: Path) -
 def test_a_message_that_cannot_be_read_is_left_out_of_the_copy(log: Path) -> None:
     changed(log, {}, {"message": {"content": 7}})
 
-    assert kinds(examined(log)) == ["unreadable messages"]
-    (copy,) = mended_copies(log, log.parent)
-    assert (said(copy), examined(copy)) == (["one", "three"], [])
+    assert kinds(validate(log)) == ["unreadable messages"]
+    (copy,) = repaired_copies(log, log.parent)
+    assert (said(copy), validate(copy)) == (["one", "three"], [])
 
 
 @pytest.mark.parametrize("value", [[], {}, 5, "nowhere"])
 def test_a_rewind_from_nowhere_is_looked_at_like_others(log: Path, value: object) -> None:
     changed(log, {}, {"type": "system", "subtype": "rewind", "leftUuid": value})
 
-    assert examined(log) == []
+    assert validate(log) == []
 
 
 def test_of_a_log_with_very_many_branches_the_newest_are_copied(log: Path, tmp_path: Path) -> None:
@@ -182,19 +182,19 @@ def test_of_a_log_with_very_many_branches_the_newest_are_copied(log: Path, tmp_p
     said = [{**first, "uuid": f"u{number}", "parentUuid": first["uuid"]} for number in range(3 * MOST_BRANCHES)]
     log.write_bytes(b"".join(map(encoded, [first, *said])))
 
-    assert len(mended_copies(log, tmp_path / "copies")) == 1 + MOST_BRANCHES
+    assert len(repaired_copies(log, tmp_path / "copies")) == 1 + MOST_BRANCHES
 
 
 def test_what_was_mended_before_is_not_copied_again_until_it_goes_on(log: Path) -> None:
     with log.open("ab") as file:
         file.write(b"garbage\n")
 
-    copies = mended_copies(log, log.parent)
+    copies = repaired_copies(log, log.parent)
     fork(copies[0], log.parent)
-    again = mended_copies(log, log.parent)
+    again = repaired_copies(log, log.parent)
     later = log.stat().st_mtime + 1e6
     os.utime(log, (later, later))
-    anew = mended_copies(log, log.parent)
+    anew = repaired_copies(log, log.parent)
 
     assert again == copies
     assert set(anew).isdisjoint(copies)
@@ -205,7 +205,7 @@ def test_of_the_copies_the_session_as_it_goes_on_is_the_newest(log: Path) -> Non
     with log.open("ab") as file:
         file.write(encoded({**first, "uuid": "other", "parentUuid": first["uuid"]}))
 
-    copies = mended_copies(log, log.parent)
+    copies = repaired_copies(log, log.parent)
 
     assert len(copies) == 2
     assert newest_session(log.parent) == copies[0]
@@ -215,9 +215,9 @@ def test_modes_that_are_too_wide_are_set_right(log: Path) -> None:
     log.chmod(0o644)
     log.parent.chmod(0o755)
 
-    assert kinds(examined(log)) == ["file mode", "folder mode"]
+    assert kinds(validate(log)) == ["file mode", "folder mode"]
     set_modes(log)
-    assert examined(log) == []
+    assert validate(log) == []
 
 
 def test_what_is_no_log_is_said_so(tmp_path: Path) -> None:
@@ -226,9 +226,9 @@ def test_what_is_no_log_is_said_so(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     (tmp_path / "s1.jsonl").chmod(0o600)
 
-    assert kinds(examined(tmp_path / "s1.jsonl")) == ["empty"]
-    assert kinds(examined(tmp_path / "s2.jsonl")) == ["no file"]
-    assert kinds(examined(tmp_path / "gone.jsonl")) == ["unreadable"]
+    assert kinds(validate(tmp_path / "s1.jsonl")) == ["empty"]
+    assert kinds(validate(tmp_path / "s2.jsonl")) == ["no file"]
+    assert kinds(validate(tmp_path / "gone.jsonl")) == ["unreadable"]
 
 
 def test_a_reply_is_known(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_a_reply_is_known(tmp_path: Path) -> None:
     log.append(record_of(say("hello")))
     log.close()
 
-    assert examined(log.path) == []
+    assert validate(log.path) == []
 
 
 _RECORD = st.fixed_dictionaries(
@@ -266,10 +266,10 @@ def test_whatever_is_in_a_log_its_copies_are_sound_and_lose_nothing_of_the_sessi
     log.chmod(0o600)
     before = log.read_bytes()
 
-    examined(log)
-    copies = mended_copies(log, folder)
+    validate(log)
+    copies = repaired_copies(log, folder)
 
     assert log.read_bytes() == before
     assert said(log) == [] or said(log) == said(copies[0])
     for copy in copies:
-        assert not {"missing parents", "repeated ids", "damaged lines", "two writers"} & set(kinds(examined(copy)))
+        assert not {"missing parents", "repeated ids", "damaged lines", "two writers"} & set(kinds(validate(copy)))

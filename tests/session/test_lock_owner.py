@@ -1,21 +1,23 @@
 """Whoever holds a session is named without what his command line should not have told."""
 
-from panpan.session.log.session_log import MAX_COMMAND_CHARS, in_brackets
+from panpan.session.log.session_log import MAX_COMMAND_CHARS, describe_lock_owner
 from panpan.system.files.file_lock import LockHolder
 
 
 def test_nobody_is_named_where_nobody_is_known() -> None:
-    assert in_brackets(None) == ""
+    assert describe_lock_owner(None) == ""
 
 
 def test_what_is_not_known_of_the_process_is_left_out() -> None:
-    assert in_brackets(LockHolder(7, "", None)) == " (process 7)"
-    assert in_brackets(LockHolder(7, "panpan -c", None)) == " (process 7: panpan -c)"
-    assert in_brackets(LockHolder(7, "panpan -c", 1_790_000_000)).startswith(" (process 7, running since 2026-09-")
+    assert describe_lock_owner(LockHolder(7, "", None)) == " (process 7)"
+    assert describe_lock_owner(LockHolder(7, "panpan -c", None)) == " (process 7: panpan -c)"
+    assert describe_lock_owner(LockHolder(7, "panpan -c", 1_790_000_000)).startswith(
+        " (process 7, running since 2026-09-"
+    )
 
 
 def test_keys_and_sequences_of_the_command_line_are_not_shown() -> None:
-    shown = in_brackets(
+    shown = describe_lock_owner(
         LockHolder(7, "panpan --api-key swordfish --api-key=pike -m \x1b[31msk-ant-api03-" + "a" * 80, None)
     )
 
@@ -25,7 +27,7 @@ def test_keys_and_sequences_of_the_command_line_are_not_shown() -> None:
 
 
 def test_a_long_command_is_cut() -> None:
-    shown = in_brackets(LockHolder(7, "panpan " + "word " * 100, None))
+    shown = describe_lock_owner(LockHolder(7, "panpan " + "word " * 100, None))
 
     assert len(shown) == len(" (process 7: )") + MAX_COMMAND_CHARS
     assert shown.endswith("…)")

@@ -15,7 +15,7 @@ import anyio.lowlevel
 import pytest
 
 from panpan.capabilities.datasets.download_plan import PlannedFile, RemoteFile
-from panpan.capabilities.datasets.partial_file import PartialFile
+from panpan.capabilities.datasets.partial_file import PlannedPart
 from panpan.capabilities.files.edit import EditTool
 from panpan.capabilities.files.patch import PatchTool
 from panpan.capabilities.files.read import ReadTool
@@ -89,7 +89,7 @@ def download(folder: Path, number: int) -> None:
     target = folder / f"words-{number}"
     part = target.with_name(f".words-{number}.part")
     remote = RemoteFile("http://data.example.org/words", "words", 4)
-    with PartialFile(PlannedFile(remote, target, part, 0, is_there=False)) as file:
+    with PlannedPart(PlannedFile(remote, target, part, 0, is_there=False)) as file:
         file.write(b"four")
         file.finish()
 

@@ -177,7 +177,13 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         return Output(text, SummaryDisplay(text=f"in the background as task {task.id}"))
 
     def _carrying_out(self, plan: DownloadPlan) -> "CarryingOut":
-        from panpan.capabilities.datasets.carrying_out import CarryingOut, Transfer, usual_pause
+        from panpan.capabilities.datasets.carrying_out import (
+            MAX_FRUITLESS_TRIES,
+            CarryingOut,
+            Transfer,
+            usual_pause,
+        )
+        from panpan.system.web.download import RetryPolicy
 
         setup = self._present
         transfer = Transfer(
@@ -185,8 +191,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
             partial(self._allow, plan.hosts),
             token=setup.token,
             max_bytes=setup.max_bytes,
-            pause=self._pause or usual_pause,
-            clock=self._clock,
+            retry=RetryPolicy(MAX_FRUITLESS_TRIES, self._pause or usual_pause, self._clock),
         )
         return CarryingOut(plan, transfer, replace(setup.unpack_limits))
 

@@ -59,7 +59,6 @@ class RemoteFile:
     """Of its content, in hexadecimal, where somebody has said it."""
     git_sha1: str = ""
     """The hash under which git keeps its content."""
-    media_type: str = ""
     coding: str = ""
     """How the server packs it although it was asked not to; empty: it does not, or in no usual way."""
     sent_on_to: str = ""

@@ -18,6 +18,7 @@ from panpan.capabilities.datasets.download_plan import PlannedFile, RemoteFile
 from panpan.errors import ToolError
 from panpan.system.files.atomic_write import NO_LINKS_HERE, sync_folder
 from panpan.system.files.read_file import open_folder, open_regular_file
+from panpan.system.web.download import DownloadError, PartialFile
 
 _READ_BYTES = 1 << 20
 
@@ -36,7 +37,7 @@ class Checksum:
         has_git = bool(remote.git_sha1) and remote.size is not None
         self._git = hashlib.sha1(f"blob {remote.size}\0".encode(), usedforsecurity=False) if has_git else None
 
-    def add(self, data: bytes) -> None:
+    def add(self, data: bytes | bytearray) -> None:
         """Take the next piece."""
         self._sha256.update(data)
         if self._git is not None:
@@ -69,7 +70,7 @@ def checksum_of(path: Path, remote: RemoteFile) -> Checksum:
     return checksum
 
 
-class PartialFile:
+class PlannedPart(PartialFile):
     """A part of a planned file. A context manager; leaving it keeps what came, if anything did.
 
     Args:
@@ -84,8 +85,6 @@ class PartialFile:
         self._planned = planned
         self._link = link
         self.checksum = Checksum(planned.remote)
-        self.size = 0
-        """Bytes that are known to be there; all of them once `take_over` has returned True."""
         try:
             self._folder = open_folder(planned.part.parent, is_made=True)
         except OSError as exc:
@@ -93,7 +92,7 @@ class PartialFile:
                 f"cannot write into {planned.part.parent}: {exc.strerror}; is it a link or no folder by now?"
             ) from exc
         try:
-            self._fd = self._opened()
+            super().__init__(self._opened(), 0)
         except BaseException:
             os.close(self._folder)
             raise
@@ -118,40 +117,32 @@ class PartialFile:
         """
         limit = self._planned.remote.size
         try:
-            data = os.read(self._fd, _READ_BYTES)
+            data = os.pread(self._fd, _READ_BYTES, self.size)
         except OSError as exc:
             raise ToolError(f"cannot read {self._planned.part}: {exc.strerror}") from exc
         self.checksum.add(data)
         self.size += len(data)
         if limit is not None and self.size > limit:
-            self.begin_anew()
+            self.restart()
             return True
         return not data
 
-    def begin_anew(self) -> None:
-        """Throw away what came."""
-        os.ftruncate(self._fd, 0)
-        os.lseek(self._fd, 0, os.SEEK_SET)
-        self.size, self.checksum = 0, Checksum(self._planned.remote)
+    def restart(self) -> None:
+        super().restart()
+        self.checksum = Checksum(self._planned.remote)
 
-    def write(self, data: bytes) -> None:
-        """Append a piece.
-
-        Raises:
-            ToolError: The disk is full, or fails.
-        """
+    def write(self, data: bytes | bytearray) -> None:
+        before = self.size
         try:
-            view = memoryview(data)
-            while view:
-                written = os.write(self._fd, view)
-                self.checksum.add(view[:written].tobytes())
-                self.size += written
-                view = view[written:]
-        except OSError as exc:
-            raise ToolError(
-                f"cannot write {self._planned.part}: {exc.strerror}; what came is kept, and the same download goes on "
-                "behind it"
-            ) from exc
+            super().write(data)
+        finally:
+            self.checksum.add(data[: self.size - before])
+
+    def failure(self, exc: OSError) -> DownloadError:
+        return DownloadError(
+            f"cannot write {self._planned.part}: {exc.strerror}; what came is kept, and the same download goes on "
+            "behind it"
+        )
 
     def finish(self) -> str:
         """Make it the file, and return its SHA-256.
@@ -161,7 +152,7 @@ class PartialFile:
         """
         planned = self._planned
         if not self.checksum.is_right:
-            self.begin_anew()
+            self.restart()
             self._unlink()
             raise ToolError(
                 f"{planned.target.name} came with another checksum than it should have, and was thrown away"

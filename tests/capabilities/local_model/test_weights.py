@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.local_model.fetching import FetchError, PartialFile
+from panpan.capabilities.local_model.fetching import FetchError, PartialWeights
 from panpan.capabilities.local_model.weight_store import (
     QWEN_CODER_1_5B,
     SMOLLM2_135M,
@@ -199,13 +199,13 @@ def test_remove_makes_nothing_where_nothing_is(store: WeightStore) -> None:
 def test_a_partial_file_goes_on_where_it_ended(tmp_path: Path) -> None:
     path = tmp_path / "partial"
 
-    with PartialFile(path, 10) as partial:
-        partial.append(b"abc")
-        partial.append(b"defg")
+    with PartialWeights(path, 10) as partial:
+        partial.write(b"abc")
+        partial.write(b"defg")
         partial.cut(5)
-    with PartialFile(path, 10) as partial:
-        assert partial.length == 5
-        partial.append(bytearray(b"VWXYZ"))
+    with PartialWeights(path, 10) as partial:
+        assert partial.size == 5
+        partial.write(bytearray(b"VWXYZ"))
         assert partial.is_whole
 
     assert path.read_bytes() == b"abcdeVWXYZ"
@@ -216,8 +216,8 @@ def test_a_partial_file_that_is_too_long_is_begun_anew(tmp_path: Path) -> None:
     path = tmp_path / "partial"
     path.write_bytes(b"x" * 11)
 
-    with PartialFile(path, 10) as partial:
-        assert partial.length == 0
+    with PartialWeights(path, 10) as partial:
+        assert partial.size == 0
 
 
 def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
@@ -225,13 +225,13 @@ def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
         pytest.skip("this system has no /dev/full")
     link = tmp_path / "partial"
     link.touch()
-    with PartialFile(link, 10) as partial:
-        partial.append(b"abc")
+    with PartialWeights(link, 10) as partial:
+        partial.write(b"abc")
         full = os.open("/dev/full", os.O_RDWR)
         os.dup2(full, partial._fd)
         os.close(full)
 
         with pytest.raises(FetchError, match=rf"the disk of {tmp_path} is full; make space and run panpan local setup"):
-            partial.append(b"def")
+            partial.write(b"def")
 
-        assert partial.length == 3
+        assert partial.size == 3

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.system.web.ranges import TooMuchError, sent_range, size_of, validator_of, written
+from panpan.system.web.download import TooMuchError, sent_range, size_of, validator_of, written
 
 
 @pytest.mark.parametrize(

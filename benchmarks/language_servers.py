@@ -15,7 +15,7 @@ from benchmarks.figure import Figure
 from panpan.capabilities.files.edit import EditTool
 from panpan.capabilities.language_servers.edit_errors import EditErrors
 from panpan.capabilities.language_servers.language_servers import LanguageServers
-from panpan.config.settings import LanguageServersSettings
+from panpan.capabilities.language_servers.settings import LanguageServersSettings
 from panpan.core.hooks import ToolCall
 from panpan.core.tool import SeenFiles, ToolContext
 from panpan.system.environment import child_environment

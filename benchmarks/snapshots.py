@@ -13,8 +13,8 @@ from benchmarks.figure import Figure
 from benchmarks.process import run
 from panpan.capabilities.snapshots.history import SnapshotJournal
 from panpan.capabilities.snapshots.rounds import Snapshots
+from panpan.capabilities.snapshots.settings import SnapshotSettings
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces, WorkspaceSnapshots, trees_of
-from panpan.config.settings import SnapshotSettings
 
 TITLE = "snapshots of 20,000 files"
 

@@ -8,8 +8,8 @@ import httpx2
 
 from benchmarks.figure import Figure, ratio
 from panpan.capabilities.web.fetching import fetched
+from panpan.capabilities.web.settings import WebSettings
 from panpan.capabilities.web.web_pages import WebPages, Wish
-from panpan.config.settings import WebSettings
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.system.web.url_guard import PlainUrl
 from tests.fakes.outside import PUBLIC, Network

@@ -77,7 +77,7 @@ def _in_settings(env: Mapping[str, str], settings: Settings) -> Iterator[str]:
             yield value.get_secret_value()
             yield from _password(value.get_secret_value())
     of_providers = (settings.api_key_env, *(provider.api_key_env for provider in settings.providers.values()))
-    for variable in (*of_providers, *settings.web.key_variables, settings.data.hub_token_env):
+    for variable in (*of_providers, *settings.key_variables):
         yield env.get(variable or "", "")
 
 
@@ -111,8 +111,7 @@ def _key_variables(settings: Settings) -> Iterator[str]:
     yield from (source.api_key_env for source in _places_of_keys(settings) if source.api_key_env is not None)
     for vendor in VENDORS:
         yield from vendor.key_variables
-    yield from settings.web.key_variables
-    yield settings.data.hub_token_env
+    yield from settings.key_variables
 
 
 def _places_of_keys(settings: Settings) -> tuple[Settings | ProviderSettings, ...]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from panpan.config.keys import KeyPath, dotted, leaves, put, quoted, shown
-from panpan.config.settings import MERGED_LISTS, Settings
+from panpan.config.settings import MERGED_LISTS, Settings, Table, settings_type
 from panpan.config.settings_file import Source
 from panpan.config.vendors import VENDORS, Vendor, vendor_named
 from panpan.types.dataclass import dataclass
@@ -49,9 +49,6 @@ _TRUSTED = frozenset(
     }
 )
 """Keys that any project may set which the user trusts."""
-
-_TRUSTED_TABLES = frozenset({"language_servers"})
-"""Tables of which the same is true as a whole."""
 
 _SIZES_OF_MODELS = frozenset({"fast", "smart"})
 """Names that mean a model of whatever vendor the user has."""
@@ -113,7 +110,7 @@ def _only_tightens(path: KeyPath, value: Any, weaker: Settings) -> bool:
 
 
 def _objection(path: KeyPath, value: Any, weaker: Settings, own: Settings, env: Mapping[str, str]) -> str | None:
-    if path in _TRUSTED or path[0] in _TRUSTED_TABLES:
+    if path in _TRUSTED or _is_table_of_trusted(path[0]):
         return None
     if path in (("version",), ("permission", "ask"), ("permission", "deny")):
         return None
@@ -131,6 +128,13 @@ def _objection(path: KeyPath, value: Any, weaker: Settings, own: Settings, env: 
     if path in MERGED_LISTS:
         return "a project may not give itself rights; allow it in your own settings if you want it"
     return "a project may not set it; set it in your own settings if you want it"
+
+
+def _is_table_of_trusted(name: str) -> bool:
+    """Return True if a feature lets every project that the user trusts set all of a table."""
+    field = settings_type().model_fields.get(name)
+    kind = None if field is None else field.annotation
+    return isinstance(kind, type) and issubclass(kind, Table) and kind.is_for_trusted_projects
 
 
 def _objection_to_model(model: str, own: Settings, env: Mapping[str, str]) -> str | None:

@@ -1,15 +1,17 @@
-"""Every setting of panpan: its name, type, range, unit and default, each once.
+"""Settings: each with its name, type, range, unit and default, once.
 
-A key that is not here does not exist, in no file and on no command line. What a setting means to the code that uses it
-is that code's matter; where its value came from is known to `config.sources`.
+Here are those that more than one part reads. A feature has its own in `settings.py` of its folder; `settings_type`
+joins them. A key that is in neither does not exist, in no file and on no command line.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, SecretStr, create_model
 
 from panpan.config.ui_look import ThemeSetting
 from panpan.types.llm import Effort
@@ -153,14 +155,27 @@ Rules: TypeAlias = Annotated[tuple[Annotated[Name, BeforeValidator(rule_text)], 
 Folder: TypeAlias = Annotated[Path, Field(strict=False), AfterValidator(_absolute)]
 
 
-class _Frozen(BaseModel):
-    """What all tables of settings have in common."""
+TableT = TypeVar("TableT", bound="Table")
+
+
+class Table(BaseModel):
+    """A table of settings."""
 
     # strict: TOML has types, so "5" for a number is a mistake and not another way to write it
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True)
 
+    table: ClassVar[str] = ""
+    """Its name in settings files, if a feature declares it."""
+    is_for_trusted_projects: ClassVar[bool] = False
+    """True if a project that the user trusts may set all of it; others may set nothing of it."""
 
-class ProviderSettings(_Frozen):
+    @property
+    def key_variables(self) -> Sequence[str]:
+        """Names of environment variables that hold keys."""
+        return ()
+
+
+class ProviderSettings(Table):
     """One place that serves models, `[providers.NAME]`; `NAME/model` then reaches it."""
 
     kind: Literal["anthropic", "openai"] = "openai"
@@ -179,7 +194,7 @@ class ProviderSettings(_Frozen):
     """Fields that are added to each request for a reply, such as `repetition_penalty = 1.05`."""
 
 
-class PermissionSettings(_Frozen):
+class PermissionSettings(Table):
     """Who may do what. The lists of all sources are joined; deny is stronger than ask, ask than allow."""
 
     mode: PermissionMode = "default"
@@ -196,14 +211,14 @@ class PermissionSettings(_Frozen):
     """Answer to a call that comes again and again with the same arguments and the same result."""
 
 
-class RetrySettings(_Frozen):
+class RetrySettings(Table):
     """What is tried again when a provider fails in a way that can heal."""
 
     max_tries: int = Field(default=8, ge=1, le=100)
     """How often one request is sent at most, the first time counted."""
 
 
-class ToolSettings(_Frozen):
+class ToolSettings(Table):
     """Which tools the model is offered."""
 
     enabled: Mapping[Name, bool] = Field(default_factory=dict)
@@ -211,7 +226,7 @@ class ToolSettings(_Frozen):
     wildcards, more fixed characters before fewer, off before on; what nothing fits is on."""
 
 
-class SandboxSettings(_Frozen):
+class SandboxSettings(Table):
     """What commands of the model are held to by the operating system, `[sandbox]`; a matter of the user's alone."""
 
     mode: Literal["on", "off"] = "on"
@@ -228,7 +243,7 @@ class SandboxSettings(_Frozen):
     run is still decided as for others."""
 
 
-class EnvironmentSettings(_Frozen):
+class EnvironmentSettings(Table):
     """What commands get of the user's environment, `[environment]`; a matter of the user's alone."""
 
     pass_env: Names = ()
@@ -236,7 +251,7 @@ class EnvironmentSettings(_Frozen):
     one with a wildcard passes nothing that is named like a secret, a whole name does."""
 
 
-class LimitSettings(_Frozen):
+class LimitSettings(Table):
     """What one command may use of the machine, `[limits]`; a matter of the user's alone."""
 
     memory_gb: float | None = Field(default=None, gt=0)
@@ -250,36 +265,7 @@ class LimitSettings(_Frozen):
     """Seconds of processor time of one process; None: no limit but the time-outs."""
 
 
-class LanguageServerSettings(_Frozen):
-    """One language server, `[language_servers.servers.NAME]`; one that panpan knows keeps what is not said here."""
-
-    enabled: bool = True
-    """Whether it may be started."""
-    command: Names = ()
-    """Its program and arguments, such as `["lua-language-server"]`; none: what panpan knows, else its name."""
-    languages: Mapping[Name, Name] = Field(default_factory=dict)
-    """What the protocol calls the language, by the end of files' names, such as `.lua` to `lua`."""
-    initialization_options: Mapping[str, Any] = Field(default_factory=dict)
-    """What it is given at its start, as its own documentation describes it."""
-
-
-class LanguageServersSettings(_Frozen):
-    """Language servers, `[language_servers]`; they run in trusted projects only."""
-
-    enabled: bool = True
-    """Whether any may be started."""
-    servers: Mapping[Name, LanguageServerSettings] = Field(default_factory=dict)
-    """Those that are not as panpan knows them, by name; they come before all others."""
-
-
-class AgentSettings(_Frozen):
-    """Subagents, `[agents]`; a matter of the user's."""
-
-    max_depth: int = Field(default=1, ge=0, le=3)
-    """How deep subagents may be nested; 1: they start none of their own, 0: there are none."""
-
-
-class BackgroundSettings(_Frozen):
+class BackgroundSettings(Table):
     """What goes on beside the conversation, `[background]`; a matter of the user's alone."""
 
     max_tasks: int = Field(default=16, ge=1, le=10_000)
@@ -294,19 +280,9 @@ class BackgroundSettings(_Frozen):
     """Whether the end of a task begins a turn where none runs."""
 
 
-class WebSettings(_Frozen):
-    """What is asked for on the web, `[web]`; a matter of the user's alone."""
+class NetworkSettings(Table):
+    """How panpan goes out on the web for any feature, `[web]`; a matter of the user's alone."""
 
-    search: Literal["auto", "tavily", "brave", "exa", "searxng", "duckduckgo", "off"] = "auto"
-    """Which engine WebSearch asks; auto: the first of them that has a key or an address, none where none has."""
-    tavily_key_env: Name = "TAVILY_API_KEY"
-    """Environment variable that holds the key of tavily.com."""
-    brave_key_env: Name = "BRAVE_API_KEY"
-    """Environment variable that holds the key of Brave Search."""
-    exa_key_env: Name = "EXA_API_KEY"
-    """Environment variable that holds the key of exa.ai."""
-    searxng_url: WebAddress | None = None
-    """Where an instance of SearXNG is, such as `http://127.0.0.1:8888`; it may be in this machine or its network."""
     allowed_domains: Hosts = ()
     """Hosts, each with all below it, of which alone pages and results are taken; none: of all."""
     blocked_domains: Hosts = ()
@@ -319,46 +295,14 @@ class WebSettings(_Frozen):
     private_hosts: Annotated[tuple[Annotated[Name, AfterValidator(_private_host)], ...], Field(strict=False)] = ()
     """Hosts of the user's own that may be asked for although they are not public: `files.lab.example`, `*.lab.example`,
     and for addresses written as numbers `10.2.0.7` or `10.2.0.0/16`. They are reached without the proxy."""
-    timeout_s: float = Field(default=30.0, ge=1, le=600)
-    """Seconds that a server may take for the head of an answer, and between two pieces of it."""
-    robots: bool = True
-    """Whether pages that a site's robots.txt closes to programs are left alone."""
-    pace_s: float = Field(default=2.0, ge=0, le=60)
-    """Seconds between two requests to the same host; up to a second is added, by chance."""
-    browser: Name = "auto"
-    """Program that shows pages which need a browser, an absolute path; auto: the system's Chromium; off: none."""
-    stealth: bool = False
-    """Whether the browser hides that a program drives it."""
-    pages: int = Field(default=4, ge=1, le=16)
-    """Pages that the browser has open at the same time."""
-    login_window: bool = True
-    """Whether a window may be opened in which the user logs in to a site himself."""
 
     @property
     def proxy_url(self) -> str | None:
         """The proxy's address, with what it may hold of a password."""
         return None if self.proxy is None else self.proxy.get_secret_value()
 
-    @property
-    def key_variables(self) -> tuple[str, ...]:
-        """The environment variables that hold keys of search engines."""
-        return self.tavily_key_env, self.brave_key_env, self.exa_key_env
 
-
-class DataSettings(_Frozen):
-    """Downloads of data sets, `[data]`; a matter of the user's alone."""
-
-    max_gb: float = Field(default=100.0, gt=0, le=1_000_000)
-    """Billions of bytes that one download may bring, and that may come of one archive."""
-    max_ratio: float = Field(default=200.0, ge=1, le=100_000)
-    """Times its own size that an archive may become; one that becomes no more than 10 MB may in any case."""
-    hub: WebAddress = "https://huggingface.co"
-    """Where `hf://` leads, such as a mirror; it may be in this machine or its network."""
-    hub_token_env: Name = "HF_TOKEN"
-    """Environment variable that holds the user's token for it."""
-
-
-class PackageSettings(_Frozen):
+class PackageSettings(Table):
     """Package managers, `[packages]`; a matter of the user's alone."""
 
     index: WebAddress | None = None
@@ -383,15 +327,12 @@ class PackageSettings(_Frozen):
     """Seconds that a call of pixi may take."""
 
 
-class CompactionSettings(_Frozen):
-    """When and how far the conversation that a model is sent is made shorter, `[compaction]`."""
+class WindowSettings(Table):
+    """How much of the model's context window may be filled, `[compaction]`."""
 
     enabled: bool = True
-    """Whether it is made shorter by itself before it overflows the context window; `/compact` does it in any case."""
-    reserve_tokens: int = Field(default=16_384, ge=1_000)
-    """Tokens of the window that stay free for the reply; of a small window a quarter."""
-    keep_recent_tokens: int = Field(default=20_000, ge=1_000)
-    """Tokens of the newest messages that stay as they are; of a small window less."""
+    """Whether the conversation is made shorter by itself before it overflows the window; `/compact` does it in any
+    case."""
     window_tokens: int | None = Field(default=None, ge=4_000)
     """Tokens of the window, where panpan does not know the model's, or less than the model has; None: the model's."""
 
@@ -406,26 +347,7 @@ class CompactionSettings(_Frozen):
         return self.window_tokens if window_tokens is None else min(self.window_tokens, window_tokens)
 
 
-class ReminderSettings(_Frozen):
-    """What the model is reminded of while it works, `[reminders]`; a matter of the user's."""
-
-    max_per_session: int = Field(default=20, ge=0, le=1000)
-    """Reminders of one session that are advice, such as that a file was changed; what the model cannot work rightly
-    without, such as that plan mode is on, is told in any case."""
-
-
-class SnapshotSettings(_Frozen):
-    """What is kept of the workspace, so that changes can be undone, `[snapshots]`; a matter of the user's."""
-
-    enabled: bool = True
-    """Whether anything is kept; without it nothing can be undone."""
-    max_file_mb: int = Field(default=20, ge=1, le=1000)
-    """MB (10⁶ bytes) of one file; larger ones are left out, and the user is told."""
-    max_files: int = Field(default=100_000, ge=1)
-    """Files of one folder of the workspace; where there are more, nothing of it is kept, and the user is told."""
-
-
-class SessionSettings(_Frozen):
+class SessionSettings(Table):
     """How sessions are kept, `[sessions]`; a matter of the user's."""
 
     title: Literal["auto", "model", "first-words"] = "auto"
@@ -434,7 +356,7 @@ class SessionSettings(_Frozen):
     auto: as model where a user watches, and at the session's own place alone, else first-words."""
 
 
-class UiSettings(_Frozen):
+class UiSettings(Table):
     """How the terminal looks and what it says; a matter of the user's and of no project."""
 
     theme: ThemeSetting = "auto"
@@ -450,8 +372,10 @@ class UiSettings(_Frozen):
     """Command whose first line of output is the status line; None: panpan's own."""
 
 
-class Settings(_Frozen):
-    """All settings of one run, from every source, checked."""
+class Settings(Table):
+    """The settings of one run, from every source, checked; `settings[WebSettings]` is the table of a feature."""
+
+    model_config = ConfigDict(defer_build=True)  # `settings_type` builds them with the tables of the features
 
     version: Literal[1] = 1
     """Format of the file that holds them."""
@@ -494,20 +418,12 @@ class Settings(_Frozen):
     """What commands get of the environment, `[environment]`."""
     limits: LimitSettings = LimitSettings()
     """What one command may use, `[limits]`."""
-    agents: AgentSettings = AgentSettings()
-    """Subagents, `[agents]`."""
-    language_servers: LanguageServersSettings = LanguageServersSettings()
-    """Language servers, `[language_servers]`."""
     background: BackgroundSettings = BackgroundSettings()
     """What goes on beside the conversation, `[background]`."""
-    web: WebSettings = WebSettings()
+    web: NetworkSettings = NetworkSettings()
     """What is asked for on the web, `[web]`."""
     packages: PackageSettings = PackageSettings()
     """Package managers, `[packages]`."""
-    data: DataSettings = DataSettings()
-    """Downloads of data sets, `[data]`."""
-    snapshots: SnapshotSettings = SnapshotSettings()
-    """What is kept to undo changes, `[snapshots]`."""
     tools: ToolSettings = ToolSettings()
     """Which tools there are, `[tools]`."""
     capabilities: Mapping[Name, bool | Mapping[Name, JsonValue]] = Field(default_factory=dict)
@@ -529,14 +445,49 @@ class Settings(_Frozen):
     """Seconds without a byte from the provider after which a request has failed; None: 120, 600 for local servers."""
     retry: RetrySettings = RetrySettings()
     """What is tried again, `[retry]`."""
-    compaction: CompactionSettings = CompactionSettings()
+    compaction: WindowSettings = WindowSettings()
     """When the conversation is made shorter, `[compaction]`."""
-    reminders: ReminderSettings = ReminderSettings()
-    """What the model is reminded of, `[reminders]`."""
     sessions: SessionSettings = SessionSettings()
     """How sessions are kept, `[sessions]`."""
     ui: UiSettings = UiSettings()
     """How the terminal looks, `[ui]`."""
+
+    @property
+    def key_variables(self) -> Sequence[str]:
+        return [name for _, value in self if isinstance(value, Table) for name in value.key_variables]
+
+    def __getitem__(self, kind: type[TableT]) -> TableT:
+        """Return the table of a feature."""
+        found = getattr(self, kind.table, None)
+        if isinstance(found, kind):
+            return found
+        # these settings were made without `settings_type`
+        return kind(**found.model_dump(exclude_unset=True)) if isinstance(found, Table) else kind()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _copied, (self.model_fields_set, dict(self))
+
+
+def _copied(fields_set: set[str], values: dict[str, Any]) -> Settings:
+    """Return settings in another process, whose `settings_type` is another class."""
+    return settings_type().model_construct(fields_set, **values)
+
+
+@cache
+def settings_type() -> type[Settings]:
+    """Return the settings with the tables of the features, which are those in `capabilities/*/settings.py`.
+
+    The features are above this package: it finds their tables, and knows none by its name.
+    """
+    fields: dict[str, Any] = {}
+    for file in sorted(Path(__file__).parents[1].glob("capabilities/*/settings.py")):
+        declared = vars(import_module(f"panpan.capabilities.{file.parent.name}.settings")).values()
+        fields |= {
+            kind.table: (kind, Field(default_factory=kind))
+            for kind in declared
+            if isinstance(kind, type) and issubclass(kind, Table) and kind.table
+        }
+    return create_model("Settings", __base__=Settings, __module__=__name__, **fields)
 
 
 MERGED_LISTS = frozenset(

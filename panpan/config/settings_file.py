@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from panpan.config.bounded_toml import TooDeepError, parse_toml
 from panpan.config.keys import KeyPath, dotted, shown
-from panpan.config.settings import FORMAT_VERSION, Settings, rule_text
+from panpan.config.settings import FORMAT_VERSION, Settings, rule_text, settings_type
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.canonical import lost_link
 from panpan.system.files.read_file import read_regular_file
@@ -222,7 +222,7 @@ def check(source: Source) -> Settings:
             f"{place}: the settings have format version {version} and this panpan reads {FORMAT_VERSION}; update panpan"
         )
     try:
-        return Settings.model_validate(source.values)
+        return settings_type().model_validate(source.values)
     except ValidationError as exc:
         raise ConfigError(_sentence(source, exc.errors(include_url=False, include_input=True))) from exc
 
@@ -274,7 +274,7 @@ def _suggestion(path: KeyPath) -> str:
 
     if dotted(path) in _CALLED_OTHERWISE:
         return f"; did you mean {_CALLED_OTHERWISE[dotted(path)]}?"
-    known = list(_known_keys(Settings, (), path))
+    known = list(_known_keys(settings_type(), (), path))
     beside = {key[-1]: key for key in known if key[:-1] == path[:-1]}
     anywhere = {key[-1]: key for key in reversed(known)}
     if path[-1] in anywhere:  # the right word in the wrong table

@@ -17,7 +17,7 @@ from panpan.config.environment import read_environment
 from panpan.config.keys import KeyPath, dotted, flatten, is_secret, leaves, put, shown
 from panpan.config.locations import Locations
 from panpan.config.project_files import PROJECT_SETTINGS
-from panpan.config.settings import MERGED_LISTS, Settings, rule_text
+from panpan.config.settings import MERGED_LISTS, Settings, rule_text, settings_type
 from panpan.config.settings_file import Source, SourceKind, check, parse_settings, read_settings_file
 from panpan.config.trust import NO_TRUST, ProjectTrust, trust_of
 from panpan.types.dataclass import dataclass
@@ -182,7 +182,7 @@ def _joined(sources: Iterable[Source | None]) -> Settings:
     for source in sources:
         for path, value in leaves(source.values) if source else ():
             _merge(values, path, value)
-    return Settings.model_validate(values)
+    return settings_type().model_validate(values)
 
 
 def _merge(values: dict[str, Any], path: KeyPath, value: Any) -> None:

@@ -51,7 +51,7 @@ class Capability:
     providers: ClassVar[Mapping[str, str]] = NO_KINDS
     """Kinds of models that it brings along, by the name behind `--model`: places `module:Class` of `ProviderKind`s."""
     settings_model: ClassVar[type[BaseModel]] = NoSettings
-    """Keys of its table in the settings, `[capabilities.NAME]`."""
+    """Keys of its table in the settings: `[capabilities.NAME]`, or that of a `Table` which a feature of panpan has."""
     is_outside: ClassVar[bool] = False
     """True if it stands for a capability of another package or of a file."""
     is_guard: ClassVar[bool] = False

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from panpan.config.known_secrets import provider_keys, without_provider_keys
 from panpan.config.limits import limits_of
-from panpan.config.settings import Settings
+from panpan.config.settings import Settings, Table
 from panpan.config.settings_writer import RuleFile
 from panpan.config.sources import Loaded
 from panpan.core.conversation import Conversation
@@ -124,11 +124,13 @@ class SessionContext:
         return self.setup.settings
 
     def settings_of(self, kind: type[Capability]) -> BaseModel:
-        """Return the table of a capability, `[capabilities.NAME]`, as its model.
+        """Return the table of a capability as its model.
 
         Raises:
-            ConfigError: A key is not there or wrong.
+            ConfigError: A key of `[capabilities.NAME]` is not there or wrong.
         """
+        if issubclass(kind.settings_model, Table) and kind.settings_model.table:
+            return self.settings[kind.settings_model]
         table = self.settings.capabilities.get(kind.name, {})
         given = {} if isinstance(table, bool) else {key: table[key] for key in table if key not in SWITCHES}
         try:

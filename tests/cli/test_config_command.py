@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from panpan.cli.config_command import command, settings_lines
 from panpan.cli.main import cli
 from panpan.config.keys import flatten, put
-from panpan.config.settings import Settings
 from panpan.config.sources import Loaded
 from panpan.errors import ConfigError
+from tests.fakes.settings import settings_with
 
 KEY = "sk-config-0123456789"
 
@@ -129,7 +129,7 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=2
 def test_whatever_the_values_are_the_output_is_toml_that_says_them(
     model: str, aliases: dict[str, str], rules: list[str], temperature: float
 ) -> None:
-    settings = Settings(model=model, aliases=aliases, temperature=temperature, permission={"allow": rules})  # type: ignore[arg-type]
+    settings = settings_with(model=model, aliases=aliases, temperature=temperature, permission={"allow": rules})  # type: ignore[arg-type]
 
     lines = list(settings_lines(Loaded(settings, (), ()), show_origin=False))
 

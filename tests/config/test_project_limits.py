@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 
 from panpan.config.keys import dotted, flatten
 from panpan.config.project_limits import limit_project
-from panpan.config.settings import Settings
+from panpan.config.settings import settings_type
 from panpan.config.settings_file import parse_settings
 from panpan.errors import ConfigError
 from tests.config.conftest import Place
+from tests.fakes.settings import settings_with
 
 NOT_FOR_PROJECTS = {
     "provider": '"x"',
@@ -45,7 +46,7 @@ def test_a_project_cannot_set_what_is_the_users(place: Place, key: str) -> None:
 
     loaded = place.load()
 
-    assert loaded.settings == Settings()
+    assert loaded.settings == settings_with()
     [warning] = loaded.warnings
     assert warning.startswith(f"{path}:2: ")
     assert " is ignored: a project may " in warning
@@ -73,7 +74,7 @@ def test_what_does_more_than_tighten_counts_once_the_project_is_trusted(place: P
     place.trust()
     trusted = place.load()
 
-    assert alone.settings == Settings(max_output_tokens=50)
+    assert alone.settings == settings_with(max_output_tokens=50)
     [warning] = alone.warnings
     assert f" is not believed ({key}), since you have not trusted this folder; " in warning
     assert alone.withheld == (f"{key} = {NEEDS_TRUST[key]}",)
@@ -89,7 +90,7 @@ def test_trust_does_not_give_a_project_what_is_the_users(place: Place, key: str,
     if is_trusted:
         place.trust()
 
-    assert place.load().settings == Settings()
+    assert place.load().settings == settings_with()
 
 
 def test_a_project_may_ask_for_more_care(place: Place) -> None:
@@ -200,7 +201,7 @@ def test_a_warning_cannot_drive_the_terminal(place: Place) -> None:
     assert all(warning.isprintable() for warning in warnings)
 
 
-_KEYS = sorted({dotted(path) for path, _ in flatten(Settings())} | set(NOT_FOR_PROJECTS))
+_KEYS = sorted({dotted(path) for path, _ in flatten(settings_with())} | set(NOT_FOR_PROJECTS))
 _VALUES = st.sampled_from(
     ["true", "false", "1", "2000", "0.5", '"plan"', '"default"', '"high"', '"http://x"', '["Bash"]', '["/"]', '"gpt-5"']
 )
@@ -216,18 +217,18 @@ def test_no_project_file_takes_rights_or_redirects_requests(values: dict[str, st
         return  # wrong types: refused as a whole
 
     limited = limit_project(
-        project, weaker=Settings(), own=Settings(), env={"ANTHROPIC_API_KEY": "k"}, is_trusted=is_trusted
+        project, weaker=settings_with(), own=settings_with(), env={"ANTHROPIC_API_KEY": "k"}, is_trusted=is_trusted
     )
-    result = Settings.model_validate(limited.source.values)
+    result = settings_type().model_validate(limited.source.values)
 
     untouched = {
         "provider", "base_url", "api_key", "api_key_env", "providers", "aliases", "additional_directories",
         "environment", "limits", "idle_timeout_s", "retry",
     }  # fmt: skip
-    assert result.model_dump(include=untouched) == Settings().model_dump(include=untouched)
+    assert result.model_dump(include=untouched) == settings_with().model_dump(include=untouched)
     assert result.model != "gpt-5"
     tightened = {"permission", "max_rounds", "max_budget_usd", "max_output_tokens", "tools", "version"}
-    assert is_trusted or result.model_dump(exclude=tightened) == Settings().model_dump(exclude=tightened)
+    assert is_trusted or result.model_dump(exclude=tightened) == settings_with().model_dump(exclude=tightened)
     assert is_trusted or not result.permission.allow
     assert result.permission.mode in ("default", "plan")
     assert not any(result.tools.enabled.values())

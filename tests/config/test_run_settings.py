@@ -10,10 +10,10 @@ from panpan.config.key_lines import json_key_lines
 from panpan.config.keys import KeyPath, flatten, put
 from panpan.config.locations import Locations
 from panpan.config.run_settings import given_sources
-from panpan.config.settings import Settings
 from panpan.config.settings_file import Source
 from panpan.config.sources import Names, load_settings
 from panpan.errors import ConfigError
+from tests.fakes.settings import settings_with
 
 CHOSEN = {"model": "m", "sandbox": {"network": True, "domains": ["pypi.org"]}, "max_rounds": 7}
 
@@ -109,7 +109,7 @@ def test_mistakes_on_the_command_line_name_the_flag(tmp_path: Path) -> None:
 
 
 def test_any_setting_can_be_given_for_one_run(tmp_path: Path) -> None:
-    keys = [path for path, _ in flatten(Settings())]
+    keys = [path for path, _ in flatten(settings_with())]
 
     for path in keys:
         values: dict[str, object] = {}

@@ -3,8 +3,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
+from panpan.capabilities.web.settings import WebSettings
 from panpan.config.known_secrets import known_secrets
-from panpan.config.settings import Settings, WebSettings
+from tests.fakes.settings import settings_with
 
 
 def test_domains_are_hosts_in_their_usual_form() -> None:
@@ -40,13 +41,13 @@ def test_what_could_mean_nothing_is_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_proxy_is_a_secret_with_its_password() -> None:
-    settings = Settings(web=WebSettings(proxy=SecretStr("http://ada:p%40ss@proxy.example.org:3128")))
+    settings = settings_with(WebSettings(proxy=SecretStr("http://ada:p%40ss@proxy.example.org:3128")))
 
     assert {"http://ada:p%40ss@proxy.example.org:3128", "p@ss"} <= known_secrets({}, settings)
     assert "p%40ss" not in repr(settings)
 
 
 def test_keys_of_search_engines_are_secrets_whatever_their_variable_is_called() -> None:
-    settings = Settings(web=WebSettings(exa_key_env="MINE"))
+    settings = settings_with(WebSettings(exa_key_env="MINE"))
 
     assert "v4lue" in known_secrets({"MINE": "v4lue"}, settings)

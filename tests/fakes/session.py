@@ -10,7 +10,7 @@ from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.capabilities.files.read import ReadTool
 from panpan.capabilities.mentions.capability import Mentions
 from panpan.capabilities.search.ls import LsTool
-from panpan.config.settings import Settings
+from panpan.config.settings import Table
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
@@ -31,6 +31,7 @@ from panpan.types.messages import Message
 from panpan.types.permission import Asker, PermissionMode
 from tests.fakes.askers import yes
 from tests.fakes.context import context_in
+from tests.fakes.settings import settings_with
 
 if TYPE_CHECKING:
     from panpan.session.context import SessionContext
@@ -76,7 +77,7 @@ def session_in(
         choice="scripted",
         **{name: parts.pop(name) for name in ("retry_now", "aclose") if name in parts},
     )
-    warn = parts.pop("warn", lambda _: None)
+    warn, settings = parts.pop("warn", lambda _: None), parts.get("settings", settings_with())
     agent = Agent(
         Identity("s1"),
         Transcript(conversation, log, recorder),
@@ -95,9 +96,11 @@ def session_in(
         main=agent,
         conversation=conversation,
         recorder=recorder,
-        settings_of=lambda kind: kind.settings_model(),
+        settings_of=lambda kind: (
+            settings[kind.settings_model] if issubclass(kind.settings_model, Table) else kind.settings_model()
+        ),
         setup=SimpleNamespace(env=parts.pop("env", {})),
-        settings=parts.get("settings", Settings()),
+        settings=settings,
         tool_context=agent.context,
         gate=gate,
         warn=warn,

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from panpan.config.keys import dotted, put
-from panpan.config.settings import Settings
 from panpan.config.settings_file import Source, check
 from panpan.errors import ConfigError, ToolError
 from panpan.models.provider_kind import FULL
@@ -300,12 +299,13 @@ def _keys() -> frozenset[str]:
 
 def _settings(session: SessionContext) -> dict[str, Any]:
     """Return the settings that are other than the defaults."""
-    settings, defaults = session.settings.model_dump(mode="json"), Settings().model_dump(mode="json")
+    settings, defaults = session.settings.model_dump(mode="json"), type(session.settings)().model_dump(mode="json")
     chosen: dict[str, Any] = {}
     for path in _SETTINGS:
-        value, default = settings, defaults
+        value: Any = settings
+        default: Any = defaults
         for part in path:
-            value, default = value[part], default[part]
+            value, default = value.get(part), default.get(part)  # a feature may not be there
         if value != default:
             chosen[dotted(path)] = value
     if removed := [rule for rule in session.settings.permission.deny if "(" not in rule]:

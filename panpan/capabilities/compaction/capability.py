@@ -5,6 +5,7 @@ from typing import Any
 
 from panpan.capabilities.compaction.make_room import Compactor, MakeRoom, limits_on_demand
 from panpan.capabilities.compaction.reminders import ContextNearlyFull, LongSession
+from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.errors import ConfigError, NothingToCompactError, SessionLogError
@@ -23,6 +24,8 @@ class CompactionCapability(Capability):
     """Makes room in the context window of each agent."""
 
     name = "compaction"
+    settings_model = CompactionSettings
+    settings: CompactionSettings
 
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
@@ -35,12 +38,11 @@ class CompactionCapability(Capability):
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         compactor = self.compactor if agent.is_main else Compactor(tools=self._tools)
         label = agent.identity.label
-        settings = self.session.settings.compaction
-        return (MakeRoom(compactor, settings, lambda: agent.model.context_window, self.session.warn, subagent=label),)
+        window, warn = lambda: agent.model.context_window, self.session.warn
+        return (MakeRoom(compactor, self.settings, window, warn, subagent=label),)
 
     def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
-        settings = self.session.settings.compaction
-        nearly_full = ContextNearlyFull(settings, lambda: agent.model.context_window)
+        nearly_full = ContextNearlyFull(self.settings, lambda: agent.model.context_window)
         return (nearly_full, LongSession()) if agent.is_main else (nearly_full,)
 
     @classmethod
@@ -66,8 +68,7 @@ class CompactionCapability(Capability):
         if agent.is_busy:
             raise ConfigError("the conversation cannot be made shorter while a turn runs; wait for its end")
         llm = BudgetedModel(agent.model.llm, agent.budget)
-        settings = self.session.settings.compaction
-        limits = limits_on_demand(settings, agent.model.context_window, used_tokens(conversation))
+        limits = limits_on_demand(self.settings, agent.model.context_window, used_tokens(conversation))
         compaction: Compaction | None = None
         with agent.alone() as scope, scope:
             compaction = await self.compactor.compaction(conversation, llm, limits, "manual", hint)

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from panpan.config.settings import CompactionSettings
+from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook, Round
 from panpan.core.tool import Tool

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from panpan.capabilities.compaction.make_room import limits_of
-from panpan.config.settings import CompactionSettings
+from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round
 from panpan.session.context_usage import used_tokens

@@ -6,6 +6,7 @@ from typing import Any
 
 from panpan.capabilities.datasets.dataset_download import DatasetDownloadTool
 from panpan.capabilities.datasets.download_plan import data_setup_of
+from panpan.capabilities.datasets.settings import DataSettings
 from panpan.core.background import Background
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
@@ -18,12 +19,19 @@ class Datasets(Capability):
     """Downloads data sets."""
 
     name = "datasets"
+    settings_model = DataSettings
+    settings: DataSettings
 
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
         outside = without_closed_hosts(session.network, session.gate.closing_rule)
         self._data = data_setup_of(
-            session.settings, session.setup.env, outside, session.user_agent, session.gate.new_restriction
+            self.settings,
+            session.settings.web,
+            session.setup.env,
+            outside,
+            session.user_agent,
+            session.gate.new_restriction,
         )
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from panpan.config.settings import Settings
+from panpan.capabilities.datasets.settings import DataSettings
+from panpan.config.settings import NetworkSettings
 from panpan.system.text.terminal_text import clean_line
 from panpan.system.web.domain_lists import DomainLists
 from panpan.system.web.guarded_client import GuardedClient
@@ -247,7 +248,8 @@ class DataSetup:
 
 
 def data_setup_of(
-    settings: Settings,
+    data: DataSettings,
+    web: NetworkSettings,
     env: Mapping[str, str],
     network: WebNetwork,
     user_agent: str,
@@ -256,13 +258,13 @@ def data_setup_of(
     """Return what the downloads of a session need.
 
     Args:
-        settings: The user's.
+        data: The user's settings.
+        web: Those of the network.
         env: The environment, which holds the token.
         network: How the outside is reached.
         user_agent: What servers are told of who asks.
         new_restriction: As in `DataSetup`.
     """
-    data, web = settings.data, settings.web
     most = int(data.max_gb * 10**9)
     return DataSetup(
         client=GuardedClient(network, user_agent=user_agent, own=(data.hub,)),

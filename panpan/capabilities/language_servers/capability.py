@@ -8,6 +8,7 @@ from panpan.capabilities.language_servers.code_queries import CodeQueries
 from panpan.capabilities.language_servers.edit_errors import EditErrors
 from panpan.capabilities.language_servers.language_servers import LanguageServers
 from panpan.capabilities.language_servers.lsp import LspTool
+from panpan.capabilities.language_servers.settings import LanguageServersSettings
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
@@ -21,12 +22,14 @@ class CodeIntelligenceCapability(Capability):
     """Asks language servers."""
 
     name = "language_servers"
+    settings_model = LanguageServersSettings
+    settings: LanguageServersSettings
 
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
         locations = session.setup.locations
         self.servers = LanguageServers(
-            session.settings.language_servers,
+            self.settings,
             locations.project_root,
             session.tool_context.environment,
             session.tool_context.sandbox,

@@ -7,7 +7,7 @@ that panpan knows.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from panpan.config.settings import LanguageServersSettings
+from panpan.capabilities.language_servers.settings import LanguageServersSettings
 from panpan.types.dataclass import dataclass
 
 _PYTHON = {".py": "python", ".pyi": "python"}

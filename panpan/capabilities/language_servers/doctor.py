@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from panpan.capabilities.language_servers.catalogue import server_kinds
 from panpan.capabilities.language_servers.server_process import find_program
+from panpan.capabilities.language_servers.settings import LanguageServersSettings
 from panpan.cli_kit.doctor import Check, FeatureChecks, Machine
 
 
@@ -11,7 +12,7 @@ def check_language_servers(machine: Machine) -> Iterable[Check]:
     """Yield the language servers that there are; in a trusted project one of the project's own is found."""
     if machine.loaded is None:
         return
-    settings, is_trusted = machine.loaded.settings.language_servers, machine.loaded.trust.is_trusted
+    settings, is_trusted = machine.loaded.settings[LanguageServersSettings], machine.loaded.trust.is_trusted
 
     def find(program: str) -> str | None:
         if is_trusted:

@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 
 from panpan.capabilities.language_servers.catalogue import ServerKind, server_kinds
 from panpan.capabilities.language_servers.server_process import PATIENCE, Patience, find_program
-from panpan.config.settings import LanguageServersSettings
+from panpan.capabilities.language_servers.settings import LanguageServersSettings
 from panpan.errors import ToolError
 from panpan.system.files.canonical import is_below
 from panpan.system.sandbox.command_sandbox import CommandSandbox

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from panpan.capabilities.snapshots.history import SnapshotJournal, SnapshotRecord
 from panpan.capabilities.snapshots.rounds import Snapshots, SnapshotsBeside
+from panpan.capabilities.snapshots.settings import SnapshotSettings
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces
 from panpan.core.hooks import Hook
 from panpan.session.agent import Agent
@@ -18,10 +19,12 @@ class SnapshotsCapability(Capability):
 
     name = "snapshots"
     records = (SnapshotRecord,)
+    settings_model = SnapshotSettings
+    settings: SnapshotSettings
 
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
-        self.snapshots = _snapshots_of(session) if session.settings.snapshots.enabled else None
+        self.snapshots = _snapshots_of(session, self.settings) if self.settings.enabled else None
 
     def offers(self) -> Iterable[object]:
         return () if self.snapshots is None else (self.snapshots,)
@@ -53,7 +56,7 @@ class SnapshotsCapability(Capability):
         return UNDO_COMMANDS
 
 
-def _snapshots_of(session: SessionContext) -> Snapshots:
+def _snapshots_of(session: SessionContext, settings: SnapshotSettings) -> Snapshots:
     places = SnapshotPlaces(
         session.setup.locations.home,
         session.id,
@@ -61,4 +64,4 @@ def _snapshots_of(session: SessionContext) -> Snapshots:
         hidden=(session.tool_context.sandbox.temporary,),
     )
     journal = SnapshotJournal(session.opened.log.path, session.recorder.decided)
-    return Snapshots(session.settings.snapshots, places, journal, session.warn)
+    return Snapshots(settings, places, journal, session.warn)

@@ -14,12 +14,12 @@ import click
 
 from panpan.capabilities.snapshots.history import SnapshotJournal
 from panpan.capabilities.snapshots.rounds import Snapshots
+from panpan.capabilities.snapshots.settings import SnapshotSettings
 from panpan.capabilities.snapshots.undo import RestorePlan, diff_lines, done_line, nothing_to_do, plan_lines
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces
 from panpan.cli_kit.commands import settings_of_folder
 from panpan.cli_kit.failures import say
 from panpan.config.locations import Locations
-from panpan.config.settings import SnapshotSettings
 from panpan.errors import AnswerNeededError, SnapshotError
 from panpan.session.log.fold import folded
 from panpan.session.log.session_log import SessionLog, read_records
@@ -45,7 +45,7 @@ def undo(
     """
     workspace, loaded, locations = settings_of_folder(ctx, cwd)
     roots = (workspace, *(folder.resolve() for folder in loaded.settings.additional_directories if folder.is_dir()))
-    with _snapshots(locations, loaded.settings.snapshots, roots, wanted) as snapshots:
+    with _snapshots(locations, loaded.settings[SnapshotSettings], roots, wanted) as snapshots:
         return anyio.run(_undo, snapshots, is_redo, says_yes, skip_changed)
 
 

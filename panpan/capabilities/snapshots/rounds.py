@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import anyio
 
 from panpan.capabilities.snapshots.history import SnapshotJournal, UndoHistory
+from panpan.capabilities.snapshots.settings import SnapshotSettings
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces, WorkspaceSnapshots, trees_of
-from panpan.config.settings import SnapshotSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import PanpanError, SessionError

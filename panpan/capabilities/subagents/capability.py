@@ -9,6 +9,7 @@ from panpan.capabilities.subagents.agent_mentions import AgentMentioned
 from panpan.capabilities.subagents.definitions.load import load_definitions
 from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.runner import SubagentRunner
+from panpan.capabilities.subagents.settings import AgentSettings
 from panpan.capabilities.subagents.task import TaskTool
 from panpan.capabilities.subagents.transcript import results_of_subagents
 from panpan.capabilities.subagents.worktrees.merge_worktree import MergeWorktreeTool
@@ -29,6 +30,7 @@ class SubagentsCapability(Capability):
 
     name = "subagents"
     records = (SubagentRecord, SubagentEndRecord)
+    settings_model = AgentSettings
 
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)

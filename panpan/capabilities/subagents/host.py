@@ -7,6 +7,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
+from panpan.capabilities.subagents.settings import AgentSettings
 from panpan.capabilities.subagents.task import SubagentTask
 from panpan.capabilities.subagents.worktrees.session_worktrees import Place, SessionWorktrees
 from panpan.core.background import Background
@@ -39,7 +40,7 @@ class SubagentHost:
         opened = session.opened
         self.place = Place(session.id, opened.log.path.parent, session.setup.cwd, opened.git_branch, __version__)
         self.worktrees = SessionWorktrees(session, self.place)
-        self.max_depth = min(session.settings.agents.max_depth, MAX_DEPTH)
+        self.max_depth = min(session.settings[AgentSettings].max_depth, MAX_DEPTH)
         self.running: set[str] = set()
         """Ids of those that run."""
         self._tasks: TaskGroup | None = None

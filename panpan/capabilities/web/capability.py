@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from panpan.capabilities.web.browser.browser import Browser, browser_of
+from panpan.capabilities.web.settings import WebSettings
 from panpan.capabilities.web.web_fetch import PageAnswers, WebFetchTool
 from panpan.capabilities.web.web_pages import WebPages
 from panpan.capabilities.web.web_search import NoEngine, WebSearchTool, searcher_of
@@ -24,19 +25,21 @@ class Web(Capability):
     """Asks for pages and searches."""
 
     name = "web"
+    settings_model = WebSettings
+    settings: WebSettings
 
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
-        web, gate = session.settings.web, session.gate
+        gate = session.gate
         outside = without_closed_hosts(session.network, gate.closing_rule)
         self._client = GuardedClient(outside, user_agent=session.user_agent)
-        self._searcher = searcher_of(web, session.setup.env, outside, session.user_agent)
+        self._searcher = searcher_of(self.settings, session.setup.env, outside, session.user_agent)
         if isinstance(self._searcher, NoEngine) and self._searcher.is_mistake:
             session.warn(f"there is no WebSearch: {self._searcher.why}")
         self._browser = self._make_browser()
         self._pages = WebPages(
             self._client,
-            web,
+            self.settings,
             session.user_agent,
             new_restriction=gate.new_restriction,
             renderer=self._browser,
@@ -63,15 +66,15 @@ class Web(Capability):
 
     def _make_browser(self) -> Browser:
         """Return the one browser of the session; hosts of which nothing is taken have no address for it."""
-        session, web, gate = self.session, self.session.settings.web, self.session.gate
-        blocked = DomainLists.read((), web.blocked_domains)
+        session, gate = self.session, self.session.gate
+        blocked = DomainLists.read((), self.settings.blocked_domains)
 
         def closing(host: str) -> str | None:
             return gate.closing_rule(host) or ("blocked_domains" if blocked.refusal(host) else None)
 
         programs = partial(without_workspace, session.setup.env.get("PATH", os.defpath), session.paths)
         return browser_of(
-            web,
+            self.settings,
             without_closed_hosts(session.network, closing),
             without_provider_keys(session.setup.env, session.settings),
             programs,

@@ -16,9 +16,9 @@ import click
 from panpan.capabilities.web.browser.browser import SavedLogins, launch_of, site_of
 from panpan.capabilities.web.browser.page_rendering import page_context
 from panpan.capabilities.web.browser.running_chromium import Launch, RunningChromium
+from panpan.capabilities.web.settings import WebSettings
 from panpan.cli_kit.commands import CommandGroup, chosen_folder
 from panpan.config.locations import Locations
-from panpan.config.settings import WebSettings
 from panpan.config.sources import load_settings
 from panpan.config.trust import trust_of
 from panpan.errors import ConfigError, ToolError
@@ -139,7 +139,7 @@ def login(ctx: click.Context, url: str) -> int:
     """
     folder = chosen_folder(ctx, None).resolve()
     locations = Locations.find(folder, os.environ)
-    settings = load_settings(folder, os.environ, {}, locations, trust=trust_of(locations)).settings.web
+    settings = load_settings(folder, os.environ, {}, locations, trust=trust_of(locations)).settings[WebSettings]
     url = url if "://" in url else f"https://{url}"
     try:
         plain_url(url, PrivateHosts.parse(settings.private_hosts))

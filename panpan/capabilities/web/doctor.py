@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 
 from panpan.capabilities.web.browser.running_chromium import DRIVER, find_chromium
+from panpan.capabilities.web.settings import WebSettings
 from panpan.capabilities.web.web_search import NoEngine, chosen_engine
 from panpan.cli_kit.doctor import Check, FeatureChecks, Machine
 from panpan.errors import ToolError
@@ -16,7 +17,7 @@ def check_search(machine: Machine) -> Iterable[Check]:
     """Yield the search engine that WebSearch would ask."""
     if machine.loaded is None:
         return
-    engine = chosen_engine(machine.loaded.settings.web, machine.env)
+    engine = chosen_engine(machine.loaded.settings[WebSettings], machine.env)
     if isinstance(engine, NoEngine):
         yield Check("web search", "missing" if engine.is_mistake else "optional", "no WebSearch", engine.why)
         return
@@ -30,7 +31,7 @@ def check_search(machine: Machine) -> Iterable[Check]:
 def check_browser(machine: Machine) -> Iterable[Check]:
     """Yield the browser for pages that need one."""
     loaded = machine.loaded
-    chosen = loaded.settings.web.browser if loaded is not None else "auto"
+    chosen = loaded.settings[WebSettings].browser if loaded is not None else "auto"
     if loaded is not None and chosen == "off":
         yield Check("browser", "note", f"the browser is switched off by {loaded.origins['web.browser']}")
         return

@@ -18,7 +18,7 @@ import anyio
 
 from panpan.capabilities.web.browser.browser import PageRenderer, Scroll
 from panpan.capabilities.web.robots import SiteRobots
-from panpan.config.settings import WebSettings
+from panpan.capabilities.web.settings import WebSettings
 from panpan.errors import ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line

@@ -22,8 +22,8 @@ from panpan.capabilities.web.search_engines import (
     Tavily,
     complaint,
 )
+from panpan.capabilities.web.settings import WebSettings
 from panpan.capabilities.web.web_pages import marked
-from panpan.config.settings import WebSettings
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError

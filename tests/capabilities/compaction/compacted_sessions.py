@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from panpan.capabilities.compaction.make_room import Compactor, MakeRoom
-from panpan.config.settings import CompactionSettings, Settings
+from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.models.providers import anthropic_request
 from panpan.session.session import Session
 from panpan.types.events import Event
@@ -12,6 +12,7 @@ from panpan.types.messages import (
 )
 from tests.fakes.scripted_llm import Reply, ScriptedLLM
 from tests.fakes.session import session_in
+from tests.fakes.settings import settings_with
 from tests.fakes.tools import looking
 
 WORDS = "w" * 4_000
@@ -27,7 +28,7 @@ def session(
 ) -> Session:
     warn = warnings.append if warnings is not None else lambda _: None
     hook = MakeRoom(Compactor(), SETTINGS, lambda: window, warn)
-    settings = Settings(compaction=SETTINGS)
+    settings = settings_with(SETTINGS)
     llm = ScriptedLLM(*replies)
     return session_in(root, llm, looking(), hooks=[hook], settings=settings, max_rounds=max_rounds)
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panpan.capabilities.compaction.make_room import Compactor, Limits, limits_of
-from panpan.config.settings import CompactionSettings
+from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.errors import AuthenticationError, ContextOverflowError, ProviderError, RetryableError
 from panpan.session.context_usage import used_tokens

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from panpan.capabilities.compaction.reminders import LONG_S, NEARLY, ContextNearlyFull, LongSession
+from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.capabilities.todos.reminders import ROUNDS_UNTOUCHED, ROUNDS_WITHOUT, TodoChanged, TodoForgotten
 from panpan.capabilities.todos.todo_write import TodoWriteTool
 from panpan.capabilities.todos.todos import Todos
-from panpan.config.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round
 from panpan.session.budget.budget import BudgetNearlySpent

@@ -8,8 +8,8 @@ import pytest
 
 from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.capabilities.compaction.make_room import Compactor, MakeRoom
+from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.capabilities.compaction.window import too_large
-from panpan.config.settings import CompactionSettings, Settings
 from panpan.errors import ContextOverflowError
 from panpan.session.session import Session
 from panpan.types.messages import Message, SystemReminder, UserMessage
@@ -17,6 +17,7 @@ from panpan.types.reminder_causes import WORDS
 from tests.capabilities.compaction.conversations import SUMMARY, answered, conversation_of, replied, used
 from tests.fakes.scripted_llm import Reply, ScriptedLLM, call, say
 from tests.fakes.session import session_in
+from tests.fakes.settings import settings_with
 from tests.fakes.tools import looking
 
 REFUSAL = ContextOverflowError("prompt is too long", provider="p", status=400)
@@ -28,7 +29,7 @@ def session(
 ) -> Session:
     settings = CompactionSettings(window_tokens=window, **own)
     hook = MakeRoom(Compactor(), settings, lambda: window, warn)
-    return session_in(root, ScriptedLLM(*replies), looking(), hooks=[hook], settings=Settings(compaction=settings))
+    return session_in(root, ScriptedLLM(*replies), looking(), hooks=[hook], settings=settings_with(settings))
 
 
 async def say_to(session: Session, prompt: str) -> None:

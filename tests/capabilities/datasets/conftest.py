@@ -10,7 +10,8 @@ import pytest
 
 from panpan.capabilities.datasets.dataset_download import DatasetDownloadTool
 from panpan.capabilities.datasets.download_plan import data_setup_of
-from panpan.config.settings import Settings
+from panpan.capabilities.datasets.settings import DataSettings
+from panpan.config.settings import settings_type
 from panpan.errors import ToolError
 from panpan.types.tool import Output
 from tests.fakes.context import context_in
@@ -38,8 +39,8 @@ class Place:
         """Let the server stand for the public address."""
         async with serving(self.files.serve) as port:
             self.network.ports[PUBLIC, 80] = port
-            settings = Settings.model_validate(self.settings)
-            setup = data_setup_of(settings, self.env, self.network.web, "panpan/test")
+            settings = settings_type().model_validate(self.settings)
+            setup = data_setup_of(settings[DataSettings], settings.web, self.env, self.network.web, "panpan/test")
             self.tool = DatasetDownloadTool(setup, pause=lambda _: 0, clock=lambda: self.clock())
             yield
 

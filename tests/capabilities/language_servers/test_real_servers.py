@@ -17,7 +17,7 @@ from panpan.capabilities.language_servers.edit_errors import EditErrors
 from panpan.capabilities.language_servers.language_servers import LanguageServers
 from panpan.capabilities.language_servers.lsp import LspTool
 from panpan.capabilities.language_servers.server_process import Patience
-from panpan.config.settings import LanguageServersSettings
+from panpan.capabilities.language_servers.settings import LanguageServersSettings
 from panpan.core.hooks import ToolCall
 from panpan.system.environment import child_environment
 from panpan.system.sandbox.command_sandbox import CommandSandbox

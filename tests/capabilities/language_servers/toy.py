@@ -12,7 +12,7 @@ import anyio
 
 from panpan.capabilities.language_servers.language_servers import LanguageServers
 from panpan.capabilities.language_servers.server_process import Patience
-from panpan.config.settings import LanguageServersSettings
+from panpan.capabilities.language_servers.settings import LanguageServersSettings
 from panpan.system.environment import child_environment
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 

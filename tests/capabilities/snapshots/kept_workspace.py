@@ -9,9 +9,9 @@ from typing import Any
 
 from panpan.capabilities.snapshots.history import SnapshotJournal
 from panpan.capabilities.snapshots.rounds import Snapshots
+from panpan.capabilities.snapshots.settings import SnapshotSettings
 from panpan.capabilities.snapshots.undo import RestorePlan
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces
-from panpan.config.settings import SnapshotSettings
 from panpan.core.conversation import Conversation
 from panpan.session.log.records import encoded, record_of, timestamp
 from panpan.types.file_change import FileChange

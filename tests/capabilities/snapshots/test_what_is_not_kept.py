@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.config.settings import SnapshotSettings
+from panpan.capabilities.snapshots.settings import SnapshotSettings
 from panpan.errors import SnapshotError
 from panpan.file_trees.kept_files import MAX_IGNORED_FILES
 from panpan.system.files.folder_tree import remove_tree

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from anyio.abc import ByteStream
 
+from panpan.capabilities.web.settings import WebSettings
 from panpan.capabilities.web.web_search import (
     MAX_SNIPPET_CHARS,
     MAX_TITLE_CHARS,
@@ -21,7 +22,6 @@ from panpan.capabilities.web.web_search import (
     chosen_engine,
     searcher_of,
 )
-from panpan.config.settings import WebSettings
 from panpan.core.effects import Effects
 from panpan.errors import ToolError
 from panpan.types.tool import Output

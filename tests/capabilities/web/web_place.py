@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from panpan.capabilities.web.browser.browser import PageRenderer
+from panpan.capabilities.web.settings import WebSettings
 from panpan.capabilities.web.web_fetch import PageReader, WebFetchInput, WebFetchTool
 from panpan.capabilities.web.web_pages import Pace, WebPages
-from panpan.config.settings import WebSettings
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.types.tool import Output
 from tests.fakes.context import context_in

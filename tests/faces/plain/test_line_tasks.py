@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from panpan.config.settings import BackgroundSettings, Settings
+from panpan.config.settings import BackgroundSettings
 from panpan.faces.plain.line_loop import STOP_OR_KEEP, STOP_OR_STAY, LineTasks
 from tests.faces.memory import Memory
 from tests.fakes.background import FakeBackground, SessionWith, task
+from tests.fakes.settings import settings_with
 
 
 class Typed:
@@ -25,7 +26,7 @@ class Typed:
 
 def tasks_of(background: FakeBackground | None, *lines: str, at_exit: str = "ask") -> tuple[LineTasks, Memory]:
     settings: Any = BackgroundSettings(at_exit=at_exit)
-    session: Any = SessionWith(feature=background, settings=Settings(background=settings))
+    session: Any = SessionWith(feature=background, settings=settings_with(background=settings))
     out, typed = Memory(), Typed(*lines)
     line_tasks: Any = LineTasks(session, out, typed)  # type: ignore[arg-type]
     return line_tasks, out

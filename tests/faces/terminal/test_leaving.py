@@ -8,11 +8,12 @@ from types import SimpleNamespace
 import anyio
 import pytest
 
-from panpan.config.settings import BackgroundSettings, Settings
+from panpan.config.settings import BackgroundSettings
 from panpan.faces.terminal.background_watch import Leaving
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.command import Leave, OpenSession
 from tests.fakes.background import FakeBackground, SessionWith, task
+from tests.fakes.settings import settings_with
 
 
 @dataclass
@@ -47,7 +48,7 @@ async def leaving(*tasks, answers=(), at_exit="ask") -> AsyncGenerator[tuple[Lea
     it = Left(FakeBackground(*tasks), list(answers))
     session = SessionWith(
         feature=it.background,
-        settings=Settings(background=BackgroundSettings(at_exit=at_exit)),
+        settings=settings_with(background=BackgroundSettings(at_exit=at_exit)),
         info=SimpleNamespace(id="s1"),
     )
     way = Leaving(session, it, it)

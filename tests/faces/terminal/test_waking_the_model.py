@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from panpan.config.settings import BackgroundSettings, Settings
+from panpan.config.settings import BackgroundSettings
 from panpan.core.hooks import Addition, Hook, Round
 from panpan.errors import ProviderError
 from panpan.faces.terminal.inbox import Sent
@@ -17,6 +17,7 @@ from panpan.types.messages import SystemReminder
 from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, until, view_on
 from tests.fakes.scripted_llm import say
 from tests.fakes.session import session_in
+from tests.fakes.settings import settings_with
 
 
 class Ended(Hook):
@@ -61,7 +62,7 @@ async def working(tmp_path, *replies, wakes=True) -> AsyncGenerator[Working, Non
     folder = tmp_path / "workspace"
     folder.mkdir()
     llm, hook = HeldLLM(*replies), Ended()
-    settings = Settings(background=BackgroundSettings(wake=wakes))
+    settings = settings_with(background=BackgroundSettings(wake=wakes))
     screen = FakeScreen(session_in(folder, llm, hooks=[hook], settings=settings), {"HOME": str(tmp_path)})
     go_on = anyio.Event()
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from panpan.capabilities.web.browser.running_chromium import find_chromium
-from panpan.config.settings import WebSettings
+from panpan.capabilities.web.settings import WebSettings
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
 from panpan.system.files.atomic_write import write_atomic

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.web.browser.browser import Browser
+from panpan.capabilities.web.settings import WebSettings
 from panpan.capabilities.web.web_fetch import WebFetchInput, WebFetchTool
 from panpan.capabilities.web.web_pages import WebPages
-from panpan.config.settings import WebSettings
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.types.tool import Output
 from tests.fakes.context import context_in

@@ -29,6 +29,7 @@ from panpan.session.session import AddedFolders, SessionInfo
 from panpan.system.files.paths import PathResolver
 from panpan.types.display import ChecklistItem, Display
 from panpan.types.messages import AssistantMessage, Message
+from tests.fakes.settings import settings_with
 
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -54,7 +55,7 @@ class FakeSession:
         for message in messages:
             if isinstance(message, AssistantMessage):
                 self.budget.settle(self.budget.reserve(), message)
-        self.settings = settings or Settings()
+        self.settings = settings or settings_with()
         self.title: str | None = None
         self.model = "scripted"
         self.effort: str | None = None

@@ -1,0 +1,16 @@
+"""Settings of compaction."""
+
+from pydantic import Field
+
+from panpan.config.settings import WindowSettings
+
+
+class CompactionSettings(WindowSettings):
+    """When and how far the conversation that a model is sent is made shorter, `[compaction]`."""
+
+    table = "compaction"
+
+    reserve_tokens: int = Field(default=16_384, ge=1_000)
+    """Tokens of the window that stay free for the reply; of a small window a quarter."""
+    keep_recent_tokens: int = Field(default=20_000, ge=1_000)
+    """Tokens of the newest messages that stay as they are; of a small window less."""

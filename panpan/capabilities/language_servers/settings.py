@@ -1,0 +1,33 @@
+"""Settings of language servers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from panpan.config.settings import Name, Names, Table
+
+
+class LanguageServerSettings(Table):
+    """One language server, `[language_servers.servers.NAME]`; one that panpan knows keeps what is not said here."""
+
+    enabled: bool = True
+    """Whether it may be started."""
+    command: Names = ()
+    """Its program and arguments, such as `["lua-language-server"]`; none: what panpan knows, else its name."""
+    languages: Mapping[Name, Name] = Field(default_factory=dict)
+    """What the protocol calls the language, by the end of files' names, such as `.lua` to `lua`."""
+    initialization_options: Mapping[str, Any] = Field(default_factory=dict)
+    """What it is given at its start, as its own documentation describes it."""
+
+
+class LanguageServersSettings(Table):
+    """Language servers, `[language_servers]`; they run in trusted projects only."""
+
+    table = "language_servers"
+    is_for_trusted_projects = True
+
+    enabled: bool = True
+    """Whether any may be started."""
+    servers: Mapping[Name, LanguageServerSettings] = Field(default_factory=dict)
+    """Those that are not as panpan knows them, by name; they come before all others."""

@@ -1,0 +1,15 @@
+"""Settings of reminders."""
+
+from pydantic import Field
+
+from panpan.config.settings import Table
+
+
+class ReminderSettings(Table):
+    """What the model is reminded of while it works, `[reminders]`; a matter of the user's."""
+
+    table = "reminders"
+
+    max_per_session: int = Field(default=20, ge=0, le=1000)
+    """Reminders of one session that are advice, such as that a file was changed; what the model cannot work rightly
+    without, such as that plan mode is on, is told in any case."""

@@ -1,12 +1,14 @@
 """Each example of docs/capabilities.md, as a user would put it into a file of their home."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from panpan.app import open_session
+from panpan.types.display import StatusItem, text
 from panpan.types.events import CommandRan
 from panpan.types.messages import Message, SystemReminder, ToolResultMessage, UserMessage
 
@@ -26,6 +28,7 @@ class Place:
         (self.root / "a.txt").write_text("one\ntwo\n")
         self.warnings: list[str] = []
         self.shown: list[str] = []
+        self.status: Sequence[StatusItem] = ()
 
     async def run(self, name: str, *replies: str, settings: str = "", prompt: str = "go") -> list[Message]:
         folder = self.home / "capabilities"
@@ -41,6 +44,7 @@ class Place:
             async for event in session.submit(prompt):
                 if isinstance(event, CommandRan):
                     self.shown.append(event.text)
+            self.status = session.capabilities.status()
             return list(session.conversation.messages)
 
 
@@ -54,7 +58,7 @@ def results(messages: list[Message]) -> list[str]:
 
 
 def test_every_example_is_tried_here() -> None:
-    assert set(EXAMPLES) == {"line_count", "call_limit", "shout", "greeting", "evening", "watcher"}
+    assert set(EXAMPLES) == {"line_count", "call_limit", "call_count", "shout", "greeting", "evening", "watcher"}
 
 
 async def test_the_tool_counts_lines(place: Place) -> None:
@@ -68,6 +72,12 @@ async def test_the_hook_limits_calls(place: Place) -> None:
     told = results(await place.run("call_limit", *(READ,) * 3))
 
     assert ["2 calls are enough" in text for text in told] == [False, False, True]
+
+
+async def test_the_status_counts_calls(place: Place) -> None:
+    await place.run("call_count", READ, READ)
+
+    assert (place.status, place.warnings) == ([text("2 calls")], [])
 
 
 async def test_the_setting_is_used(place: Place) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         TableDisplay,
         TextDisplay,
         table,
+        text,
     )
     from panpan.types.messages import SystemReminder, UserMessage
     from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionQuestion, Reason
@@ -63,6 +64,7 @@ __all__ = [
     "beside",
     "say",
     "table",
+    "text",
 ]
 
 __getattr__ = loader(
@@ -101,5 +103,6 @@ __getattr__ = loader(
         "beside": "panpan.session.capability",
         "say": "panpan.session.command",
         "table": "panpan.types.display",
+        "text": "panpan.types.display",
     },
 )

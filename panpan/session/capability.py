@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from panpan.session.command import Command
     from panpan.session.context import SessionContext
     from panpan.session.log.record_kinds import SystemRecord
+    from panpan.types.display import StatusItem
 
 OfferedT = TypeVar("OfferedT")
 
@@ -86,6 +87,13 @@ class Capability:
         """Return what watches over things that an agent's model is to be reminded of; called once for each agent."""
         return ()
 
+    def status(self) -> "Iterable[StatusItem]":
+        """Return what a face may show of it at the moment; called with each picture of the screen, so that it is quick.
+
+        Words stand in the line below the input, a checklist above it.
+        """
+        return ()
+
     async def prepared(self, message: UserMessage) -> UserMessage:
         """Return what the user says with what it stands for, such as the files that it mentions."""
         return message
@@ -149,6 +157,10 @@ class Capabilities:
     def outside_commands(self) -> "Sequence[Command]":
         """The slash commands of those from outside; panpan's own are known before a session is open."""
         return [command for one in self._all if one.is_outside for command in one.commands()]
+
+    def status(self) -> "Sequence[StatusItem]":
+        """Return what faces may show of all of them at the moment."""
+        return [item for capability in self._all for item in capability.status()]
 
     def tools(self, agent: "Agent") -> Sequence[Tool[Any]]:
         """Return the tools of an agent in the order in which its model is told of them; the first of a name counts."""

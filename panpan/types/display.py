@@ -119,6 +119,9 @@ Display: TypeAlias = Annotated[
 ]
 """Shape that a tool result or a command shows. A summary is one line of text, and a plan is text with its verdict."""
 
+StatusItem: TypeAlias = TextDisplay | ChecklistDisplay
+"""Shape that a feature shows as long as it counts: a few words, such as "2 tasks running", or a checklist."""
+
 
 def text(words: str, role: Role | None = None) -> TextDisplay:
     """Return words of one meaning."""

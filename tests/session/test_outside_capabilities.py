@@ -16,6 +16,7 @@ from panpan.app import open_session
 from panpan.capabilities import Agent, Capability, Conversation, Decision, Hook, ToolCall
 from panpan.core.hooks import Addition
 from panpan.errors import CassetteError, ConfigError
+from panpan.session.outside.isolated import IsolatedCapability
 from panpan.session.outside.loading import GROUP
 from panpan.tools import Effects, Tool, tool
 from panpan.types.content import TextBlock
@@ -318,6 +319,25 @@ async def test_a_task_that_fails_beside_the_session_costs_no_turn(place: Place) 
 
     assert messages[-1].text == "done"  # type: ignore[union-attr]
     assert any("the capability runner failed" in warning for warning in place.warnings)
+
+
+class BadStatus(Capability):
+    name = "bad_status"
+
+    def __init__(self) -> None:
+        self.session: Any = None
+        self.settings: Any = None
+
+    def status(self) -> Any:
+        return ["3 calls"]
+
+
+async def test_a_status_of_the_wrong_type_is_told_once_and_not_shown() -> None:
+    warnings: list[str] = []
+    isolated = IsolatedCapability(BadStatus(), warnings.append)
+
+    assert [*isolated.status(), *isolated.status()] == []
+    assert len(warnings) == 1
 
 
 class Process(Capability):

@@ -18,6 +18,7 @@ from panpan.session.command import Command
 from panpan.session.context import SessionContext
 from panpan.system.processes.limits import process_watches
 from panpan.text_search.engine import find_ripgrep
+from panpan.types.display import StatusItem, text
 
 
 class BackgroundCapability(Capability):
@@ -63,6 +64,10 @@ class BackgroundCapability(Capability):
         keep = self.tasks.keeps or self.session.main.unfinished.have_stopped_a_turn
         await self.tasks.close(keep=keep, is_held=self.session.gate.mode == "plan")
         self.session.tool_context.sandbox.leave_behind(self.tasks.needed)
+
+    def status(self) -> Iterable[StatusItem]:
+        if count := len(self.tasks.running):
+            yield text(f"{count} task{'s' * (count != 1)} running", "accent")
 
     @classmethod
     def commands(cls) -> Iterable[Command]:

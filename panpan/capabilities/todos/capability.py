@@ -13,6 +13,7 @@ from panpan.session.capability import Capability
 from panpan.session.command import Command
 from panpan.session.context import SessionContext
 from panpan.session.reminders import ReminderSource
+from panpan.types.display import ChecklistDisplay, StatusItem
 
 
 class TodosCapability(Capability):
@@ -41,6 +42,9 @@ class TodosCapability(Capability):
 
     def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
         return (TodoChanged(self.todos), TodoForgotten(self.todos)) if agent.is_main else ()
+
+    def status(self) -> Iterable[StatusItem]:
+        return (ChecklistDisplay(todos=tuple(self.todos.todos)),) if self.todos.todos else ()
 
     @classmethod
     def commands(cls) -> Iterable[Command]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from time import monotonic
 from typing import Any
 
 import anyio
 
-from panpan.capabilities.todos.todos import Todos
 from panpan.config.locations import Locations
 from panpan.config.ui_look import ThemeSetting
 from panpan.core.background import Background
@@ -39,7 +39,7 @@ from panpan.session.command import Command, Leave, Next, Option, OptionSearch
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
 from panpan.types.agent import AgentKinds
-from panpan.types.display import Display
+from panpan.types.display import ChecklistDisplay, ChecklistItem, Display
 
 WARM_UP_S = 0.3
 """How long after the start the SDK is loaded and files are listed: both keep a processor busy."""
@@ -64,8 +64,7 @@ class Repl:
         self._hint = PassingHint(monotonic)
         self._dialogs = DialogQueue(self.refresh, monotonic, lambda: bool(desk.draft.text), desk.draft.insert)
         self._status = StatusView(session, desk.env, lambda: desk.screen.vi_mode, self.refresh, self._hint.show)
-        todos = session.find(Todos)
-        self._todos = TodosView(lambda: () if todos is None else todos.todos)
+        self._todos = TodosView(partial(_todos_of, session))
         definitions, background = session.find(AgentKinds), session.find(Background)
         kinds = () if definitions is None else definitions.all
         colours = {one.name: one.color for one in kinds}
@@ -300,6 +299,12 @@ class Repl:
         self._actions.key_pressed()
         if not self._dialogs.takes_keys:
             self._dialogs.typed_elsewhere()
+
+
+def _todos_of(session: Session) -> Sequence[ChecklistItem]:
+    """Return what the session's features have set out to do."""
+    shown = session.capabilities.status()
+    return [todo for item in shown if isinstance(item, ChecklistDisplay) for todo in item.todos]
 
 
 def _holds_up_turn(dialog: Dialog[Any]) -> bool:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from anyio import CancelScope, Event, create_task_group, move_on_after
@@ -21,6 +22,7 @@ from panpan.session.capability import Capability
 from panpan.session.log.fold import UnfinishedCall
 from panpan.session.outside.loading import failure
 from panpan.session.reminders import ReminderSource
+from panpan.types.display import StatusItem
 from panpan.types.events import Compacted, Waiting
 from panpan.types.file_change import FileChange
 from panpan.types.llm import ModelClient
@@ -68,7 +70,9 @@ class Isolation:
         then = "no call is allowed any more" if self.is_guard else "it is off until the session ends"
         self._warn(f"{self.failure}; {then}")
 
-    def listed(self, items: Callable[[], Iterable[ResultT]], kind: type[ResultT] | None) -> Sequence[ResultT]:
+    def listed(
+        self, items: Callable[[], Iterable[ResultT]], kind: type[ResultT] | UnionType | None
+    ) -> Sequence[ResultT]:
         """Return what the capability lists; nothing where that fails, or where one is not of the kind."""
         try:
             found = list(items())
@@ -82,7 +86,7 @@ class Isolation:
             return ()
 
 
-def _require(value: object, kind: type | tuple[type, ...] | None) -> None:
+def _require(value: object, kind: type | tuple[type, ...] | UnionType | None) -> None:
     """Check the type of a value.
 
     Raises:
@@ -314,6 +318,9 @@ class IsolatedCapability(Capability):
 
     def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
         return self._isolation.listed(lambda: self._inner.reminders(agent), ReminderSource)
+
+    def status(self) -> Iterable[StatusItem]:
+        return () if self._isolation.failure else self._isolation.listed(self._inner.status, StatusItem)
 
     async def prepared(self, message: UserMessage) -> UserMessage:
         if self._isolation.failure:

@@ -5,7 +5,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,10 +21,12 @@ from panpan.system.environment import user_environment
 from panpan.system.processes.process import Captured, capture
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.dataclass import dataclass
+from panpan.types.display import TextDisplay
 from panpan.types.permission import PermissionMode
 from panpan.types.role import Role
 
-# The line below the input: mode, vi keys, model, how full the context window is, folder, cost, branch, tasks, a hint.
+# The line below the input: mode, vi keys, model, how full the context window is, folder, cost, branch, what features
+# show, a hint.
 #
 # The rule: it is never wider than the terminal. Where there is little room, whole parts are left out, the least
 # important first. None is cut but the name of the model, which goes before nothing but the mode, and the last one that
@@ -64,8 +66,8 @@ class StatusState:
     folder: str = ""
     """Where commands and completion start; empty where that is the workspace itself."""
     branch: str = ""
-    background_tasks: int = 0
-    """How many run."""
+    of_features: Sequence[TextDisplay] = ()
+    """What features show of themselves, such as how many tasks run."""
     hint: str = ""
     """A few words about a key."""
 
@@ -117,8 +119,9 @@ def _parts(state: StatusState, width: int) -> list[_Part]:
         parts.append(_Part(shown, "dim", 6))
     if state.branch:
         parts.append(_Part(clean_line(state.branch), "dim", 7))
-    if count := state.background_tasks:
-        parts.append(_Part(f"{count} task{'s' * (count != 1)} running", "accent", 4))
+    parts += [
+        _Part(words, item.spans[0].role or "dim", 4) for item in state.of_features if (words := clean_line(item.text))
+    ]
     if state.hint:
         parts.append(_Part(clean_line(state.hint), "dim", 8))
     return parts

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from panpan.config.locations import Locations
-from panpan.core.background import Background
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.status_line import (
     SessionFacts,
@@ -17,6 +16,7 @@ from panpan.session.context_usage import used_tokens
 from panpan.session.git_branch import git_branch
 from panpan.session.session import Session
 from panpan.session.session_costs import SessionCosts
+from panpan.types.display import TextDisplay
 from panpan.version import __version__
 
 
@@ -103,7 +103,7 @@ class StatusView:
             is_cost_estimated=self._session.budget.is_estimated,
             folder=self._folder(),
             branch=self._branch,
-            background_tasks=len(tasks.running) if (tasks := self._session.find(Background)) is not None else 0,
+            of_features=[item for item in self._session.capabilities.status() if isinstance(item, TextDisplay)],
             hint="shift+tab mode · ? keys" if not messages else "",
         )
 

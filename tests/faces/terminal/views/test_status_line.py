@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from panpan.faces.terminal.rendering.cells import cell_width
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.status_line import StatusState, beside_mode, status_line
+from panpan.types.display import text
 
 DARK = Theme("dark")
 FULL = StatusState(
@@ -17,7 +18,7 @@ FULL = StatusState(
     context_used_percent=43.4,
     cost_usd=1.5,
     branch="main",
-    background_tasks=2,
+    of_features=(text("2 tasks running", "accent"),),
     hint="? for keys",
 )
 
@@ -78,7 +79,7 @@ def test_however_long_the_line_of_the_users_own_is_the_mode_stays(own: str, widt
 def test_what_is_not_known_is_left_out() -> None:
     assert plain(status_line(StatusState(), 80, DARK)) == "default"
     assert "0% context" in plain(status_line(StatusState(context_used_percent=0.0), 80, DARK))
-    assert "1 task running" in plain(status_line(StatusState(background_tasks=1), 80, DARK))
+    assert "1 task running" in plain(status_line(StatusState(of_features=(text("1 task running"),)), 80, DARK))
 
 
 def test_a_window_that_fills_up_changes_its_colour() -> None:
@@ -107,7 +108,7 @@ def test_no_name_can_drive_the_terminal() -> None:
         context_used_percent=st.none() | st.floats(0, 100),
         cost_usd=st.none() | st.floats(0, 1e6),
         branch=st.text("abc/日本語é👍", max_size=40),
-        background_tasks=st.integers(0, 20),
+        of_features=st.lists(st.text(max_size=20).map(text), max_size=3),
         hint=st.text(max_size=60),
     ),
     st.integers(0, 120),

@@ -62,16 +62,13 @@ def _as_word(name: str) -> re.Pattern[str]:
 def _targets(file_paths: Sequence[str], ctx: ToolContext) -> list[Target]:
     targets = {target.path: target for target in (find_target(path, ctx) for path in file_paths)}
     missing = [
-        f"{target.shown} does not exist{_meant(target, ctx)}" for target in targets.values() if not target.exists
+        f"{target.shown} does not exist{(meant := similar_files(target.path, ctx)) and f'; {meant}'}"
+        for target in targets.values()
+        if not target.exists
     ]
     if missing:
         raise ToolError(f"{'; '.join(missing)}; no file was changed")
     return list(targets.values())
-
-
-def _meant(target: Target, ctx: ToolContext) -> str:
-    similar = similar_files(target.path, ctx)
-    return f"; {similar}" if similar else ""
 
 
 def content_of(target: Target, ctx: ToolContext) -> tuple[bytes, FileText]:

@@ -250,10 +250,14 @@ class FileFinder:
     async def heavy_folders(self, sizes: Mapping[str, int], new: Iterable[str]) -> Sequence[str]:
         """Return the folders that git ignores and that hold too many of the new files, or too much."""
         new = list(new)
+        inner = sorted(filter(self._is_repository, all_folders_above(new)))
+        nothing = self._index.with_name(f"{self._index.name}.none")  # so that git lists all, as if it knew no file
+        args = ("ls-files", "-i", "-o", "--directory", "--exclude-per-directory=.gitignore", "-z")
         ignored = []
-        for folder in ("", *self._repositories(new)):
-            options = ("-i", "-o", "--directory", "--exclude-per-directory=.gitignore")
-            ignored += [folder + path for path in await self._listed(folder, *options) if path.endswith("/")]
+        for folder in ("", *inner):
+            look = partial(self._repository.run, index=nothing, work_tree=self._root / folder)
+            printed = await look(*args, max_bytes=self._max_bytes)
+            ignored += [folder + path for path in paths_in(printed) if path.endswith("/")]
         return heavy_folders(ignored, [(path, sizes.get(path, 0)) for path in new])
 
     def _walk(self, found: Found, folders: Set[str]) -> None:
@@ -281,22 +285,14 @@ class FileFinder:
             if len(found.new) + len(found.folders) > 2 * self._max_files:
                 raise TooMuchError(f"it holds more than {self._max_files:,} files")
 
+    def _is_repository(self, folder: str) -> bool:
+        return os.path.lexists(f"{self._root}/{folder}.git")
+
     def _is_folder(self, path: str) -> bool:
         try:
             return stat.S_ISDIR(os.lstat(f"{self._root}/{path}").st_mode)
         except OSError:
             return False
-
-    def _repositories(self, paths: Iterable[str]) -> Sequence[str]:
-        """Return the folders above `paths` that are repositories of their own."""
-        return sorted(folder for folder in all_folders_above(paths) if os.path.lexists(f"{self._root}/{folder}.git"))
-
-    async def _listed(self, folder: str, *options: str) -> list[str]:
-        """Return what git lists of a folder as if it knew none of its files."""
-        unknown = self._index.with_name(f"{self._index.name}.none")
-        place = self._root / folder
-        args = ("ls-files", *options, "-z")
-        return paths_in(await self._repository.run(*args, index=unknown, work_tree=place, max_bytes=self._max_bytes))
 
 
 def paths_in(printed: bytes) -> list[str]:

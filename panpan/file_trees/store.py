@@ -64,7 +64,8 @@ class KeptFolders:
 
     def look(self, seen: Iterable[str]) -> None:
         """Look at all folders that are known or `seen`, but for what a box that runs has put there."""
-        held = self._with_files()
+        direct = [folder for folder, count in self._files.items() if count > 0 and folder]
+        held = {*direct, *all_folders_above(direct)}
         bits = {}
         for folder in {*held, *self.empty, *seen}:
             try:
@@ -74,11 +75,6 @@ class KeptFolders:
             if stat.S_ISDIR(status.st_mode) and (folder in held or not is_placeholder(f"{self._root}/{folder[:-1]}")):
                 bits[folder] = stat.S_IMODE(status.st_mode)
         self.bits, self.empty = bits, frozenset(bits.keys() - held)
-
-    def _with_files(self) -> set[str]:
-        """Return the folders that files are kept in, right there or deeper."""
-        direct = [folder for folder, count in self._files.items() if count > 0 and folder]
-        return {*direct, *all_folders_above(direct)}
 
 
 _TRIES = 3

@@ -123,13 +123,10 @@ class FileChanged(ReminderSource):
                     yield _Change(path, found)
 
     def _names(self, paths: Iterable[Path]) -> str:
-        names = [self._shown(path) for path in paths]
+        shown = (path.relative_to(self._root) if is_below(path, self._root) else path for path in paths)
+        names = [untagged(printable(str(path))) for path in shown]
         more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
         return ", ".join(names[:MOST_NAMES]) + more
-
-    def _shown(self, path: Path) -> str:
-        shown = path.relative_to(self._root) if is_below(path, self._root) else path
-        return untagged(printable(str(shown)))
 
 
 def _state_of(path: Path) -> _State | None:

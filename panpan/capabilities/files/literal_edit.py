@@ -240,14 +240,17 @@ def replace_text(file_text: FileText, replacement: Replacement, shown: str) -> t
         count = haystack.count(old)
         if count == 0:
             raise _missing(haystack, old, shown)
-        _check_size(haystack, replacement, count, shown)
+        size = len(haystack) + count * (len(new) - len(old))
+        if size > MAX_TEXT_CHARS:
+            raise ToolError(f"{shown} would grow to {size:,} characters; at most {MAX_TEXT_CHARS:,} can be edited")
     else:
         _require_single(haystack, old, shown)
         count = 1
     if replacement.replace_all and haystack == view.source:  # nothing to fit
         source = haystack.replace(old, new)
     else:
-        source = _spliced(view.source, _spans(view, _places(haystack, old, count), replacement))
+        places = [found.start() for found in islice(re.finditer(re.escape(old), haystack), count)]
+        source = _spliced(view.source, _spans(view, places, replacement))
     if source == view.source:
         raise ToolError(f"the edit leaves {shown} as it is: the text there already reads like new_string")
     return FileText(source, file_text.encoding), count
@@ -263,11 +266,6 @@ def _require_single(haystack: str, old: str, shown: str) -> None:
 
 def _missing(haystack: str, old: str, shown: str) -> ToolError:
     return ToolError(f"old_string was not found in {shown}{explain_missing(haystack, old)}")
-
-
-def _places(haystack: str, old: str, count: int) -> list[int]:
-    """Return the first `count` places that do not overlap the one before."""
-    return [found.start() for found in islice(re.finditer(re.escape(old), haystack), count)]
 
 
 def _ambiguous(haystack: str, old: str, shown: str) -> str:
@@ -287,12 +285,6 @@ def _ambiguous(haystack: str, old: str, shown: str) -> str:
         f"old_string is ambiguous: it occurs {times} in {shown}, at line{'s' * (len(lines) > 1)} {listed}; "
         "include more of the lines around the right place, or set replace_all to change every one"
     )
-
-
-def _check_size(haystack: str, replacement: Replacement, count: int, shown: str) -> None:
-    size = len(haystack) + count * (len(replacement.new) - len(replacement.old))
-    if size > MAX_TEXT_CHARS:
-        raise ToolError(f"{shown} would grow to {size:,} characters; at most {MAX_TEXT_CHARS:,} can be edited")
 
 
 def _spans(view: LineBreakView, places: list[int], replacement: Replacement) -> list[_Span]:

@@ -331,7 +331,10 @@ def _read_git_header(line: str, draft: _Draft) -> bool:
         side, _, path = value.partition(" ")
         draft.renames[side] = _name(path)
     elif line.startswith(("new file mode ", "deleted file mode ", "new mode ")):
-        _read_mode(value.split()[-1], draft)
+        mode = value.split()[-1]
+        if mode.startswith(("12", "16")):
+            raise ToolError("the patch makes or changes a link or a submodule, which Patch cannot do; use Bash")
+        draft.is_executable = mode.endswith("755")
         draft.is_new = draft.is_new or (key == "new" and value.startswith("file"))
         draft.is_deleted = draft.is_deleted or key == "deleted"
     elif line.startswith(("copy from ", "copy to ")):
@@ -341,12 +344,6 @@ def _read_git_header(line: str, draft: _Draft) -> bool:
     return line.startswith(
         ("old mode ", "new mode ", "deleted file", "new file", "rename ", "similarity ", "dissimilarity ", "index ")
     )
-
-
-def _read_mode(mode: str, draft: _Draft) -> None:
-    if mode.startswith(("12", "16")):
-        raise ToolError("the patch makes or changes a link or a submodule, which Patch cannot do; use Bash")
-    draft.is_executable = mode.endswith("755")
 
 
 def _name(text: str) -> str:

@@ -198,12 +198,9 @@ def _answer(
         notes.insert(0, summary)
     if not records:
         summary = NO_MATCHES
-        notes = [_nothing(args), *notes]
+        hint = "; a pattern with \\n needs multiline" if "\\n" in args.pattern and not args.multiline else ""
+        notes = [NO_MATCHES + hint, *notes]
     return Output(with_notes(page.lines, tuple(notes)), SummaryDisplay(text=summary))
-
-
-def _nothing(args: GrepInput) -> str:
-    return NO_MATCHES + ("; a pattern with \\n needs multiline" if "\\n" in args.pattern and not args.multiline else "")
 
 
 def _file_line(records: Sequence[Record], prefix: PathPrefix, number: int) -> str:

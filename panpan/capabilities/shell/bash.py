@@ -246,7 +246,9 @@ class BashTool(Tool[BashInput]):
     async def run(self, args: BashInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         _require_runnable(args.command)
         cwd = start_directory(ctx.paths, may_change=ctx.runs_alone)
-        environment = await self._environment(args, ctx, cwd)
+        environment: Mapping[str, str] = ctx.environment
+        if self._has_known_effect(args):
+            environment = await read_only_environment(self.facts(args), environment, cwd, ctx.paths)
         if args.run_in_background:
             yield await self._started_in_background(args, ctx, cwd, environment)
             return
@@ -317,11 +319,6 @@ class BashTool(Tool[BashInput]):
             f"runs in the background as task {info.id}; its output goes to {info.output}",
             SummaryDisplay(text=f"runs in the background as task {info.id} (/tasks)"),
         )
-
-    async def _environment(self, args: BashInput, ctx: ToolContext, cwd: Path) -> dict[str, str]:
-        if self._has_known_effect(args):
-            return await read_only_environment(self.facts(args), ctx.environment, cwd, ctx.paths)
-        return dict(ctx.environment)
 
     def _shell_arguments(self, args: BashInput, report: Path | None, environment: Mapping[str, str]) -> list[str]:
         fixed = fixed_names(environment) if self._has_known_effect(args) else ()

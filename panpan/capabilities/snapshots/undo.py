@@ -235,9 +235,9 @@ _DONE = {"undo": "undone", "redo": "done again", "rewind": "brought back"}
 def plan_lines(plan: RestorePlan) -> Sequence[str]:
     """Return the files that would change, and those that stay and why; safe for a terminal."""
     lines = [f"{plan.cause} changes {files_in_short(plan.files)}:"] if plan.files else []
-    merged = set(plan.merged)
+    notes = dict.fromkeys(plan.merged, ", joined with what you changed since")
     files = [file for file in plan.files if not file.is_generated]
-    lines += [f"  {change_line(file)}{_note(file, merged)}" for file in files[:MAX_FILES]]
+    lines += [f"  {change_line(file)}{notes.get(file.path, '')}" for file in files[:MAX_FILES]]
     if len(files) > MAX_FILES:
         lines.append(f"  … {len(files) - MAX_FILES:,} more")
     if conflicts := list(plan.conflicts.items()):
@@ -288,7 +288,3 @@ def done_line(plan: RestorePlan) -> str:
         return f"no file was changed; the next {plan.cause} goes on from there"
     back = {"undo": "redo", "redo": "undo", "rewind": "undo"}[plan.cause]
     return f"{_DONE[plan.cause]}: {files_in_short(plan.files)}; {back} takes it back"
-
-
-def _note(file: FileChange, merged: set[str]) -> str:
-    return ", joined with what you changed since" if file.path in merged else ""

@@ -143,23 +143,17 @@ class _Writer:
         self._operations = operations
 
     def write(self, data: bytes, *, mode: int | None, expected_digest: bytes | None, must_not_exist: bool) -> None:
-        old = self._status()
-        if old is not None and must_not_exist:
-            raise _exists(self._target)
-        if old is not None and not os.access(self._name, os.W_OK, dir_fd=self._folder):
-            raise ToolError(f"{self._target} is read-only; ask the user before its mode is changed")
+        if (old := self._there()) is not None:
+            require_regular(self._target, old)
+            if must_not_exist:
+                raise _exists(self._target)
+            if not os.access(self._name, os.W_OK, dir_fd=self._folder):
+                raise ToolError(f"{self._target} is read-only; ask the user before its mode is changed")
         with self._temporary_name() as temporary, self._temporary_name() as backup:
             self._fill(temporary, data, old, mode)
             if expected_digest is not None:
                 self._require_unchanged(expected_digest)
             self._put_in_place(temporary, backup, existed=old is not None, must_not_exist=must_not_exist)
-
-    def _status(self) -> os.stat_result | None:
-        """Return the status of the target, None where it is missing; refuse what is no regular file."""
-        status = self._there()
-        if status is not None:
-            require_regular(self._target, status)
-        return status
 
     def _there(self) -> os.stat_result | None:
         try:
@@ -244,7 +238,10 @@ class _Writer:
                 raise ToolError(
                     f"{self._target} holds the new content, but the disk did not confirm it: {exc.strerror}"
                 ) from exc
-            self._undo(backup if has_backup else None)
+            if has_backup:
+                os.replace(backup, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            else:
+                os.unlink(self._name, dir_fd=self._folder)
             raise
 
     def _name_if_free(self, temporary: str) -> None:
@@ -267,12 +264,6 @@ class _Writer:
         except OSError:
             return False  # a file system without links; then there is no way back after the rename
         return True
-
-    def _undo(self, backup: str | None) -> None:
-        if backup is None:
-            os.unlink(self._name, dir_fd=self._folder)
-        else:
-            os.replace(backup, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
 
 
 @contextmanager

@@ -89,15 +89,17 @@ def _acquire(path: Path, deadline: float, lock: Callable[[int, int], None]) -> i
             raise ConfigError(f"cannot open the lock file {path}: {exc.strerror}") from exc
         try:
             if _try_lock(fd, path, lock) and _is_still(fd, path):
-                _leave_pid(fd)
+                with suppress(OSError):  # for messages only; on a full disk nobody is named
+                    os.ftruncate(fd, 0)
+                    os.pwrite(fd, b"%d\n" % os.getpid(), 0)
                 return fd
-            holder = _pid_in(fd)
+            holder = os.pread(fd, 32, 0).strip()
         except BaseException:
             os.close(fd)
             raise
         os.close(fd)
         if time.monotonic() >= deadline:
-            raise LockHeldError(path, holder)
+            raise LockHeldError(path, int(holder) if holder.isdigit() else None)
         time.sleep(_POLL_S)
 
 
@@ -120,18 +122,6 @@ def _is_still(fd: int, path: Path) -> bool:
     except FileNotFoundError:
         return False
     return os.path.samestat(named, os.fstat(fd))
-
-
-def _leave_pid(fd: int) -> None:
-    """Write who holds the lock, for messages only; on a full disk nobody is named."""
-    with suppress(OSError):
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
-
-
-def _pid_in(fd: int) -> int | None:
-    text = os.pread(fd, 32, 0).strip()
-    return int(text) if text.isdigit() else None
 
 
 _PROC = Path("/proc")
@@ -177,14 +167,11 @@ def _has_open(process: Path, status: os.stat_result) -> bool:
         return True
     except OSError:  # gone
         return False
-    return any(_is_same(descriptor, status) for descriptor in descriptors)
-
-
-def _is_same(descriptor: Path, status: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(descriptor.stat(), status)
-    except OSError:
-        return False
+    for descriptor in descriptors:
+        with suppress(OSError):
+            if os.path.samestat(descriptor.stat(), status):
+                return True
+    return False
 
 
 def _command(process: Path) -> str:

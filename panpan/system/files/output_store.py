@@ -255,7 +255,9 @@ class _Spill:
             self._failure = str(exc)
         except OSError as exc:
             self._failure = exc.strerror or str(exc)
-            self._remove_part()
+            if self._is_made:  # give back what a full disk needs most
+                with suppress(OSError):
+                    self._path.unlink()
         self._pending.clear()
 
     def leave(self) -> tuple[Path, str]:
@@ -266,12 +268,6 @@ class _Spill:
 
     def forget(self) -> None:
         self._pending.clear()
-
-    def _remove_part(self) -> None:
-        """Give back what a full disk needs most."""
-        if self._is_made:
-            with suppress(OSError):
-                self._path.unlink()
 
     def _append(self) -> None:
         flags = os.O_WRONLY | os.O_APPEND

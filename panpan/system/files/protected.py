@@ -224,12 +224,6 @@ class _Names:
         return folded in self._names or folded.startswith(self._beginnings) or folded.endswith(self._ends)
 
 
-def _compiled() -> Iterator[_Pattern]:
-    for group in PROTECTED_GROUPS:
-        for name in group.names:
-            yield _Pattern(tuple(name.casefold().strip("/").split("/")), name.startswith("/"), group)
-
-
 def _by_first(patterns: Sequence[_Pattern], wild: Sequence[_Pattern]) -> dict[str, tuple[_Pattern, ...]]:
     """Return, for each first component that is a plain name, what may fit there: its own patterns and the wild ones."""
     found: dict[str, list[_Pattern]] = {}
@@ -238,7 +232,11 @@ def _by_first(patterns: Sequence[_Pattern], wild: Sequence[_Pattern]) -> dict[st
     return {first: (*own, *wild) for first, own in found.items()}
 
 
-_PATTERNS = tuple(_compiled())
+_PATTERNS = tuple(
+    _Pattern(tuple(name.casefold().strip("/").split("/")), name.startswith("/"), group)
+    for group in PROTECTED_GROUPS
+    for name in group.names
+)
 _WILD_PATTERNS = tuple(pattern for pattern in _PATTERNS if "*" in pattern.parts[0])
 _IN_ALL_WILD = "."
 """Every name with a wildcard has it, and most folders do not, which spares them the comparison."""

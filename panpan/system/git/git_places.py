@@ -163,7 +163,8 @@ def places_elsewhere(folder: Path) -> list[GitPlace]:
         if not os.path.lexists(entry):
             continue
         git_folder = _git_folder(entry)
-        common = _common_folder(git_folder)
+        named = _text(git_folder / "commondir").strip()
+        common = canonical_path(git_folder / named) if named else git_folder
         if not _points_back(git_folder, common, entry):
             found += _places_of(git_folder, common, entry)
         if _is_whole(git_folder, common):  # else git goes on to the folders above
@@ -192,11 +193,6 @@ def _git_folder(entry: Path) -> Path:
     return canonical_path(entry)
 
 
-def _common_folder(git_folder: Path) -> Path:
-    text = _text(git_folder / "commondir").strip()
-    return canonical_path(git_folder / text) if text else git_folder
-
-
 def _is_whole(git_folder: Path, common: Path) -> bool:
     return os.path.lexists(git_folder / "HEAD") and (common / "objects").is_dir() and (common / "refs").is_dir()
 
@@ -209,7 +205,7 @@ def _points_back(git_folder: Path, common: Path, entry: Path) -> bool:
         named = _text(git_folder / "gitdir").strip()
         return bool(named) and canonical_path(git_folder / named) == canonical_path(entry)
     if common == git_folder:  # that of a submodule
-        trees = _paths_in(git_folder / "config", _is_worktree)
+        trees = _paths_in(git_folder / "config", lambda *setting: setting == ("core", None, "worktree"))
         return [canonical_path(git_folder / value) for value in trees] == [canonical_path(entry.parent)]
     return False
 
@@ -298,10 +294,6 @@ def _is_include(section: str, subsection: str | None, key: str) -> bool:
     """True of a file that is included; conditions count as met."""
     is_conditional = section.partition(".")[0] == "includeif"
     return key == "path" and (is_conditional or (section == "include" and subsection is None))
-
-
-def _is_worktree(section: str, subsection: str | None, key: str) -> bool:
-    return (section, subsection, key) == ("core", None, "worktree")
 
 
 def _at_home(value: str) -> str:

@@ -96,7 +96,8 @@ class Bubblewrap:
             *(("--unshare-user",) if self._has_user_namespace else ()),
             *(() if profile.has_network else ("--unshare-net",)),
             *(() if proxy is None else ("--sync-fd", str(proxy.alive_fd))),
-            *_capabilities(),
+            *("--cap-drop", "ALL"),
+            *(word for power in (_POWERS_OF_ROOT if os.geteuid() == 0 else ()) for word in ("--cap-add", power)),
             *_SYSTEM,
             *(word for path in profile.devices for word in ("--dev-bind-try", str(path), str(path))),
             *(word for path in sorted(mounts, key=lambda one: len(one.parts)) for word in _options(path, mounts[path])),
@@ -143,12 +144,6 @@ def _readable(program: bytes) -> Iterator[int]:
 def _port_opened(proxy: ProxyEndpoint) -> tuple[str, ...]:
     launcher = (sys.executable, "-I", "-S", "-X", "utf8", proxy_launcher.__file__)
     return (*launcher, str(proxy.handover_fd), str(PROXY_PORT))
-
-
-def _capabilities() -> Iterator[str]:
-    yield from ("--cap-drop", "ALL")
-    if os.geteuid() == 0:
-        yield from (word for power in _POWERS_OF_ROOT for word in ("--cap-add", power))
 
 
 def _mounts(profile: Profile, stand_ins: Collection[Path]) -> dict[Path, _Mount]:

@@ -89,8 +89,8 @@ class ProtectedPlaces:
 
     def has_looked_for(self, place: Path) -> bool:
         """True if the look would have found `place`, which lies below the root, had it been there."""
-        if place.parent == self.root and place.name in _looked_for_by_name():
-            return True
+        if place.parent == self.root and (place.name in ALWAYS or place.name in _closed_names()):
+            return True  # whatever number of entries the root has
         return self.unseen.isdisjoint(place.parents)
 
 
@@ -121,10 +121,6 @@ def protected_places(root: Path) -> ProtectedPlaces:
 
 def _closed_names() -> Iterator[str]:
     return (name for name, group in plain_names() if not group.is_only_as_named)
-
-
-def _looked_for_by_name() -> frozenset[str]:
-    return frozenset({*ALWAYS, *(name for name in _closed_names() if "/" not in name)})
 
 
 def is_placeholder(folder: str, *, dir_fd: int | None = None) -> bool:

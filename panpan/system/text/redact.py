@@ -63,7 +63,7 @@ class Redactor:
     def redact(self, text: str) -> str:
         if self._exact is not None:
             text = self._exact.sub(REDACTED, text)
-        return _SHAPES.sub(_blank, text)
+        return _SHAPES.sub(lambda found: f"{found['header'] or ''}{REDACTED}", text)
 
 
 def looks_like_key(value: str) -> bool:
@@ -75,10 +75,6 @@ def looks_like_key(value: str) -> bool:
 def holds_login(value: str) -> bool:
     """True if an address in `value` carries a password or a token."""
     return _LOGIN.search(value) is not None
-
-
-def _blank(match: re.Match[str]) -> str:
-    return f"{match['header'] or ''}{REDACTED}"
 
 
 MIN_KEY_CHARS = 12

@@ -109,7 +109,7 @@ def clean_for_terminal(text: str) -> str:
     Escape sequences and control characters are dropped, except newline and tab; a carriage return becomes a newline;
     what reorders or hides text is shown as `<U+202E>`; what cannot be encoded becomes U+FFFD.
     """
-    return _DECEPTIVE.sub(_by_number, without_controls(text))
+    return _DECEPTIVE.sub(lambda found: _number(found[0]), without_controls(text))
 
 
 def clean_line(text: str) -> str:
@@ -143,21 +143,13 @@ def spelled_out(text: str) -> str:
 
     So are combining marks where no mark belongs. Nothing is dropped, so that a person who says yes has seen all of it.
     """
-    hidden = {char for char in set(text) if not _is_plain(char)}
+    hidden = {char for char in set(text) - set("\n\t") if not char.isprintable() or shows_nothing(char)}
     misplaced = misplaced_marks(text)
     if not hidden and not misplaced:
         return text
     return "".join(
         _number(char) if char in hidden or position in misplaced else char for position, char in enumerate(text)
     )
-
-
-def _is_plain(char: str) -> bool:
-    return char in "\n\t" or (char.isprintable() and not shows_nothing(char))
-
-
-def _by_number(match: re.Match[str]) -> str:
-    return _number(match[0])
 
 
 def _number(char: str) -> str:

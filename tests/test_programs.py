@@ -33,7 +33,7 @@ NAMES_GIT = {
     "permissions/sandbox_questions.py": "knows it by its name in commands that somebody else wrote",
     "permissions/reach/deletions.py": "knows it by its name in commands that somebody else wrote",
     "system/files/protected.py": "knows the folder with its settings",
-    "python_environments/project/pyproject_wishes.py": "knows it as a key of what somebody else wrote",
+    "python_environments/python_manifests.py": "knows it as a key of what somebody else wrote",
     "permissions/sandbox_flags.py": "knows it by its name in commands that somebody else wrote",
     "shell_analysis/programs.py": "knows it by its name in commands that somebody else wrote",
     "shell_analysis/judge.py": "knows it by its name in commands that somebody else wrote",

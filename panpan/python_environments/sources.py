@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from panpan.config.settings import PackageSettings
 from panpan.errors import ToolError
-from panpan.python_environments.project.requirement_wishes import ADDRESS, without_login, without_logins
+from panpan.python_environments.requirement_files import ADDRESS, without_login, without_logins
 from panpan.system.files.canonical import user_home
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import spelled_out

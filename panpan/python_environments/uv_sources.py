@@ -8,8 +8,8 @@ from typing import Any
 from panpan.config.bounded_toml import parse_toml
 from panpan.config.settings import PackageSettings
 from panpan.errors import ToolError
-from panpan.python_environments.project.pyproject_wishes import table_of
-from panpan.python_environments.project.requirement_wishes import without_login
+from panpan.python_environments.python_manifests import table_of
+from panpan.python_environments.requirement_files import without_login
 from panpan.python_environments.sources import (
     PYPI_HOSTS,
     UNKNOWN_HOST,

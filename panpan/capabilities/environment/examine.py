@@ -19,7 +19,7 @@ from panpan.capabilities.environment.project_rules import lacking, making, proje
 from panpan.capabilities.environment.python_rules import interpreter_constraints, python_constraints
 from panpan.python_environments.find_environment import Environment
 from panpan.python_environments.machine_root import MachineRoot
-from panpan.python_environments.project.project_wishes import ProjectWishes, project_wishes
+from panpan.python_environments.project_requirements import ProjectRequirements, project_requirements
 
 MAX_UNREAD = 20
 MAX_OF_A_KIND = 20
@@ -36,22 +36,22 @@ def examine(
         variables: Environment variables; LD_LIBRARY_PATH counts.
         project: The folder whose manifests say what the environment is for; empty: that is not looked at.
     """
-    wishes = project_wishes(root, project) if project else ProjectWishes("")
+    requirements = project_requirements(root, project) if project else ProjectRequirements("")
     if environment is None:
-        return _without_environment(root, wishes)
+        return _without_environment(root, requirements)
     facts = look(root, environment, variables)
     constraints = chain(
         interpreter_constraints(facts),
-        project_constraints(facts, wishes),
+        project_constraints(facts, requirements),
         python_constraints(facts),
         binary_constraints(facts),
         gpu_constraints(facts),
     )
     return EnvReport(
         environment=environment.path,
-        project=project if wishes.says_something else "",
+        project=project if requirements.says_something else "",
         chosen=environment.why,
-        findings=(*project_findings(wishes), *facts.findings()),
+        findings=(*project_findings(requirements), *facts.findings()),
         constraints=in_order(_first_of_each_kind(constraints)),
         unread=_unread(root),
     )
@@ -69,16 +69,16 @@ def _first_of_each_kind(constraints: Iterable[Constraint]) -> list[Constraint]:
     return [*kept, *(judged(rule, state, f"{count:,} more of this kind", "likewise") for (rule, state), count in more)]
 
 
-def _without_environment(root: MachineRoot, wishes: ProjectWishes) -> EnvReport:
+def _without_environment(root: MachineRoot, requirements: ProjectRequirements) -> EnvReport:
     driver, hardware = look_at_driver(root, LibrarySearch(root, {})), look_at_hardware(root)
-    needs, has = "an environment to look at", f"there is none in {wishes.folder or 'this folder'}"
-    command = making(root, wishes)
+    needs, has = "an environment to look at", f"there is none in {requirements.folder or 'this folder'}"
+    command = making(root, requirements)
     none = judged("environment", "broken", needs, has, command=command, first=lacking(root, command))
     return EnvReport(
         environment="",
-        project=wishes.folder,
+        project=requirements.folder,
         chosen="",
-        findings=(*project_findings(wishes), *driver_findings(driver), *hardware_findings(hardware)),
+        findings=(*project_findings(requirements), *driver_findings(driver), *hardware_findings(hardware)),
         constraints=(none,),
         unread=_unread(root),
     )

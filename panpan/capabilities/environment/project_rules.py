@@ -10,10 +10,9 @@ from panpan.capabilities.environment.layers import Constraint, Finding, State, j
 from panpan.capabilities.environment.python_rules import marker_values
 from panpan.python_environments.find_environment import interpreter_of
 from panpan.python_environments.machine_root import MachineRoot
-from panpan.python_environments.metadata import normalised
-from panpan.python_environments.needs import applying, fits_python, is_requirement, unmet
-from panpan.python_environments.project.project_files import Unclear, Wish, file_of, is_for_conda
-from panpan.python_environments.project.project_wishes import ProjectWishes
+from panpan.python_environments.metadata import applying, fits_python, is_requirement, normalised, unmet
+from panpan.python_environments.project_files import PackageRequirement, Unclear, file_of, is_for_conda
+from panpan.python_environments.project_requirements import ProjectRequirements
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -38,19 +37,19 @@ _USUAL = 12
 """One that most packages have wheels for."""
 
 
-def making(root: MachineRoot, wishes: ProjectWishes) -> str:
+def making(root: MachineRoot, requirements: ProjectRequirements) -> str:
     """Return the command that makes an environment for a project; empty where it asks for nothing."""
-    if managed := _managed(root, wishes.folder):
+    if managed := _managed(root, requirements.folder):
         return managed
-    files = [wish.file for wish in wishes.packages if not (wish.group or wish.is_bound)]
-    file = next(iter([*files, *(one.file for one in wishes.python)]), "")
+    files = [entry.file for entry in requirements.packages if not (entry.group or entry.is_bound)]
+    file = next(iter([*files, *(one.file for one in requirements.python)]), "")
     if not file:
         return ""
     if is_for_conda(file):
         return "pixi install" if file == "pixi.toml" else shlex.join(("conda", "env", "create", "--file", file))
     if file == "Pipfile":
         return _PIPENV
-    specifiers = [one.specifier for one in wishes.python if not is_for_conda(one.file)]
+    specifiers = [one.specifier for one in requirements.python if not is_for_conda(one.file)]
     return f"{_python_for(root, specifiers)} -m venv .venv && .venv/bin/python -m pip install {_asked(file)}"
 
 
@@ -83,21 +82,21 @@ def lacking(root: MachineRoot, command: str) -> str:
     return f"make sure of {program}, which is neither in {' nor in '.join(_PROGRAMS)}"
 
 
-def filling(facts: Facts, wishes: ProjectWishes, wish: Wish) -> str:
-    """Return the command, to be run in the project's folder, that installs what a wish is part of."""
-    prefix, file = facts.environment.path, wish.file
-    managed = _managed(facts.root, wishes.folder, prefix)
+def filling(facts: Facts, requirements: ProjectRequirements, entry: PackageRequirement) -> str:
+    """Return the command, to be run in the project's folder, that installs what a entry is part of."""
+    prefix, file = facts.environment.path, entry.file
+    managed = _managed(facts.root, requirements.folder, prefix)
     if managed and file in _OF_MANAGERS:
         return managed
     if file.endswith((".yml", ".yaml")) and facts.environment.kind == "conda":
         return shlex.join(("conda", "env", "update", "--prefix", prefix, "--file", file))
-    if wish.is_condas:
-        return shlex.join(("conda", "install", "--prefix", prefix, wish.text))
+    if entry.is_condas:
+        return shlex.join(("conda", "install", "--prefix", prefix, entry.text))
     python = shlex.quote(f"{prefix}/bin/python")
     has_pip = facts.python.package("pip") is not None
     pip = f"{python} -m pip install" if has_pip else f"uv pip install --python {python}"
     is_no_files = is_for_conda(file) or file == "Pipfile"
-    return f"{pip} {shlex.quote(wish.text) if is_no_files else _asked(file)}"
+    return f"{pip} {shlex.quote(entry.text) if is_no_files else _asked(file)}"
 
 
 def _asked(file: str) -> str:
@@ -138,40 +137,42 @@ def _fitting_minor(root: MachineRoot, specifiers: Sequence[str], near: int) -> i
     return next(whole, None) or next(in_part, None)
 
 
-def project_findings(wishes: ProjectWishes) -> list[Finding]:
+def project_findings(requirements: ProjectRequirements) -> list[Finding]:
     """Return what is asked for, for the report; with what belongs to extras and groups, which nobody has to install."""
-    python = (_finding("python", one.specifier, one.source) for one in wishes.python)
-    kinds = ((f"package of {one.group}" if one.group else "package", one) for one in wishes.packages)
+    python = (_finding("python", one.specifier, one.source) for one in requirements.python)
+    kinds = ((f"package of {one.group}" if one.group else "package", one) for one in requirements.packages)
     return [*python, *(_finding(kind, one.text, one.source) for kind, one in kinds)]
 
 
-def project_constraints(facts: Facts, wishes: ProjectWishes) -> Iterator[Constraint]:
+def project_constraints(facts: Facts, requirements: ProjectRequirements) -> Iterator[Constraint]:
     """Yield what the project asks for, and whether the environment has it."""
-    apart = _files_for_others(facts, wishes)
+    apart = _files_for_others(facts, requirements)
     for file in sorted(apart):
         has = f"{facts.environment.path} is none of conda's, and other files say what belongs into it"
         yield judged("project-unclear", "unknown", f"what {file} asks for", has, source=file)
-    yield from _python(facts, wishes, apart)
-    yield from _packages(facts, wishes, apart)
-    for one in wishes.unclear:
+    yield from _python(facts, requirements, apart)
+    yield from _packages(facts, requirements, apart)
+    for one in requirements.unclear:
         if file_of(one.source) not in apart:
             yield _told(one)
 
 
-def _files_for_others(facts: Facts, wishes: ProjectWishes) -> frozenset[str]:
+def _files_for_others(facts: Facts, requirements: ProjectRequirements) -> frozenset[str]:
     """Return the manifests of conda's that an environment of another kind was not made from, as others say more."""
-    files = {wish.file for wish in wishes.packages if not (wish.group or wish.is_bound)}
+    files = {entry.file for entry in requirements.packages if not (entry.group or entry.is_bound)}
     if facts.environment.kind == "conda" or not any(not is_for_conda(file) for file in files):
         return frozenset()
-    return frozenset(file for file in (*files, *(one.file for one in wishes.python)) if is_for_conda(file))
+    return frozenset(file for file in (*files, *(one.file for one in requirements.python)) if is_for_conda(file))
 
 
-def _python(facts: Facts, wishes: ProjectWishes, apart: frozenset[str]) -> Iterator[Constraint]:
+def _python(facts: Facts, requirements: ProjectRequirements, apart: frozenset[str]) -> Iterator[Constraint]:
     version = facts.python.version
-    asked = [(one, fits_python(one.specifier, version)) for one in wishes.python if version and one.file not in apart]
+    asked = [
+        (one, fits_python(one.specifier, version)) for one in requirements.python if version and one.file not in apart
+    ]
     mend = ""
     if any(fits is False for _, fits in asked):
-        mend = remaking(facts, wishes.folder, [one.specifier for one, _ in asked])
+        mend = remaking(facts, requirements.folder, [one.specifier for one, _ in asked])
     for one, fits in asked:
         state: State = "unknown" if fits is None else "holds" if fits else "broken"
         needs, command = f"{one.source} asks for Python {one.specifier}", mend if state == "broken" else ""
@@ -179,43 +180,50 @@ def _python(facts: Facts, wishes: ProjectWishes, apart: frozenset[str]) -> Itera
         yield judged("project-python", state, needs, has, source=one.source, command=command, first=first)
 
 
-def _packages(facts: Facts, wishes: ProjectWishes, apart: frozenset[str]) -> Iterator[Constraint]:
-    needed = [wish for wish in wishes.packages if not wish.group and wish.file not in apart]
+def _packages(facts: Facts, requirements: ProjectRequirements, apart: frozenset[str]) -> Iterator[Constraint]:
+    needed = [entry for entry in requirements.packages if not entry.group and entry.file not in apart]
     is_condas = facts.environment.kind == "conda"
-    left_out = Counter(wish.file for wish in needed if wish.is_condas and not is_condas)
+    left_out = Counter(entry.file for entry in needed if entry.is_condas and not is_condas)
     for file, count in left_out.items():
         needs = f"{file} asks conda for {_packages_in_words(count)}"
         has = f"{facts.environment.path} is none of conda's"
         yield judged("project-unclear", "unknown", needs, has, source=file)
     of_conda = {normalised(name): version for name, version in facts.python.of_conda}
     versions, markers = {**of_conda, **facts.python.versions}, marker_values(facts)
-    refused = {wish.file: wish.source for wish in reversed(needed) if not is_requirement(wish.text)}
+    refused = {entry.file: entry.source for entry in reversed(needed) if not is_requirement(entry.text)}
     met = missed = 0
-    for wish in [wish for wish in needed if is_condas or not wish.is_condas]:
-        requirement = applying(wish.text, markers)
-        if requirement is None and not is_requirement(wish.text):
-            yield _told(Unclear(wish.source, "it is no requirement", wish.text))
-        if requirement is None or not _counts(requirement, wish, wishes, versions):
+    for entry in [entry for entry in needed if is_condas or not entry.is_condas]:
+        requirement = applying(entry.text, markers)
+        if requirement is None and not is_requirement(entry.text):
+            yield _told(Unclear(entry.source, "it is no requirement", entry.text))
+        if requirement is None or not _counts(requirement, entry, requirements, versions):
             continue
         lacks = dict(_lacks(facts, requirement, versions, markers))
         missed, met = missed + any(lacks.values()), met + ({*lacks.values()} == {""})
         for what, lack in lacks.items():
             if lack is None:
-                yield _told(Unclear(wish.source, "its version cannot be compared", what))
+                yield _told(Unclear(entry.source, "its version cannot be compared", what))
             elif lack:
-                needs, command = f"{wish.source} asks for {what}", filling(facts, wishes, wish)
-                line = refused.get(wish.file)
+                needs, command = f"{entry.source} asks for {what}", filling(facts, requirements, entry)
+                line = refused.get(entry.file)
                 first = f"correct {line}, for which the whole file is refused" if line else ""
-                yield judged("project-package", "broken", needs, lack, source=wish.source, command=command, first=first)
+                yield judged(
+                    "project-package", "broken", needs, lack, source=entry.source, command=command, first=first
+                )
     if met and not missed:
         needs = f"what the project asks for ({_packages_in_words(met)})"
         yield judged("project-package", "holds", needs, "all of it is there")
 
 
-def _counts(requirement: "Requirement", wish: Wish, wishes: ProjectWishes, versions: Mapping[str, str]) -> bool:
+def _counts(
+    requirement: "Requirement",
+    entry: PackageRequirement,
+    requirements: ProjectRequirements,
+    versions: Mapping[str, str],
+) -> bool:
     """Return whether it has to be there: the project itself has not, nor what is only bound to a version."""
     name = normalised(requirement.name)
-    return name not in wishes.names and (name in versions or not wish.is_bound)
+    return name not in requirements.names and (name in versions or not entry.is_bound)
 
 
 def _lacks(

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from panpan.capabilities.environment.facts import Facts
 from panpan.capabilities.environment.layers import Constraint, judged
-from panpan.python_environments.metadata import normalised
-from panpan.python_environments.needs import applying, fits_python, unmet
+from panpan.python_environments.metadata import applying, fits_python, normalised, unmet
 
 if TYPE_CHECKING:
     pass

@@ -5,7 +5,7 @@ from typing import Any
 
 from panpan.capabilities.packages import conda, pixi, uv
 from panpan.capabilities.packages.conda import CondaTool
-from panpan.capabilities.packages.package_tool import PackageSetup
+from panpan.capabilities.packages.package_tool import PackageConfig
 from panpan.capabilities.packages.pip import PipTool
 from panpan.capabilities.packages.pixi import PixiTool
 from panpan.capabilities.packages.target import find_program
@@ -21,7 +21,7 @@ from panpan.system.files.paths import PathResolver
 _OF_PYTHON = ("pyproject.toml", "requirements.txt", "setup.py", "setup.cfg", "environment.yml")
 
 
-def tools_without_use(paths: PathResolver, variables: Mapping[str, str]) -> Iterator[str]:
+def unavailable_tools(paths: PathResolver, variables: Mapping[str, str]) -> Iterator[str]:
     """Yield the names of those without their program; pip where there is neither an environment nor a Python project.
 
     Args:
@@ -47,7 +47,7 @@ class Packages(Capability):
 
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
-        self._setup = PackageSetup(
+        self._setup = PackageConfig(
             session.settings.packages, session.setup.locations.packages_folder, session.gate.withholds
         )
 
@@ -55,4 +55,4 @@ class Packages(Capability):
         return PipTool(self._setup), UvTool(self._setup), CondaTool(self._setup), PixiTool(self._setup)
 
     def unavailable(self) -> Iterable[str]:
-        return tools_without_use(self.session.paths, self.session.setup.env)
+        return unavailable_tools(self.session.paths, self.session.setup.env)

@@ -5,12 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from panpan.capabilities.packages.package_tool import LOOKING, REMOVE_S, PackageInput, PackageTool
+from panpan.capabilities.packages.package_tool import QUERIES, REMOVE_S, PackageInput, PackageTool
 from panpan.capabilities.packages.pip import undo_with_pip
 from panpan.capabilities.packages.plan import Plan
-from panpan.capabilities.packages.python_wishes import new_environment, read_requirement_file
-from panpan.capabilities.packages.target import Target, find_program
-from panpan.capabilities.packages.wanted import (
+from panpan.capabilities.packages.python_requirements import new_environment, read_requirement_file
+from panpan.capabilities.packages.requirements import (
     channel,
     channels_named,
     conda_package,
@@ -20,10 +19,11 @@ from panpan.capabilities.packages.wanted import (
     python_version,
     require_some,
 )
+from panpan.capabilities.packages.target import Target, find_program
 from panpan.core.effects import PathUse
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
-from panpan.python_environments.project.requirement_wishes import without_logins
+from panpan.python_environments.requirement_files import without_logins
 from panpan.python_environments.sources import (
     UNKNOWN_HOST,
     addresses_in,
@@ -40,7 +40,7 @@ from panpan.system.text.terminal_text import spelled_out
 
 if TYPE_CHECKING:
     from panpan.capabilities.packages.installed import Installed
-    from panpan.capabilities.packages.step import Undo
+    from panpan.capabilities.packages.undo_log import Undo
 
 PROGRAMS = ("conda", "mamba", "micromamba")
 _KEPT = frozenset({"CONDARC", "CONDA_SSL_VERIFY", "MAMBA_ROOT_PREFIX", "CONDA_OVERRIDE_CUDA", "CONDA_SUBDIR"})
@@ -83,8 +83,8 @@ class CondaTool(PackageTool[CondaInput]):
         if args.operation == "environments":
             home = str(user_home() / _KNOWN_ENVIRONMENTS)
             return Plan(Target(ctx.paths.root, "conda"), uses=(PathUse(home, "read"),))
-        if args.operation in LOOKING:
-            return self.looked_at_plan(args, ctx)
+        if args.operation in QUERIES:
+            return self.query_plan(args, ctx)
         conda = find_program(PROGRAMS, ctx.environment, ctx.paths)
         if conda is None:
             raise ToolError(
@@ -155,8 +155,8 @@ class CondaTool(PackageTool[CondaInput]):
     def own_caches(self, folder: Path) -> Mapping[str, str]:
         return {"CONDA_PKGS_DIRS": str(folder / "conda"), "PIP_CACHE_DIR": str(folder / "pip")}
 
-    def looked_at(self, args: CondaInput, target: Target) -> str:
-        return _environments() if args.operation == "environments" else super().looked_at(args, target)
+    def query(self, args: CondaInput, target: Target) -> str:
+        return _environments() if args.operation == "environments" else super().query(args, target)
 
     def _created(self, conda: str, args: CondaInput, ctx: ToolContext) -> Plan:
         if args.environment is None:

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict
 
 from panpan.capabilities.packages.installed import read_installed, shown_package
 from panpan.capabilities.packages.plan import Plan, without
+from panpan.capabilities.packages.requirements import names_asked, package_name, require_some
 from panpan.capabilities.packages.target import Target, find_target, require_own
-from panpan.capabilities.packages.wanted import names_asked, package_name, require_some
 from panpan.config.settings import PackageSettings
 from panpan.core.effects import Command, Effects, PathUse
 from panpan.core.tool import Tool, ToolContext
@@ -27,19 +27,19 @@ from panpan.types.dataclass import dataclass
 from panpan.types.tool import Output, ToolYield
 
 if TYPE_CHECKING:
-    from panpan.capabilities.packages.step import Steps, Undo
+    from panpan.capabilities.packages.undo_log import Steps, Undo
 
 
 REMOVE_S = 120.0
 LOCK_S = 300.0
 LIST_S = 30.0
-LOOKING = frozenset({"list", "show", "freeze", "environments"})
+QUERIES = frozenset({"list", "show", "freeze", "environments"})
 """Operations that only read."""
 _MOST_PLANS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class PackageSetup:
+class PackageConfig:
     """What the tools for packages need of a session."""
 
     settings: PackageSettings = PackageSettings()
@@ -51,7 +51,7 @@ class PackageSetup:
     @property
     def steps(self) -> "Steps":
         """The last change of each environment."""
-        from panpan.capabilities.packages.step import Steps  # a start needs none of it
+        from panpan.capabilities.packages.undo_log import Steps  # a start needs none of it
 
         return Steps(self.steps_folder)
 
@@ -82,8 +82,8 @@ class PackageTool(Tool[PackageInputT]):
     kept_variables: ClassVar[frozenset[str]] = frozenset()
     """Those of them that it gets all the same."""
 
-    def __init__(self, setup: PackageSetup | None = None) -> None:
-        self._setup = setup or PackageSetup()
+    def __init__(self, setup: PackageConfig | None = None) -> None:
+        self._setup = setup or PackageConfig()
         self._plans: dict[tuple[str, PackageInputT], Plan] = {}
         """What was told of calls that are asked about, by their ids and arguments."""
 
@@ -98,7 +98,7 @@ class PackageTool(Tool[PackageInputT]):
         return self._setup.settings
 
     def runs_beside_others(self, args: PackageInputT) -> bool:
-        return args.operation in LOOKING
+        return args.operation in QUERIES
 
     def title(self, args: PackageInputT) -> str:
         command: Sequence[str] = getattr(args, "command", ())
@@ -107,29 +107,29 @@ class PackageTool(Tool[PackageInputT]):
         return " ".join(filter(None, words)) + where
 
     def time_limit_s(self, args: PackageInputT) -> float | None:
-        if args.operation in LOOKING:
+        if args.operation in QUERIES:
             return LIST_S
         return {"uninstall": REMOVE_S, "remove": REMOVE_S, "lock": LOCK_S}.get(args.operation, self.longest_s)
 
     async def effects(self, args: PackageInputT, ctx: ToolContext) -> Effects:
         plan = await self._told_plan(args, ctx)
         places = [str(place) for place in (plan.target.prefix, *plan.target.elsewhere)]
-        changed = [] if args.operation in LOOKING or plan.runs_code else [*places, *map(str, plan.files)]
+        changed = [] if args.operation in QUERIES or plan.runs_code else [*places, *map(str, plan.files)]
         found = Effects(
             reads=[*places, *(use.path for use in plan.uses if use.access == "read")],
             writes=[*changed, *(use.path for use in plan.uses if use.access == "write")],
             urls=[f"https://{host}/" for host in (*plan.hosts, *plan.mirror_hosts)],
             names=(args.operation,),
         )
-        if args.operation in LOOKING:
+        if args.operation in QUERIES:
             return found
-        line, wish = shlex.join(getattr(args, "command", ())), await plan.wish(ctx.sandbox)
-        hosts = self._hosts_to_allow(plan, ctx) if wish == "network" else ()
-        command = Command(line, wish, hosts, is_elsewhere=True)
+        line, sandbox_use = shlex.join(getattr(args, "command", ())), await plan.sandbox_use(ctx.sandbox)
+        hosts = self._hosts_to_allow(plan, ctx) if sandbox_use == "network" else ()
+        command = Command(line, sandbox_use, hosts, is_elsewhere=True)
         return replace(found, commands=(command,), is_complete=False)  # packages bring code that is run
 
     async def describe(self, args: PackageInputT, ctx: ToolContext) -> str:
-        return "" if args.operation in LOOKING else (await self._told_plan(args, ctx)).explanation
+        return "" if args.operation in QUERIES else (await self._told_plan(args, ctx)).explanation
 
     def _hosts_to_allow(self, plan: Plan, ctx: ToolContext) -> Sequence[str]:
         """Return the hosts that `sandbox.domains` has to name for the call; none where they are not known."""
@@ -145,13 +145,13 @@ class PackageTool(Tool[PackageInputT]):
                 "what this would do has changed since it was decided; call again, so that it can be looked at"
             )
         for place in (plan.target.prefix, *plan.target.elsewhere):
-            ctx.paths.resolve(str(place), access="read" if args.operation in LOOKING or plan.runs_code else "write")
-        if args.operation in LOOKING:
+            ctx.paths.resolve(str(place), access="read" if args.operation in QUERIES or plan.runs_code else "write")
+        if args.operation in QUERIES:
             yield Output(await self._seen(args, plan.target))
             return
-        from panpan.capabilities.packages.carrying_out import carry_out  # a start needs none of it
+        from panpan.capabilities.packages.apply import apply_plan  # a start needs none of it
 
-        work = carry_out(plan, ctx, self.environment(ctx), self._setup, manager=self.name, what=self.title(args))
+        work = apply_plan(plan, ctx, self.environment(ctx), self._setup, manager=self.name, what=self.title(args))
         async with aclosing(work) as items:
             async for item in items:
                 yield item
@@ -186,17 +186,17 @@ class PackageTool(Tool[PackageInputT]):
         """Return variables that move its caches into a folder of the session's: the user's are closed to commands."""
         return {}
 
-    def looked_at_plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
+    def query_plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
         """Return the plan of an operation that only reads."""
         return Plan(find_target(ctx.paths, args.environment, ctx.own_environment or ctx.environment))
 
-    def looked_at(self, args: PackageInputT, target: Target) -> str:
+    def query(self, args: PackageInputT, target: Target) -> str:
         """Return what an operation tells that only reads. Called in a worker thread.
 
         Raises:
             ToolError: It is about nothing, or about what is no package.
         """
-        return looked_at(args.operation, args.packages, target)
+        return query(args.operation, args.packages, target)
 
     def own_target(self, args: PackageInputT, ctx: ToolContext) -> Target:
         """Return the environment that packages are changed in.
@@ -223,7 +223,7 @@ class PackageTool(Tool[PackageInputT]):
             ToolError: There is none, another tool made it, it made the environment, or nothing of it is left.
         """
         from panpan.capabilities.packages.installed import read_installed
-        from panpan.capabilities.packages.step import undo
+        from panpan.capabilities.packages.undo_log import undo
 
         step = self._setup.steps.last(target.prefix)
         if step.manager != self.name:
@@ -252,7 +252,7 @@ class PackageTool(Tool[PackageInputT]):
     async def _seen(self, args: PackageInputT, target: Target) -> str:
         try:
             with fail_after(LIST_S):
-                return await to_thread.run_sync(self.looked_at, args, target, abandon_on_cancel=True)
+                return await to_thread.run_sync(self.query, args, target, abandon_on_cancel=True)
         except TimeoutError as exc:
             raise ToolError(f"{target.prefix} could not be read within {LIST_S:g} s; is its disk gone?") from exc
 
@@ -261,7 +261,7 @@ class PackageTool(Tool[PackageInputT]):
         plan = replace(self.plan(args, ctx), asked=names_asked(args.packages))
         if not plan.hosts or plan.wheels or plan.files or plan.runs_code:
             return plan
-        from panpan.capabilities.packages.carrying_out import mirrored, with_mirrors
+        from panpan.capabilities.packages.apply import mirrored, with_mirrors
 
         others = mirrored(self.settings)
         return with_mirrors(plan, [type(self)(replace(self._setup, settings=one)).plan(args, ctx) for one in others])
@@ -277,7 +277,7 @@ class PackageTool(Tool[PackageInputT]):
         return self._plans[key]
 
 
-def looked_at(operation: str, packages: Sequence[str], target: Target) -> str:
+def query(operation: str, packages: Sequence[str], target: Target) -> str:
     """Return what `show`, `freeze` or `list` tells of an environment. Synchronous.
 
     Args:

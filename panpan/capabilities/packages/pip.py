@@ -6,17 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from panpan.capabilities.packages.package_tool import LOOKING, REMOVE_S, PackageInput, PackageTool
+from panpan.capabilities.packages.package_tool import QUERIES, REMOVE_S, PackageInput, PackageTool
 from panpan.capabilities.packages.plan import Plan
-from panpan.capabilities.packages.python_wishes import new_environment, python_wishes, wheels_folder
+from panpan.capabilities.packages.python_requirements import new_environment, python_requirements, wheels_folder
+from panpan.capabilities.packages.requirements import named_packages, python_version, require_some
 from panpan.capabilities.packages.target import Target, find_program
-from panpan.capabilities.packages.wanted import named_packages, python_version, require_some
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.python_environments.sources import Source, hosts_of, pip_source, wheels_source
 
 if TYPE_CHECKING:
-    from panpan.capabilities.packages.step import Undo
+    from panpan.capabilities.packages.undo_log import Undo
 
 _ISOLATED = "-I"
 """Without the working directory on the path: a file of the project called pip.py is not what is to run."""
@@ -67,8 +67,8 @@ class PipTool(PackageTool[PipInput]):
         return self.settings.pip_timeout_s
 
     def plan(self, args: PipInput, ctx: ToolContext) -> Plan:
-        if args.operation in LOOKING:
-            return self.looked_at_plan(args, ctx)
+        if args.operation in QUERIES:
+            return self.query_plan(args, ctx)
         if args.operation == "create":
             return self._created(args, ctx)
         target = self.own_target(args, ctx)
@@ -105,15 +105,15 @@ class PipTool(PackageTool[PipInput]):
 
     def _installed(self, target: Target, args: PipInput, ctx: ToolContext) -> Plan:
         require_some(args.packages, args.file)
-        wishes = python_wishes(args.packages, args.file, ctx.paths)
+        requirements = python_requirements(args.packages, args.file, ctx.paths)
         wheels = wheels_folder(args.wheels, ctx.paths)
         source = wheels_source(wheels) if wheels else pip_source(self.settings, ctx.environment, target.prefix)
-        options = [*(["--upgrade"] if args.upgrade else []), *source.arguments, *wishes.options]
-        install = (*_called(target), "install", *options, *wishes.operands)
+        options = [*(["--upgrade"] if args.upgrade else []), *source.arguments, *requirements.options]
+        install = (*_called(target), "install", *options, *requirements.operands)
         commands = (install,) if _has_pip(target) else (_bringing_pip(target), install)
         limit = self.longest_s
         plan = Plan(target, commands, timeout_s=limit, hosts=source.hosts, named=source.named, wheels=wheels)
-        return wishes.added_to(plan)
+        return requirements.added_to(plan)
 
 
 def undo_with_pip(uninstall: Sequence[str], install: Sequence[str], source: Source, plan: Plan, undo: "Undo") -> Plan:

@@ -5,10 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from panpan.capabilities.packages.package_tool import LOCK_S, LOOKING, REMOVE_S, PackageInput, PackageTool
+from panpan.capabilities.packages.package_tool import LOCK_S, QUERIES, REMOVE_S, PackageInput, PackageTool
 from panpan.capabilities.packages.plan import Plan
-from panpan.capabilities.packages.target import Target, find_program, target_at
-from panpan.capabilities.packages.wanted import (
+from panpan.capabilities.packages.requirements import (
     channel,
     conda_package,
     feature_name,
@@ -18,6 +17,7 @@ from panpan.capabilities.packages.wanted import (
     python_package,
     require_some,
 )
+from panpan.capabilities.packages.target import Target, find_program, target_at
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.python_environments.sources import (
@@ -33,7 +33,7 @@ from panpan.python_environments.uv_sources import find_manifest, table_in
 from panpan.system.files.paths import PathResolver
 
 if TYPE_CHECKING:
-    from panpan.capabilities.packages.step import Undo
+    from panpan.capabilities.packages.undo_log import Undo
 
 PROGRAMS = ("pixi",)
 _MANIFESTS = ("pixi.toml", "pyproject.toml")
@@ -75,7 +75,7 @@ class PixiTool(PackageTool[PixiInput]):
         name = feature_name(args.environment) if args.environment else "default"
         prefix = ctx.paths.locate(str(project / ".pixi" / "envs" / name)).path
         target = target_at(prefix, "conda", f"the environment {name} of {project}")
-        if args.operation in LOOKING:
+        if args.operation in QUERIES:
             return Plan(target)
         pixi = _pixi(ctx)
         if args.operation == "run":

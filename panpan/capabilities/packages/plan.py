@@ -27,7 +27,7 @@ from panpan.types.dataclass import dataclass
 from panpan.types.tool import Progress
 
 if TYPE_CHECKING:
-    from panpan.capabilities.packages.step import Step, Undo
+    from panpan.capabilities.packages.undo_log import Step, Undo
 
 
 _MOST_CHARS = 1_000
@@ -94,7 +94,7 @@ class Plan:
             parts.append(f"not from an index alone: {'; '.join(self.named)}")
         return "; ".join(parts)
 
-    async def wish(self, sandbox: CommandSandbox) -> SandboxUse:
+    async def sandbox_use(self, sandbox: CommandSandbox) -> SandboxUse:
         """Return what it needs of the sandbox: the network, unless all hosts are granted to commands."""
         if not self.hosts:
             return "on"
@@ -178,7 +178,7 @@ async def run_plan(
         is_read_only=False,
         roots=ctx.paths.roots,
         opened=_opened(plan, ctx),
-        has_network=await plan.wish(ctx.sandbox) == "network",
+        has_network=await plan.sandbox_use(ctx.sandbox) == "network",
     )
     deadline = anyio.current_time() + plan.timeout_s
     pacer, folder = ProgressPacer(), LineFolder()

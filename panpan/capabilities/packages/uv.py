@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from panpan.capabilities.packages.package_tool import LOCK_S, LOOKING, REMOVE_S, PackageInput, PackageTool
+from panpan.capabilities.packages.package_tool import LOCK_S, QUERIES, REMOVE_S, PackageInput, PackageTool
 from panpan.capabilities.packages.pip import undo_with_pip
 from panpan.capabilities.packages.plan import Plan
-from panpan.capabilities.packages.python_wishes import new_environment, python_wishes, wheels_folder
+from panpan.capabilities.packages.python_requirements import new_environment, python_requirements, wheels_folder
+from panpan.capabilities.packages.requirements import named_packages, program, python_version, require_some
 from panpan.capabilities.packages.target import Target, find_program, require_own, target_at
-from panpan.capabilities.packages.wanted import named_packages, program, python_version, require_some
 from panpan.core.effects import PathUse
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
@@ -19,7 +19,7 @@ from panpan.python_environments.uv_sources import find_manifest, locked_hosts, o
 from panpan.system.files.paths import PathResolver
 
 if TYPE_CHECKING:
-    from panpan.capabilities.packages.step import Undo
+    from panpan.capabilities.packages.undo_log import Undo
 
 PROGRAMS = ("uv",)
 _KEPT = frozenset(
@@ -72,8 +72,8 @@ class UvTool(PackageTool[UvInput]):
         return self.settings.uv_timeout_s
 
     def plan(self, args: UvInput, ctx: ToolContext) -> Plan:
-        if args.operation in LOOKING:
-            return self.looked_at_plan(args, ctx)
+        if args.operation in QUERIES:
+            return self.query_plan(args, ctx)
         uv = find_program(PROGRAMS, ctx.environment, ctx.paths)
         if uv is None:
             raise ToolError("uv is not installed here; use the pip tool")
@@ -126,15 +126,15 @@ class UvTool(PackageTool[UvInput]):
         require_some(args.packages, args.file)
         if how == "sync" and args.packages:
             raise ToolError("sync makes the environment what the file says; install packages in a call of their own")
-        wishes = python_wishes(args.packages, args.file, ctx.paths)
+        requirements = python_requirements(args.packages, args.file, ctx.paths)
         wheels = wheels_folder(args.wheels, ctx.paths)
         source = wheels_source(wheels) if wheels else uv_source(self.settings, ctx.environment, ctx.paths.cwd)
-        operands = ["--", str(wishes.file)] if how == "sync" else [*wishes.options, *wishes.operands]
+        operands = ["--", str(requirements.file)] if how == "sync" else [*requirements.options, *requirements.operands]
         options = [*(["--upgrade"] if args.upgrade else []), *source.arguments, *operands]
         command = (uv, "pip", how, "--python", str(target.interpreter), *options)
         limit = self.longest_s
         plan = Plan(target, (command,), timeout_s=limit, hosts=source.hosts, named=source.named, wheels=wheels)
-        return wishes.added_to(plan)
+        return requirements.added_to(plan)
 
     def _of_project(self, uv: str, args: UvInput, ctx: ToolContext) -> Plan:
         """Return the plan of what works with pyproject.toml: sync, lock, add, remove and run."""
@@ -167,11 +167,11 @@ class UvTool(PackageTool[UvInput]):
             )
         require_some(args.packages)
         limit = REMOVE_S if args.operation == "remove" else self.longest_s
-        wishes = python_wishes(args.packages if args.operation == "add" else (), None, ctx.paths)
-        if wishes.editable and (len(args.packages) > 1 or wishes.arguments):
+        requirements = python_requirements(args.packages if args.operation == "add" else (), None, ctx.paths)
+        if requirements.editable and (len(args.packages) > 1 or requirements.arguments):
             raise ToolError("add an editable project in a call of its own")
-        options += wishes.options
-        names = wishes.arguments if args.operation == "add" else named_packages(args.packages)
+        options += requirements.options
+        names = requirements.arguments if args.operation == "add" else named_packages(args.packages)
         plan = Plan(
             target,
             ((uv, args.operation, "--project", str(project), *options, "--", *names),),
@@ -182,7 +182,7 @@ class UvTool(PackageTool[UvInput]):
             files=_located(ctx.paths, project / "pyproject.toml", top / "uv.lock"),
             wheels=wheels,
         )
-        return wishes.added_to(plan)
+        return requirements.added_to(plan)
 
 
 def _located(paths: PathResolver, *files: Path) -> tuple[Path, ...]:

@@ -7,7 +7,7 @@ from panpan.capabilities.environment.layers import heading, layer_rows, verdict_
 from panpan.python_environments.machine_root import MachineRoot
 from tests.capabilities.environment.machines import a_machine
 from tests.fakes.machines import ENVIRONMENT, PROJECT, Machine
-from tests.python_environments.project.projects import of_project, report_of, written
+from tests.python_environments.projects import of_project, report_of, written
 
 PYPROJECT = '[project]\nname = "p"\ndependencies = ["scipy"]\n'
 UV = f"uv pip install --python {ENVIRONMENT}/bin/python"

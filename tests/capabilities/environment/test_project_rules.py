@@ -7,7 +7,7 @@ from panpan.python_environments.find_environment import Environment, find_enviro
 from panpan.python_environments.machine_root import MachineRoot
 from tests.capabilities.environment.machines import a_machine
 from tests.fakes.machines import ENVIRONMENT, PROJECT, Machine
-from tests.python_environments.project.projects import of_project, report_of, told
+from tests.python_environments.projects import of_project, report_of, told
 
 
 def test_a_version_that_is_not_asked_for_is_told_with_both_and_the_place(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.packages.package_tool import PackageSetup, PackageTool
+from panpan.capabilities.packages.package_tool import PackageConfig, PackageTool
 from panpan.core.tool import ToolContext
 from panpan.types.tool import Output, Progress
 from tests.fakes.context import context_in
@@ -89,7 +89,7 @@ class Workspace:
 
     root: Path
     ctx: ToolContext
-    setup: PackageSetup
+    setup: PackageConfig
     progress: list[str] = field(default_factory=list)
     calls: int = 0
 
@@ -128,4 +128,4 @@ def workspace(tmp_path: Path) -> Workspace:
         "HOME": str(tmp_path / "home"),
     }
     ctx = replace(context_in(root), environment=dict(variables))
-    return Workspace(root, ctx, PackageSetup(steps_folder=tmp_path / "steps"))
+    return Workspace(root, ctx, PackageConfig(steps_folder=tmp_path / "steps"))

@@ -1,7 +1,7 @@
 import pytest
 
 from panpan.capabilities.packages.installed import Installed
-from panpan.capabilities.packages.step import Changes, difference
+from panpan.capabilities.packages.undo_log import Changes, difference
 
 
 def package(name: str, version: str = "1.0") -> Installed:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.packages.python_wishes import read_requirement_file
+from panpan.capabilities.packages.python_requirements import read_requirement_file
 from panpan.config.settings import PackageSettings
 from panpan.python_environments.sources import UNKNOWN_HOST, conda_source, pip_source, pixi_source, without_login
 from panpan.python_environments.uv_sources import uv_source

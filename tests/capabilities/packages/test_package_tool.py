@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.packages.capability import tools_without_use
+from panpan.capabilities.packages.capability import unavailable_tools
 from panpan.capabilities.packages.conda import CondaTool
-from panpan.capabilities.packages.package_tool import PackageSetup
+from panpan.capabilities.packages.package_tool import PackageConfig
 from panpan.capabilities.packages.pip import PipInput, PipTool
 from panpan.capabilities.packages.pixi import PixiTool
 from panpan.capabilities.packages.uv import UvInput, UvTool
@@ -85,11 +85,11 @@ async def test_an_environment_outside_the_workspace_needs_a_yes(house: Workspace
 
 
 @pytest.mark.parametrize(
-    ("domains", "wish"),
+    ("domains", "entry"),
     [((), "network"), (("pypi.org",), "network"), (("pypi.org", "*.pythonhosted.org"), "on")],
 )
 async def test_the_network_is_wished_for_unless_all_hosts_are_granted(
-    house: Workspace, domains: tuple[str, ...], wish: str
+    house: Workspace, domains: tuple[str, ...], entry: str
 ) -> None:
     sandbox = CommandSandbox(is_on=True, domains=domains)
     working = (await sandbox.choice()).sandbox
@@ -97,7 +97,7 @@ async def test_the_network_is_wished_for_unless_all_hosts_are_granted(
         pytest.skip("no sandbox works here that lets commands to single hosts")
     ctx = replace(house.call_context(), sandbox=sandbox)
 
-    assert (await UvTool(house.setup).effects(UvInput(operation="install", packages=("lamp",)), ctx)).sandbox == wish
+    assert (await UvTool(house.setup).effects(UvInput(operation="install", packages=("lamp",)), ctx)).sandbox == entry
 
 
 async def test_wheels_of_this_machine_need_no_network(house: Workspace, wheels: Path) -> None:
@@ -109,7 +109,7 @@ async def test_wheels_of_this_machine_need_no_network(house: Workspace, wheels: 
 async def test_the_times_are_those_of_the_settings(house: Workspace) -> None:
     def limit(operation: str, **settings: float) -> float:
         args = PipInput.model_validate({"operation": operation, "packages": ["lamp"]})
-        return PipTool(PackageSetup(PackageSettings.model_validate(settings))).plan(args, house.ctx).timeout_s
+        return PipTool(PackageConfig(PackageSettings.model_validate(settings))).plan(args, house.ctx).timeout_s
 
     assert (limit("install"), limit("uninstall"), limit("list")) == (600.0, 120.0, 30.0)
     assert [tool().longest_s for tool in (PipTool, CondaTool, UvTool, PixiTool)] == [600.0, 900.0, 300.0, 300.0]
@@ -134,7 +134,7 @@ def slow_install(house: Workspace) -> str:
 
 
 async def test_what_takes_too_long_is_stopped_and_said(house: Workspace) -> None:
-    setup = PackageSetup(PackageSettings(uv_timeout_s=1.0))
+    setup = PackageConfig(PackageSettings(uv_timeout_s=1.0))
     slow = with_uv(replace(house, setup=setup), "echo resolving; exec sleep 600")
 
     output = await slow.run(UvTool, "install", "lamp")
@@ -207,11 +207,11 @@ def test_tools_without_their_program_or_a_project_are_not_offered(tmp_path: Path
     (tmp_path / "bin" / "micromamba").touch(mode=0o755)
     (tmp_path / "work").mkdir()
     variables = {"PATH": f"{tmp_path}/bin"}
-    assert set(tools_without_use(PathResolver(tmp_path / "work"), variables)) == {"pip", "uv", "pixi"}
+    assert set(unavailable_tools(PathResolver(tmp_path / "work"), variables)) == {"pip", "uv", "pixi"}
 
     (tmp_path / "work" / "requirements.txt").touch()
 
-    assert set(tools_without_use(PathResolver(tmp_path / "work"), variables)) == {"uv", "pixi"}
+    assert set(unavailable_tools(PathResolver(tmp_path / "work"), variables)) == {"uv", "pixi"}
 
 
 async def test_what_a_run_prints_is_shortened_for_the_model_and_whole_on_disk(house: Workspace) -> None:

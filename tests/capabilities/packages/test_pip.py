@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.packages.package_tool import PackageSetup
+from panpan.capabilities.packages.package_tool import PackageConfig
 from panpan.capabilities.packages.pip import PipInput, PipTool
 from panpan.capabilities.packages.uv import UvTool
 from panpan.core.effects import PathUse
@@ -147,7 +147,7 @@ async def test_what_was_taken_away_comes_back(house: Workspace, wheels: Path) ->
 
 async def test_what_others_changed_since_is_left_alone_and_said(house: Workspace, wheels: Path) -> None:
     await house.run(PipTool, "install", "lamp", wheels=str(wheels))
-    untold = Workspace(house.root, house.ctx, PackageSetup())
+    untold = Workspace(house.root, house.ctx, PackageConfig())
     await untold.run(PipTool, "install", "shelf==1.0", wheels=str(wheels))
 
     back = await house.text(PipTool, "rollback")

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from panpan.python_environments.project.project_files import Unclear, Wish
+from panpan.python_environments.project_files import PackageRequirement, Unclear
 from tests.capabilities.environment.machines import a_machine
 from tests.fakes.machines import PROJECT
-from tests.python_environments.project.projects import report_of, told, wishes_of, written
+from tests.python_environments.projects import report_of, requirements_of, told, written
 
 MAIN = {"requirements.txt": "numpy\n"}
 
@@ -25,7 +25,7 @@ def test_files_beside_the_usual_one_are_told_and_need_not_be_installed(tmp_path:
 
 @pytest.mark.parametrize("name", ["requirements_gpu.txt", "dev-requirements.txt", "requirements/base.txt"])
 def test_the_only_file_that_says_anything_is_the_projects(name: str, tmp_path: Path) -> None:
-    assert wishes_of(tmp_path, {name: "numpy\n"}).packages == (Wish("numpy", f"{name}:1"),)
+    assert requirements_of(tmp_path, {name: "numpy\n"}).packages == (PackageRequirement("numpy", f"{name}:1"),)
 
 
 def test_of_several_nobody_knows_which_one_is_meant(tmp_path: Path) -> None:
@@ -41,15 +41,17 @@ def test_of_several_nobody_knows_which_one_is_meant(tmp_path: Path) -> None:
 
 
 def test_a_file_that_another_one_includes_is_read_there(tmp_path: Path) -> None:
-    found = wishes_of(tmp_path, {"requirements.txt": "-r requirements/base.txt\n", "requirements/base.txt": "numpy\n"})
+    found = requirements_of(
+        tmp_path, {"requirements.txt": "-r requirements/base.txt\n", "requirements/base.txt": "numpy\n"}
+    )
 
-    assert found.packages == (Wish("numpy", "requirements/base.txt:1", included_by="requirements.txt"),)
+    assert found.packages == (PackageRequirement("numpy", "requirements/base.txt:1", included_by="requirements.txt"),)
 
 
 def test_what_only_looks_like_one_is_not_read(tmp_path: Path) -> None:
     files = {"requirements.md": "numpy\n", "notes.txt": "numpy\n", "requirements.txt.bak": "numpy\n"}
 
-    assert not wishes_of(tmp_path, files).says_something
+    assert not requirements_of(tmp_path, files).says_something
 
 
 def test_a_folder_that_leads_out_of_the_project_is_not_read(tmp_path: Path) -> None:
@@ -59,11 +61,11 @@ def test_a_folder_that_leads_out_of_the_project_is_not_read(tmp_path: Path) -> N
     folder = written(tmp_path, {"README": ""}) / PROJECT[1:]
     (folder / "requirements").symlink_to("/outside")
 
-    assert not wishes_of(tmp_path, {}).says_something
+    assert not requirements_of(tmp_path, {}).says_something
 
 
 def test_a_projects_manifest_that_asks_for_nothing_is_not_replaced(tmp_path: Path) -> None:
-    found = wishes_of(tmp_path, {"pyproject.toml": '[project]\nname = "p"\n', "requirements-dev.txt": "ruff\n"})
+    found = requirements_of(tmp_path, {"pyproject.toml": '[project]\nname = "p"\n', "requirements-dev.txt": "ruff\n"})
 
-    assert found.packages == (Wish("ruff", "requirements-dev.txt:1", group="requirements-dev.txt"),)
+    assert found.packages == (PackageRequirement("ruff", "requirements-dev.txt:1", group="requirements-dev.txt"),)
     assert not [one for one in found.unclear if isinstance(one, Unclear)]

@@ -2,19 +2,19 @@ from pathlib import Path
 
 import pytest
 
-from panpan.python_environments.project.project_files import OwnName, PythonWish, Said, Unclear, Wish
-from panpan.python_environments.project.setup_wishes import setup_cfg_wishes, setup_py_wishes
-from tests.python_environments.project.projects import files_of
+from panpan.python_environments.project_files import OwnName, PackageRequirement, PythonRequirement, Said, Unclear
+from panpan.python_environments.python_manifests import setup_cfg_requirements, setup_py_requirements
+from tests.python_environments.projects import files_of
 
 WHY = "it is found out by a program, which is not run"
 
 
 def of_cfg(root: Path, text: str, **files: str) -> list[Said]:
-    return list(setup_cfg_wishes(files_of(root, {"setup.cfg": text, **files})))
+    return list(setup_cfg_requirements(files_of(root, {"setup.cfg": text, **files})))
 
 
 def of_py(root: Path, text: str) -> list[Said]:
-    return list(setup_py_wishes(files_of(root, {"setup.py": text})))
+    return list(setup_py_requirements(files_of(root, {"setup.py": text})))
 
 
 def test_setup_cfg_says_python_packages_and_extras(tmp_path: Path) -> None:
@@ -33,24 +33,24 @@ test = pytest; hypothesis
 
     assert of_cfg(tmp_path, text) == [
         OwnName("p"),
-        PythonWish(">=3.8", "setup.cfg"),
-        Wish("numpy>=1.20", "setup.cfg"),
-        Wish('tomli; python_version < "3.11"', "setup.cfg"),
-        Wish("pytest", "setup.cfg", group="extra test"),
-        Wish("hypothesis", "setup.cfg", group="extra test"),
+        PythonRequirement(">=3.8", "setup.cfg"),
+        PackageRequirement("numpy>=1.20", "setup.cfg"),
+        PackageRequirement('tomli; python_version < "3.11"', "setup.cfg"),
+        PackageRequirement("pytest", "setup.cfg", group="extra test"),
+        PackageRequirement("hypothesis", "setup.cfg", group="extra test"),
     ]
 
 
 def test_a_list_on_one_line_is_parted_by_semicolons(tmp_path: Path) -> None:
     found = of_cfg(tmp_path, "[options]\ninstall_requires = numpy; scipy>=1\n")
 
-    assert found[1:] == [Wish("numpy", "setup.cfg"), Wish("scipy>=1", "setup.cfg")]
+    assert found[1:] == [PackageRequirement("numpy", "setup.cfg"), PackageRequirement("scipy>=1", "setup.cfg")]
 
 
 def test_a_list_may_be_in_another_file(tmp_path: Path) -> None:
     found = of_cfg(tmp_path, "[options]\ninstall_requires = file: needs.txt\n", **{"needs.txt": "numpy\n"})
 
-    assert found[1:] == [Wish("numpy", "needs.txt:1")]
+    assert found[1:] == [PackageRequirement("numpy", "needs.txt:1")]
 
 
 @pytest.mark.parametrize("text", ["no section", "[a]\n[a]\n", "[a" + "a" * 500_000, "x" + " " * 500_000 + "y"])
@@ -69,9 +69,9 @@ setuptools.setup(name="p", python_requires=">=3.8", install_requires=NEEDS)
 
     assert of_py(tmp_path, text) == [
         OwnName("p"),
-        PythonWish(">=3.8", "setup.py:5"),
-        Wish("numpy<2", "setup.py:3"),
-        Wish("scipy", "setup.py:4"),
+        PythonRequirement(">=3.8", "setup.py:5"),
+        PackageRequirement("numpy<2", "setup.py:3"),
+        PackageRequirement("scipy", "setup.py:4"),
     ]
     assert not (tmp_path / "canary").exists()
 

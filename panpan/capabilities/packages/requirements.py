@@ -46,7 +46,7 @@ _NO_ENVIRONMENTS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedPackage:
     """One package that is asked for."""
 
     argument: str
@@ -61,7 +61,7 @@ class Wanted:
     """Whether it is installed as it lies there, so that later changes of it count."""
 
 
-def python_package(text: str, absolute: Callable[[str], str]) -> Wanted:
+def python_package(text: str, absolute: Callable[[str], str]) -> RequestedPackage:
     """Return what `text` asks for: a requirement (PEP 508), an address, or a folder or wheel of this machine.
 
     Args:
@@ -79,13 +79,13 @@ def python_package(text: str, absolute: Callable[[str], str]) -> Wanted:
     if text.startswith((".", "/", "~")):
         return _local_package(text, absolute)
     if "://" in text and "@ " not in text and " @" not in text:
-        return Wanted(_address(text), named=text, address=text)
+        return RequestedPackage(_address(text), named=text, address=text)
     requirement = _requirement(text)
     if is_file_name(requirement.name):
         raise ToolError(f"{text!r} may be a file; write ./{text} where one is meant")
     if requirement.url:
-        return Wanted(str(requirement), named=text, address=_address(requirement.url))
-    return Wanted(str(requirement))
+        return RequestedPackage(str(requirement), named=text, address=_address(requirement.url))
+    return RequestedPackage(str(requirement))
 
 
 def is_file_name(name: str) -> bool:
@@ -93,14 +93,14 @@ def is_file_name(name: str) -> bool:
     return re.search(r"(?i)\.(?:zip|whl|tar|tgz|tbz|txz|tlz|tar\.(?:gz|bz2|xz|lz|lzma|zst))$", name) is not None
 
 
-def _local_package(text: str, absolute: Callable[[str], str]) -> Wanted:
+def _local_package(text: str, absolute: Callable[[str], str]) -> RequestedPackage:
     """Return a folder or file of this machine as something to install; extras may follow it."""
     if ";" in text:  # pip and uv read on behind it, and would take another file than the one that is looked at
         raise ToolError(f"{text!r} has a ';' in it; name a path without a condition")
     match = re.fullmatch(_EXTRAS, _plain(text, "path"))
     assert match is not None, "it fits all texts"
     path = absolute(match["path"].removeprefix("./") or ".")
-    return Wanted(f"{path}{match['extras'] or ''}", named=path, path=path)
+    return RequestedPackage(f"{path}{match['extras'] or ''}", named=path, path=path)
 
 
 def package_name(text: str) -> str:

@@ -8,11 +8,11 @@ from hashlib import sha256
 from pathlib import Path
 
 from panpan.capabilities.packages.plan import Plan
+from panpan.capabilities.packages.requirements import environment_name, is_file_name, python_package
 from panpan.capabilities.packages.target import Target
-from panpan.capabilities.packages.wanted import environment_name, is_file_name, python_package
 from panpan.core.effects import PathUse
 from panpan.errors import ToolError
-from panpan.python_environments.project.requirement_wishes import (
+from panpan.python_environments.requirement_files import (
     NESTED,
     requirement_lines,
     without_comments,
@@ -157,7 +157,7 @@ def _data(path: Path) -> bytes | None:
 
 
 @dataclass(frozen=True, slots=True)
-class PythonWishes:
+class PythonRequirements:
     """What is to be installed."""
 
     arguments: tuple[str, ...]
@@ -194,7 +194,7 @@ class PythonWishes:
         )
 
 
-def python_wishes(packages: Sequence[str], file: str | None, paths: PathResolver) -> PythonWishes:
+def python_requirements(packages: Sequence[str], file: str | None, paths: PathResolver) -> PythonRequirements:
     """Return what is to be installed.
 
     Args:
@@ -210,7 +210,7 @@ def python_wishes(packages: Sequence[str], file: str | None, paths: PathResolver
     reads = [*([paths.absolute(file)] if file else []), *(one.path for one in wanted if one.path), *said.reads]
     uses = [PathUse(path, "read") for path in reads]
     uses += [PathUse(one.path, "write") for one in wanted if one.is_editable]  # a build leaves its metadata there
-    return PythonWishes(
+    return PythonRequirements(
         arguments=tuple(one.argument for one in wanted if not one.is_editable),
         file=None if file is None else str(paths.locate(file).path),
         editable=tuple(one.argument for one in wanted if one.is_editable),

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from panpan.python_environments.project.conda_wishes import conda_wishes
-from panpan.python_environments.project.project_files import PythonWish, Unclear, Wish
-from tests.python_environments.project.projects import files_of, wishes_of
+from panpan.python_environments.project_files import PackageRequirement, PythonRequirement, Unclear
+from panpan.python_environments.project_requirements import conda_requirements
+from tests.python_environments.projects import files_of, requirements_of
 
 MORE = "it says more than a name and versions"
 
@@ -31,20 +31,22 @@ dependencies:
 prefix: /somewhere
 """
 
-    found = list(conda_wishes(files_of(tmp_path, {"environment.yml": text, "more.txt": "tqdm\n"}), "environment.yml"))
+    found = list(
+        conda_requirements(files_of(tmp_path, {"environment.yml": text, "more.txt": "tqdm\n"}), "environment.yml")
+    )
 
     assert found == [
-        PythonWish("==3.10.*", "environment.yml:5"),
-        Wish("numpy==1.26.*", "environment.yml:6", is_condas=True),
-        Wish("scipy==1.11.4", "environment.yml:7", is_condas=True),
-        Wish("pytorch>=2,<3", "environment.yml:8", is_condas=True),
-        Wish("cudatoolkit==11.8.*", "environment.yml:9", is_condas=True),
+        PythonRequirement("==3.10.*", "environment.yml:5"),
+        PackageRequirement("numpy==1.26.*", "environment.yml:6", is_condas=True),
+        PackageRequirement("scipy==1.11.4", "environment.yml:7", is_condas=True),
+        PackageRequirement("pytorch>=2,<3", "environment.yml:8", is_condas=True),
+        PackageRequirement("cudatoolkit==11.8.*", "environment.yml:9", is_condas=True),
         Unclear("environment.yml:10", MORE, "blas=*=openblas"),
-        Wish("pip", "environment.yml:11", is_condas=True),
-        Wish("einops>=0.4", "environment.yml:13"),
-        Wish("tqdm", "more.txt:1", "environment.yml"),
+        PackageRequirement("pip", "environment.yml:11", is_condas=True),
+        PackageRequirement("einops>=0.4", "environment.yml:13"),
+        PackageRequirement("tqdm", "more.txt:1", "environment.yml"),
         Unclear("environment.yml:16", "it has no name to look for", "git+https://example.org/x"),
-        Wish("zlib", "environment.yml:17", is_condas=True),
+        PackageRequirement("zlib", "environment.yml:17", is_condas=True),
     ]
 
 
@@ -71,7 +73,7 @@ def test_what_is_no_list_is_unclear_and_not_empty(
 ) -> None:
     files = files_of(tmp_path, {"environment.yml": f"name: x\n{text}\n"})
 
-    (found,) = conda_wishes(files, "environment.yml")
+    (found,) = conda_requirements(files, "environment.yml")
 
     assert isinstance(found, Unclear)
     assert found.source == f"environment.yml:{line}"
@@ -82,10 +84,10 @@ def test_what_is_no_list_is_unclear_and_not_empty(
 def test_a_list_in_brackets_is_read(tmp_path: Path) -> None:
     text = "dependencies: [python=3.8, 'numpy',\n  {pip: [einops]}]\n"
 
-    assert list(conda_wishes(files_of(tmp_path, {"environment.yml": text}), "environment.yml")) == [
-        PythonWish("==3.8.*", "environment.yml:1"),
-        Wish("numpy", "environment.yml:1", is_condas=True),
-        Wish("einops", "environment.yml:2"),
+    assert list(conda_requirements(files_of(tmp_path, {"environment.yml": text}), "environment.yml")) == [
+        PythonRequirement("==3.8.*", "environment.yml:1"),
+        PackageRequirement("numpy", "environment.yml:1", is_condas=True),
+        PackageRequirement("einops", "environment.yml:2"),
     ]
 
 
@@ -93,7 +95,7 @@ def test_a_list_in_brackets_is_read(tmp_path: Path) -> None:
 def test_a_line_of_any_length_is_read_at_once(line: str, tmp_path: Path) -> None:
     files = files_of(tmp_path, {"environment.yml": f"dependencies:\n{line}\n"})
 
-    (unclear,) = conda_wishes(files, "environment.yml")
+    (unclear,) = conda_requirements(files, "environment.yml")
 
     assert isinstance(unclear, Unclear)
     assert len(unclear.text) <= 1_000
@@ -114,14 +116,14 @@ paper = {path = ".", editable = true}
 jax = {version = ">=0.4", extras = ["cuda12"]}
 """
 
-    found = wishes_of(tmp_path, {"pixi.toml": text})
+    found = requirements_of(tmp_path, {"pixi.toml": text})
 
     assert found.names == {"paper"}
-    assert found.python == (PythonWish("==3.11.*", "pixi.toml"),)
+    assert found.python == (PythonRequirement("==3.11.*", "pixi.toml"),)
     assert found.packages == (
-        Wish("numpy>=1.26,<2", "pixi.toml", is_condas=True),
-        Wish("pytorch", "pixi.toml", is_condas=True),
-        Wish("einops", "pixi.toml"),
-        Wish("jax>=0.4", "pixi.toml"),
+        PackageRequirement("numpy>=1.26,<2", "pixi.toml", is_condas=True),
+        PackageRequirement("pytorch", "pixi.toml", is_condas=True),
+        PackageRequirement("einops", "pixi.toml"),
+        PackageRequirement("jax>=0.4", "pixi.toml"),
     )
     assert found.unclear == (Unclear("pixi.toml", "it is no version", "odd"),)

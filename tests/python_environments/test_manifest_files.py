@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.python_environments.project.project_files import MAX_BYTES
-from tests.python_environments.project.projects import files_of
+from panpan.python_environments.project_files import MAX_BYTES
+from tests.python_environments.projects import files_of
 
 
 @pytest.mark.parametrize(

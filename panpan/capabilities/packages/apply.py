@@ -16,7 +16,8 @@ from anyio import current_time, move_on_after, to_thread
 from panpan.capabilities.packages.conflict import is_unreached
 from panpan.capabilities.packages.installed import Installed, python_needs, read_installed
 from panpan.capabilities.packages.plan import Plan, Ran, run_plan
-from panpan.capabilities.packages.step import (
+from panpan.capabilities.packages.target import Target
+from panpan.capabilities.packages.undo_log import (
     Changes,
     FileStep,
     Step,
@@ -27,23 +28,21 @@ from panpan.capabilities.packages.step import (
     kept_texts,
     undo,
 )
-from panpan.capabilities.packages.target import Target
 from panpan.config.settings import PackageSettings
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.python_environments.find_environment import Environment, interpreter_of, package_folders, project_of
 from panpan.python_environments.machine_root import MachineRoot, machine_for, readable_folder
-from panpan.python_environments.metadata import normalised
-from panpan.python_environments.needs import applying, unmet
-from panpan.python_environments.project.project_files import Wish, is_for_conda
-from panpan.python_environments.project.project_wishes import ProjectWishes, project_wishes
+from panpan.python_environments.metadata import applying, normalised, unmet
+from panpan.python_environments.project_files import PackageRequirement, is_for_conda
+from panpan.python_environments.project_requirements import ProjectRequirements, project_requirements
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.read_file import opened_folder
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, Progress
 
 if TYPE_CHECKING:
-    from panpan.capabilities.packages.package_tool import PackageSetup
+    from panpan.capabilities.packages.package_tool import PackageConfig
 
 
 _MOST_FAILURE_CHARS = 4_000
@@ -130,13 +129,13 @@ def changed_in_words(plan: Plan, changes: Changes, files: Sequence[FileStep], *,
 _MOST = 20
 
 
-def broken_by(target: Target, changes: Changes, wishes: ProjectWishes | None = None) -> list[str]:
+def inconsistencies(target: Target, changes: Changes, requirements: ProjectRequirements | None = None) -> list[str]:
     """Return a sentence for each need that is not met, of what was changed or about it.
 
     Args:
         target: The environment, as it is now.
         changes: What was changed in it.
-        wishes: What the project asks for to which it belongs.
+        requirements: What the project asks for to which it belongs.
     """
     if not changes:
         return []
@@ -150,7 +149,8 @@ def broken_by(target: Target, changes: Changes, wishes: ProjectWishes | None = N
         for text in texts
     )
     of_project = (
-        (f"not what the project asks for: {one.source} asks for", one.text, False) for one in _wished(wishes, target)
+        (f"not what the project asks for: {one.source} asks for", one.text, False)
+        for one in _required_here(requirements, target)
     )
     markers, said = _markers(target), list[str]()
     for who, text, is_touched in (*of_packages, *of_project):
@@ -164,11 +164,13 @@ def broken_by(target: Target, changes: Changes, wishes: ProjectWishes | None = N
     return [*said[:_MOST], *([f"and {len(said) - _MOST} more"] if len(said) > _MOST else [])]
 
 
-def _wished(wishes: ProjectWishes | None, target: Target) -> Iterator[Wish]:
+def _required_here(requirements: ProjectRequirements | None, target: Target) -> Iterator[PackageRequirement]:
     """Yield what has to be in the environment, but for what conda has under names of its own."""
-    for wish in wishes.packages if wishes is not None else ():
-        if not (wish.group or wish.is_bound or wish.is_condas or (is_for_conda(wish.file) and target.kind != "conda")):
-            yield wish
+    for entry in requirements.packages if requirements is not None else ():
+        if not (
+            entry.group or entry.is_bound or entry.is_condas or (is_for_conda(entry.file) and target.kind != "conda")
+        ):
+            yield entry
 
 
 def _markers(target: Target) -> Mapping[str, str]:
@@ -231,8 +233,8 @@ _CLEANUP_S = 10.0
 """For telling what was changed until an interrupt."""
 
 
-async def carry_out(
-    plan: Plan, ctx: ToolContext, environment: Mapping[str, str], setup: "PackageSetup", *, manager: str, what: str
+async def apply_plan(
+    plan: Plan, ctx: ToolContext, environment: Mapping[str, str], setup: "PackageConfig", *, manager: str, what: str
 ) -> AsyncGenerator[Progress | Output, None]:
     """Yield what the commands of a plan print, then what they have changed. Consume it under `aclosing`.
 
@@ -281,13 +283,13 @@ async def _frozen(plan: Plan) -> list[Installed]:
     return await to_thread.run_sync(read_installed, plan.target.prefix)
 
 
-def _broken(plan: Plan, changes: Changes, ctx: ToolContext, setup: "PackageSetup") -> list[str]:
+def _broken(plan: Plan, changes: Changes, ctx: ToolContext, setup: "PackageConfig") -> list[str]:
     """Return what does not fit together any more, also what the project asks for, as far as that may be read."""
     target = plan.target
     environment = Environment(str(target.prefix), target.kind, target.why)
     folder = readable_folder(project_of(environment.path, environment, str(ctx.paths.cwd)), ctx.paths)
-    wishes = project_wishes(machine_for(ctx.paths, setup.withholds), folder) if folder and changes else None
-    return broken_by(target, changes, wishes)
+    requirements = project_requirements(machine_for(ctx.paths, setup.withholds), folder) if folder and changes else None
+    return inconsistencies(target, changes, requirements)
 
 
 def _package_folders(plan: Plan) -> Sequence[str]:

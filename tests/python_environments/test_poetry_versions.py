@@ -1,6 +1,6 @@
 import pytest
 
-from panpan.python_environments.project.pyproject_wishes import poetry_range, poetry_requirements
+from panpan.python_environments.python_manifests import poetry_range, poetry_requirements
 
 
 @pytest.mark.parametrize(

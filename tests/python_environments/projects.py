@@ -7,8 +7,8 @@ from panpan.capabilities.environment.examine import examine
 from panpan.capabilities.environment.layers import Constraint, EnvReport
 from panpan.python_environments.find_environment import find_environment, project_of
 from panpan.python_environments.machine_root import MachineRoot
-from panpan.python_environments.project.project_files import ProjectFiles
-from panpan.python_environments.project.project_wishes import ProjectWishes, project_wishes
+from panpan.python_environments.project_files import ProjectFiles
+from panpan.python_environments.project_requirements import ProjectRequirements, project_requirements
 from tests.fakes.machines import PROJECT
 
 
@@ -25,8 +25,8 @@ def files_of(root: Path, files: Mapping[str, str | bytes]) -> ProjectFiles:
     return ProjectFiles(MachineRoot(written(root, files)), PROJECT)
 
 
-def wishes_of(root: Path, files: Mapping[str, str | bytes]) -> ProjectWishes:
-    return project_wishes(MachineRoot(written(root, files)), PROJECT)
+def requirements_of(root: Path, files: Mapping[str, str | bytes]) -> ProjectRequirements:
+    return project_requirements(MachineRoot(written(root, files)), PROJECT)
 
 
 def report_of(root: Path, files: Mapping[str, str | bytes], place: str = PROJECT, here: str = PROJECT) -> EnvReport:
@@ -36,7 +36,7 @@ def report_of(root: Path, files: Mapping[str, str | bytes], place: str = PROJECT
 
 
 def of_project(report: EnvReport) -> list[Constraint]:
-    """What is said of the project's wishes, the gravest first."""
+    """What is said of the project's requirements, the gravest first."""
     return [one for one in report.constraints if one.rule.startswith("project-")]
 
 

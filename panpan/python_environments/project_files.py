@@ -10,7 +10,7 @@ from panpan.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PackageRequirement:
     """A package."""
 
     text: str
@@ -33,7 +33,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class PythonWish:
+class PythonRequirement:
     """A range of Pythons."""
 
     specifier: str
@@ -64,7 +64,7 @@ class OwnName:
     name: str
 
 
-Said: TypeAlias = Wish | PythonWish | Unclear | OwnName
+Said: TypeAlias = PackageRequirement | PythonRequirement | Unclear | OwnName
 """What a manifest says."""
 
 

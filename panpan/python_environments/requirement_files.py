@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from posixpath import dirname, join, normpath
 
-from panpan.python_environments.project.project_files import ProjectFiles, Said, Unclear, Wish
+from panpan.python_environments.project_files import PackageRequirement, ProjectFiles, Said, Unclear
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
 NESTED = re.compile(r"(?P<option>-r|-c|--requirement|--constraint)(?:\s*=?\s*)(?P<path>\S.*)")
@@ -73,9 +73,9 @@ CONSTRAINT = ("-c", "--constraint")
 """Options that name a file which only says versions."""
 
 
-def requirement_wishes(
+def file_requirements(
     files: ProjectFiles, name: str, *, included_by: str = "", is_bound: bool = False, depth: int = 0
-) -> Iterator[Wish | Unclear]:
+) -> Iterator[PackageRequirement | Unclear]:
     """Yield what a file asks for; nothing where it was read before.
 
     Args:
@@ -95,18 +95,20 @@ def requirement_wishes(
             if "://" in path:
                 yield Unclear(source, "it lies on a server and is not fetched", without_logins(line))
                 continue
-            yield from requirement_wishes(
+            yield from file_requirements(
                 files,
                 normpath(join(dirname(name), path)),
                 included_by=included_by or name,
                 is_bound=is_bound or nested["option"] in CONSTRAINT,
                 depth=depth + 1,
             )
-        elif said := wish_of(line, source, included_by, is_bound=is_bound):
+        elif said := line_requirement(line, source, included_by, is_bound=is_bound):
             yield said
 
 
-def wish_of(line: str, source: str, included_by: str = "", *, is_bound: bool = False) -> Wish | Unclear | None:
+def line_requirement(
+    line: str, source: str, included_by: str = "", *, is_bound: bool = False
+) -> PackageRequirement | Unclear | None:
     """Return what a line asks for; None where that is no package, or the project itself.
 
     Args:
@@ -126,9 +128,9 @@ def wish_of(line: str, source: str, included_by: str = "", *, is_bound: bool = F
         return None
     if editable or place.startswith((".", "/")) or ("://" in place and " @ " not in place):
         if egg := _EGG.search(place):
-            return Wish(egg["name"], source, included_by, is_bound=is_bound)
+            return PackageRequirement(egg["name"], source, included_by, is_bound=is_bound)
         return Unclear(source, "it has no name to look for", without_logins(line))
-    return Wish(without_logins(line), source, included_by, is_bound=is_bound)
+    return PackageRequirement(without_logins(line), source, included_by, is_bound=is_bound)
 
 
 MAX_FILES = 20
@@ -147,12 +149,12 @@ def optional_requirements(files: ProjectFiles, *, are_all: bool) -> Iterator[Sai
     names = [name for name in _names_in(files) if not files.was_read(name)][:MAX_FILES]
     for name in names:
         if are_all and len(names) == 1:
-            yield from requirement_wishes(files, name)
+            yield from file_requirements(files, name)
             continue
         if are_all:
             yield Unclear(name, f"it is one of {len(names)} such files, and nothing says which is meant")
-        said = requirement_wishes(files, name)
-        yield from (replace(one, group=name) for one in said if isinstance(one, Wish))
+        said = file_requirements(files, name)
+        yield from (replace(one, group=name) for one in said if isinstance(one, PackageRequirement))
 
 
 def _names_in(files: ProjectFiles) -> Iterator[str]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.packages.wanted import (
+from panpan.capabilities.packages.requirements import (
     channel,
     conda_package,
     environment_name,

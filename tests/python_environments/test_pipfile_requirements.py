@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from panpan.python_environments.project.project_files import PythonWish, Unclear, Wish
-from tests.python_environments.project.projects import wishes_of
+from panpan.python_environments.project_files import PackageRequirement, PythonRequirement, Unclear
+from tests.python_environments.projects import requirements_of
 
 PIPFILE = """\
 [[source]]
@@ -30,9 +30,9 @@ run = "python run.py"
 
 
 def test_packages_python_and_categories_are_read(tmp_path: Path) -> None:
-    found = wishes_of(tmp_path, {"Pipfile": PIPFILE})
+    found = requirements_of(tmp_path, {"Pipfile": PIPFILE})
 
-    assert found.python == (PythonWish("==3.10.*", "Pipfile"),)
+    assert found.python == (PythonRequirement("==3.10.*", "Pipfile"),)
     assert [one.text for one in found.packages if not one.group] == [
         "requests",
         "numpy~=1.26",
@@ -40,17 +40,19 @@ def test_packages_python_and_categories_are_read(tmp_path: Path) -> None:
         "rich[jupyter]==13.0; (os_name == 'posix')",
         "data",
     ]
-    assert [one for one in found.packages if one.group] == [Wish("pytest", "Pipfile", group="group dev-packages")]
+    assert [one for one in found.packages if one.group] == [
+        PackageRequirement("pytest", "Pipfile", group="group dev-packages")
+    ]
     assert found.unclear == (Unclear("Pipfile", "these versions are not understood", "odd latest"),)
 
 
 def test_a_whole_version_of_python_counts_before_a_part_of_it(tmp_path: Path) -> None:
     pipfile = '[requires]\npython_version = "3.10"\npython_full_version = "3.10.4"\n'
 
-    assert wishes_of(tmp_path, {"Pipfile": pipfile}).python == (PythonWish("==3.10.4", "Pipfile"),)
+    assert requirements_of(tmp_path, {"Pipfile": pipfile}).python == (PythonRequirement("==3.10.4", "Pipfile"),)
 
 
 def test_one_that_is_no_toml_is_unclear(tmp_path: Path) -> None:
-    assert wishes_of(tmp_path, {"Pipfile": "[packages\n"}).unclear == (
+    assert requirements_of(tmp_path, {"Pipfile": "[packages\n"}).unclear == (
         Unclear("Pipfile", "it is no TOML, or too deep"),
     )

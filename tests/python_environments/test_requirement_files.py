@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from panpan.python_environments.project.project_files import Unclear, Wish
-from panpan.python_environments.project.requirement_wishes import MAX_DEPTH, requirement_wishes, wish_of
+from panpan.python_environments.project_files import PackageRequirement, Unclear
+from panpan.python_environments.requirement_files import MAX_DEPTH, file_requirements, line_requirement
 from tests.fakes.machines import PROJECT
-from tests.python_environments.project.projects import files_of, written
+from tests.python_environments.projects import files_of, written
 
 
 def test_a_file_is_read_with_what_it_includes_and_each_wish_has_its_line_and_the_first_file(tmp_path: Path) -> None:
@@ -22,14 +22,14 @@ numpy==1.26.4 \\
     more = {"more/base.txt": "-r ../requirements.txt\nscipy\n", "bounds.txt": "numba<1\n"}
     files = files_of(tmp_path, {"requirements.txt": first, **more})
 
-    found = list(requirement_wishes(files, "requirements.txt"))
+    found = list(file_requirements(files, "requirements.txt"))
 
     assert found == [
-        Wish("numpy==1.26.4", "requirements.txt:3"),
-        Wish("scipy", "more/base.txt:2", "requirements.txt"),
-        Wish("numba<1", "bounds.txt:1", "requirements.txt", is_bound=True),
+        PackageRequirement("numpy==1.26.4", "requirements.txt:3"),
+        PackageRequirement("scipy", "more/base.txt:2", "requirements.txt"),
+        PackageRequirement("numba<1", "bounds.txt:1", "requirements.txt", is_bound=True),
     ]
-    assert [wish.file for wish in found if isinstance(wish, Wish)] == ["requirements.txt"] * 3
+    assert [entry.file for entry in found if isinstance(entry, PackageRequirement)] == ["requirements.txt"] * 3
     assert files.unread == []
 
 
@@ -37,7 +37,7 @@ numpy==1.26.4 \\
     "line", ["-e .", "-e .[test]", "--editable=.", ".", "./", ".[plots, tests]", "file:.", "--no-binary :all:", "-i x"]
 )
 def test_the_project_itself_and_options_are_no_packages(line: str) -> None:
-    assert wish_of(line, "r:1") is None
+    assert line_requirement(line, "r:1") is None
 
 
 @pytest.mark.parametrize(
@@ -49,22 +49,22 @@ def test_the_project_itself_and_options_are_no_packages(line: str) -> None:
     ],
 )
 def test_an_address_that_says_the_name_of_its_package_asks_for_that(line: str, name: str) -> None:
-    assert wish_of(line, "r:1") == Wish(name, "r:1")
+    assert line_requirement(line, "r:1") == PackageRequirement(name, "r:1")
 
 
 @pytest.mark.parametrize("line", ["-e ../other", "./x-1.0-py3-none-any.whl", "git+https://example.org/x.git"])
 def test_a_place_without_a_name_is_unclear(line: str) -> None:
-    assert wish_of(line, "r:1") == Unclear("r:1", "it has no name to look for", line)
+    assert line_requirement(line, "r:1") == Unclear("r:1", "it has no name to look for", line)
 
 
 @pytest.mark.parametrize("line", ["git+https://me:secret-1@example.org/x", "x @ https://secret-1@example.org/x.whl"])
 def test_a_key_in_an_address_is_not_shown(line: str) -> None:
-    assert "secret-1" not in repr(wish_of(line, "r:1"))
-    assert "example.org/x" in repr(wish_of(line, "r:1"))
+    assert "secret-1" not in repr(line_requirement(line, "r:1"))
+    assert "example.org/x" in repr(line_requirement(line, "r:1"))
 
 
 def test_a_line_that_nobody_writes_by_hand_is_cut_short() -> None:
-    found = wish_of("x" * 1_000_000, "r:1")
+    found = line_requirement("x" * 1_000_000, "r:1")
 
     assert isinstance(found, Unclear)
     assert len(found.text) < 200
@@ -76,7 +76,7 @@ def test_nothing_outside_of_the_project_and_nothing_from_servers_is_read(tmp_pat
     files = files_of(tmp_path, {"requirements.txt": lines})
     (tmp_path / PROJECT[1:] / "linked.txt").symlink_to("/secret.txt")
 
-    found = list(requirement_wishes(files, "requirements.txt"))
+    found = list(file_requirements(files, "requirements.txt"))
 
     assert found == [
         Unclear("requirements.txt:4", "it lies on a server and is not fetched", "-r https://example.org/r.txt")
@@ -93,9 +93,9 @@ def test_nothing_outside_of_the_project_and_nothing_from_servers_is_read(tmp_pat
 def test_a_chain_of_files_has_an_end(tmp_path: Path) -> None:
     chain = {f"r{at}.txt": f"-r r{at + 1}.txt\npackage-{at}\n" for at in range(MAX_DEPTH + 5)}
 
-    found = list(requirement_wishes(files_of(tmp_path, chain), "r0.txt"))
+    found = list(file_requirements(files_of(tmp_path, chain), "r0.txt"))
 
-    assert len([one for one in found if isinstance(one, Wish)]) == MAX_DEPTH
+    assert len([one for one in found if isinstance(one, PackageRequirement)]) == MAX_DEPTH
     assert [one.source for one in found if isinstance(one, Unclear)] == [f"r{MAX_DEPTH}.txt"]
 
 
@@ -104,9 +104,9 @@ def test_what_is_no_regular_file_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / PROJECT[1:] / "pipe")
     written(tmp_path, {"folder/x": ""})
 
-    found = list(requirement_wishes(files, "requirements.txt"))
+    found = list(file_requirements(files, "requirements.txt"))
 
-    assert found == [Wish("numpy", "requirements.txt:3")]
+    assert found == [PackageRequirement("numpy", "requirements.txt:3")]
     assert [(one.source, one.why) for one in files.unread] == [
         ("pipe", "it cannot be read"),
         ("folder", "it cannot be read"),

@@ -1,11 +1,20 @@
-"""What pyproject.toml or a Pipfile asks for: the project's own table, groups, and the table of Poetry."""
+"""Manifests of Python's own: pyproject.toml, Pipfile, setup.cfg, and what setup.py says without being run."""
 
+import ast
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from panpan.python_environments.project.project_files import OwnName, ProjectFiles, PythonWish, Said, Unclear, Wish
-from panpan.python_environments.project.requirement_wishes import requirement_wishes
+from panpan.python_environments.project_files import (
+    OwnName,
+    PackageRequirement,
+    ProjectFiles,
+    PythonRequirement,
+    Said,
+    Unclear,
+)
+from panpan.python_environments.requirement_files import file_requirements
 
 _NUMBERS = re.compile(r"([~^]?)\s*(\d{1,9}(?:\.\d{1,9}){0,3})")
 _OPERATOR = re.compile(r"([<>=!~]=?=?)(.+)")
@@ -91,7 +100,7 @@ FILE = "pyproject.toml"
 _QUOTED = re.compile(r"'([^'\n]+)'|\"([^\"\n]+)\"")
 
 
-def pyproject_wishes(files: ProjectFiles, text: str, manifest: Mapping[str, Any]) -> Iterator[Said]:
+def pyproject_requirements(files: ProjectFiles, text: str, manifest: Mapping[str, Any]) -> Iterator[Said]:
     """Yield what the manifest says.
 
     Args:
@@ -110,9 +119,9 @@ def pyproject_wishes(files: ProjectFiles, text: str, manifest: Mapping[str, Any]
 def _project(project: Mapping[str, Any], lines: Mapping[str, int]) -> Iterator[Said]:
     yield OwnName(word_in(project, "name"))
     if asked := word_in(project, "requires-python"):
-        yield PythonWish(asked, _at(asked, lines))
+        yield PythonRequirement(asked, _at(asked, lines))
     for text in texts_in(project.get("dependencies")):
-        yield Wish(text, _at(text, lines))
+        yield PackageRequirement(text, _at(text, lines))
     for extra, members in table_of(project, "optional-dependencies").items():
         yield from _optional(members, f"extra {extra}", lines)
 
@@ -124,13 +133,13 @@ def _made_by_setuptools(files: ProjectFiles, manifest: Mapping[str, Any]) -> Ite
     said = table_of(manifest, "tool", "setuptools", "dynamic", "dependencies").get("file")
     names = texts_in([said] if isinstance(said, str) else said)
     for name in names:
-        yield from requirement_wishes(files, name)
+        yield from file_requirements(files, name)
     if not (names or files.has("setup.py") or files.has("setup.cfg")):
         yield Unclear(FILE, "they are found out when it is built", "dependencies")
 
 
-def _optional(members: object, group: str, lines: Mapping[str, int]) -> Iterator[Wish]:
-    return (Wish(text, _at(text, lines), group=group) for text in texts_in(members))
+def _optional(members: object, group: str, lines: Mapping[str, int]) -> Iterator[PackageRequirement]:
+    return (PackageRequirement(text, _at(text, lines), group=group) for text in texts_in(members))
 
 
 def _poetry(poetry: Mapping[str, Any]) -> Iterator[Said]:
@@ -138,11 +147,15 @@ def _poetry(poetry: Mapping[str, Any]) -> Iterator[Said]:
     for name, said in table_of(poetry, "dependencies").items():
         if name.lower() == "python":
             spec = poetry_range(said)
-            yield _unclear(name, said) if spec is None else PythonWish(spec, FILE)
+            yield _unclear(name, said) if spec is None else PythonRequirement(spec, FILE)
             continue
         is_optional = isinstance(said, dict) and said.get("optional") is True
         for text in poetry_requirements(name, said):
-            yield _unclear(name, said) if text is None else Wish(text, FILE, group="an extra" if is_optional else "")
+            yield (
+                _unclear(name, said)
+                if text is None
+                else PackageRequirement(text, FILE, group="an extra" if is_optional else "")
+            )
 
 
 def _unclear(name: str, said: object) -> Unclear:
@@ -165,7 +178,7 @@ def _at(text: str, lines: Mapping[str, int]) -> str:
 _OWN = (".", "./")
 
 
-def pipfile_wishes(pipfile: Mapping[str, Any], source: str) -> Iterator[Said]:
+def pipfile_requirements(pipfile: Mapping[str, Any], source: str) -> Iterator[Said]:
     """Yield what the manifest says; its categories beside the usual one are groups, which nobody has to install.
 
     Args:
@@ -174,9 +187,9 @@ def pipfile_wishes(pipfile: Mapping[str, Any], source: str) -> Iterator[Said]:
     """
     requires = table_of(pipfile, "requires")
     if whole := word_in(requires, "python_full_version"):
-        yield PythonWish(f"=={whole}", source)
+        yield PythonRequirement(f"=={whole}", source)
     elif minor := word_in(requires, "python_version"):
-        yield PythonWish(f"=={minor}.*", source)
+        yield PythonRequirement(f"=={minor}.*", source)
     for table, packages in pipfile.items():
         if table not in _NO_CATEGORIES and isinstance(packages, dict):
             yield from _packages(packages, source, "" if table == "packages" else f"group {table}")
@@ -191,6 +204,97 @@ def _packages(packages: Mapping[str, Any], source: str, group: str) -> Iterator[
             continue
         for text in poetry_requirements(name, said):
             if text is not None:
-                yield Wish(text, source, group=group)
+                yield PackageRequirement(text, source, group=group)
             elif not group:
                 yield Unclear(source, "these versions are not understood", f"{name} {said}")
+
+
+def setup_cfg_requirements(files: ProjectFiles) -> Iterator[Said]:
+    """Yield what setup.cfg says ("Configuring setuptools using setup.cfg files", setuptools' documentation)."""
+    from configparser import Error, RawConfigParser
+
+    text = files.text("setup.cfg")
+    if text is None:
+        return
+    parser = RawConfigParser()
+    try:
+        parser.read_string(re.sub(r"[ \t]+", " ", text))  # of many blanks it takes the square
+    except (Error, RecursionError):
+        yield Unclear("setup.cfg", "it cannot be understood")
+        return
+    yield OwnName(parser.get("metadata", "name", fallback=""))
+    if asked := parser.get("options", "python_requires", fallback=""):
+        yield PythonRequirement(asked, "setup.cfg")
+    yield from _listed(files, parser.get("options", "install_requires", fallback=""))
+    extras = parser.items("options.extras_require") if parser.has_section("options.extras_require") else []
+    for extra, written in extras:
+        for line in _lines(written):
+            yield PackageRequirement(line, "setup.cfg", group=f"extra {extra}")
+
+
+def setup_py_requirements(files: ProjectFiles) -> Iterator[Said]:
+    """Yield what the call of `setup` says in literals, or by names that stand for some."""
+    text = files.text("setup.py")
+    if text is None:
+        return
+    try:
+        with warnings.catch_warnings():  # about escapes in strings, which would be printed
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        yield Unclear("setup.py", "it cannot be understood")
+        return
+    said = _arguments(tree)
+    for key in ("name", "python_requires", "install_requires"):
+        if key in said:
+            yield from _of_argument(key, said[key])
+
+
+def _listed(files: ProjectFiles, written: str) -> Iterator[PackageRequirement | Unclear]:
+    if not written.startswith("file:"):
+        yield from (PackageRequirement(line, "setup.cfg") for line in _lines(written))
+        return
+    for name in written.removeprefix("file:").split(","):
+        yield from file_requirements(files, name.strip())
+
+
+def _lines(written: str) -> list[str]:
+    """Return the items of a list: each on a line of its own, or all on one and parted by semicolons."""
+    parts = written.splitlines() if "\n" in written else written.split(";")
+    bare = (part.split(" #")[0].strip() for part in parts)
+    return [part for part in bare if part and not part.startswith("#")]
+
+
+def _arguments(tree: ast.Module) -> Mapping[str, ast.expr]:
+    """Return what `setup` is called with, names of the module replaced by what they stand for."""
+    named = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    found: dict[str, ast.expr] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _is_setup(node.func):
+            found |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+    return {key: named.get(value.id, value) if isinstance(value, ast.Name) else value for key, value in found.items()}
+
+
+def _is_setup(called: ast.expr) -> bool:
+    return (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) == "setup"
+
+
+def _of_argument(key: str, value: ast.expr) -> Iterator[Said]:
+    source = f"setup.py:{value.lineno}"
+    items = value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
+    for item in items:
+        text = item.value if isinstance(item, ast.Constant) else None
+        if not isinstance(text, str):
+            yield Unclear(source, "it is found out by a program, which is not run", key)
+        elif key == "name":
+            yield OwnName(text)
+        elif key == "python_requires":
+            yield PythonRequirement(text, source)
+        else:
+            yield PackageRequirement(text, f"setup.py:{item.lineno}")

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panpan.python_environments.machine_root import MachineRoot
-from panpan.python_environments.project.project_files import Wish
-from panpan.python_environments.project.project_wishes import MAX_WISHES, project_wishes
+from panpan.python_environments.project_files import PackageRequirement
+from panpan.python_environments.project_requirements import MAX_REQUIREMENTS, project_requirements
 from tests.fakes.machines import PROJECT
-from tests.python_environments.project.projects import wishes_of, written
+from tests.python_environments.projects import requirements_of, written
 
 MANIFESTS = ["pyproject.toml", "pixi.toml", "setup.cfg", "setup.py", "requirements.txt", "environment.yml"]
 PIECES = [
@@ -20,15 +20,15 @@ PIECES = [
 
 
 def test_a_folder_without_manifests_says_nothing(tmp_path: Path) -> None:
-    assert not wishes_of(tmp_path, {"README": "numpy\n"}).says_something
+    assert not requirements_of(tmp_path, {"README": "numpy\n"}).says_something
 
 
 def test_very_many_wishes_are_bounded_and_that_is_told(tmp_path: Path) -> None:
-    many = "\n".join(f"numpy-{number}" for number in range(MAX_WISHES + 1))
+    many = "\n".join(f"numpy-{number}" for number in range(MAX_REQUIREMENTS + 1))
 
-    found = wishes_of(tmp_path, {"requirements.txt": many})
+    found = requirements_of(tmp_path, {"requirements.txt": many})
 
-    assert len(found.packages) <= MAX_WISHES
+    assert len(found.packages) <= MAX_REQUIREMENTS
     assert [one.source for one in found.unclear] == [PROJECT]
 
 
@@ -36,7 +36,7 @@ def test_manifests_that_are_damaged_are_each_told_and_cost_nothing_else(tmp_path
     (tmp_path / PROJECT[1:]).mkdir(parents=True)
     os.mkfifo(tmp_path / PROJECT[1:] / "environment.yml")
 
-    found = wishes_of(
+    found = requirements_of(
         tmp_path,
         {
             "pyproject.toml": ".".join("a" * 300_000) + " = 1",
@@ -47,7 +47,7 @@ def test_manifests_that_are_damaged_are_each_told_and_cost_nothing_else(tmp_path
     )
 
     assert [one.source for one in found.unclear] == ["pyproject.toml", "pixi.toml", "setup.cfg", "environment.yml"]
-    assert found.packages == (Wish("numpy", "requirements.txt:1"),)
+    assert found.packages == (PackageRequirement("numpy", "requirements.txt:1"),)
 
 
 @settings(max_examples=60, deadline=None)
@@ -56,6 +56,6 @@ def test_whatever_a_manifest_says_it_is_read_to_its_end(name: str, pieces: list[
     with TemporaryDirectory() as folder:
         root = written(Path(folder), {name: "".join(pieces)})
 
-        found = project_wishes(MachineRoot(root), PROJECT)
+        found = project_requirements(MachineRoot(root), PROJECT)
 
     assert {one.file for one in (*found.packages, *found.python)} <= {*MANIFESTS}

@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from panpan.python_environments.project.project_files import PythonWish, Unclear, Wish
-from tests.python_environments.project.projects import wishes_of
+from panpan.python_environments.project_files import PackageRequirement, PythonRequirement, Unclear
+from tests.python_environments.projects import requirements_of
 
 
 def test_the_projects_table_says_python_and_packages_with_their_lines(tmp_path: Path) -> None:
@@ -15,13 +15,13 @@ dependencies = [
 ]
 """
 
-    found = wishes_of(tmp_path, {"pyproject.toml": text})
+    found = requirements_of(tmp_path, {"pyproject.toml": text})
 
     assert found.names == {"my-paper"}
-    assert found.python == (PythonWish(">=3.9", "pyproject.toml:3"),)
+    assert found.python == (PythonRequirement(">=3.9", "pyproject.toml:3"),)
     assert found.packages == (
-        Wish("numpy<2", "pyproject.toml:5"),
-        Wish("a[b]>=1; os_name == 'nt'", "pyproject.toml:6"),
+        PackageRequirement("numpy<2", "pyproject.toml:5"),
+        PackageRequirement("a[b]>=1; os_name == 'nt'", "pyproject.toml:6"),
     )
 
 
@@ -33,9 +33,9 @@ plots = ["matplotlib"]
 dev = ["ruff", {include-group = "other"}]
 """
 
-    assert wishes_of(tmp_path, {"pyproject.toml": text}).packages == (
-        Wish("matplotlib", "pyproject.toml:2", group="extra plots"),
-        Wish("ruff", "pyproject.toml:4", group="group dev"),
+    assert requirements_of(tmp_path, {"pyproject.toml": text}).packages == (
+        PackageRequirement("matplotlib", "pyproject.toml:2", group="extra plots"),
+        PackageRequirement("ruff", "pyproject.toml:4", group="group dev"),
     )
 
 
@@ -47,20 +47,22 @@ dynamic = ["dependencies"]
 dependencies = {file = ["requirements.txt"]}
 """
 
-    found = wishes_of(tmp_path, {"pyproject.toml": text, "requirements.txt": "numpy\n"})
+    found = requirements_of(tmp_path, {"pyproject.toml": text, "requirements.txt": "numpy\n"})
 
-    assert found.packages == (Wish("numpy", "requirements.txt:1"),)
+    assert found.packages == (PackageRequirement("numpy", "requirements.txt:1"),)
     assert found.unclear == ()
 
 
 def test_dependencies_that_a_build_makes_are_unclear_unless_setuptools_has_a_manifest(tmp_path: Path) -> None:
     text = '[project]\nname = "p"\ndynamic = ["dependencies"]\n'
 
-    alone = wishes_of(tmp_path / "a", {"pyproject.toml": text})
-    beside = wishes_of(tmp_path / "b", {"pyproject.toml": text, "setup.cfg": "[options]\ninstall_requires = numpy\n"})
+    alone = requirements_of(tmp_path / "a", {"pyproject.toml": text})
+    beside = requirements_of(
+        tmp_path / "b", {"pyproject.toml": text, "setup.cfg": "[options]\ninstall_requires = numpy\n"}
+    )
 
     assert alone.unclear == (Unclear("pyproject.toml", "they are found out when it is built", "dependencies"),)
-    assert (beside.unclear, beside.packages) == ((), (Wish("numpy", "setup.cfg"),))
+    assert (beside.unclear, beside.packages) == ((), (PackageRequirement("numpy", "setup.cfg"),))
 
 
 def test_poetrys_table_is_read(tmp_path: Path) -> None:
@@ -74,13 +76,13 @@ plots = {version = "*", optional = true}
 odd = "latest"
 """
 
-    found = wishes_of(tmp_path, {"pyproject.toml": text})
+    found = requirements_of(tmp_path, {"pyproject.toml": text})
 
     assert found.names == {"paper"}
-    assert found.python == (PythonWish(">=3.9,<4", "pyproject.toml"),)
+    assert found.python == (PythonRequirement(">=3.9,<4", "pyproject.toml"),)
     assert found.packages == (
-        Wish("numpy>=1.26,<2", "pyproject.toml"),
-        Wish("plots", "pyproject.toml", group="an extra"),
+        PackageRequirement("numpy>=1.26,<2", "pyproject.toml"),
+        PackageRequirement("plots", "pyproject.toml", group="an extra"),
     )
     assert found.unclear == (Unclear("pyproject.toml", "these versions are not understood", "odd latest"),)
 
@@ -88,6 +90,6 @@ odd = "latest"
 def test_a_manifest_of_another_form_says_nothing(tmp_path: Path) -> None:
     text = 'project = ["x"]\ndependency-groups = 3\n[tool.poetry]\nname = 1\ndependencies = "numpy"\n'
 
-    found = wishes_of(tmp_path, {"pyproject.toml": text})
+    found = requirements_of(tmp_path, {"pyproject.toml": text})
 
     assert not found.says_something

@@ -1,6 +1,6 @@
 import pytest
 
-from panpan.python_environments.project.requirement_wishes import requirement_lines, without_hashes
+from panpan.python_environments.requirement_files import requirement_lines, without_hashes
 
 
 def test_lines_are_joined_without_comments_under_the_number_of_their_first() -> None:

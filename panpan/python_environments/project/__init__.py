@@ -1,1 +1,0 @@
-"""What a project asks for of its environment, as its manifests say."""

@@ -65,12 +65,15 @@ class CompletionMenu:
     """
 
     def __init__(self, buffer: Buffer) -> None:
-        self.theme = Theme()
-        """How it looks."""
+        self._theme = Theme()
         self._buffer = buffer
         self._drawn: CompletionState | None = None
         self._seen: CompletionState | None = None
         self._top = 0
+
+    def use_theme(self, theme: Theme) -> None:
+        """Draw the list in another theme."""
+        self._theme = theme
 
     def rows(self, width: int) -> Sequence[str]:
         """Return the part of the list around what is selected."""
@@ -82,7 +85,7 @@ class CompletionMenu:
         listed = [_list_row(completion) for completion in state.completions]
         selected = state.complete_index or 0
         self._top = min(max(self._top, selected - MOST_ROWS + 1), selected)
-        drawing = ListRows(listed, width, self.theme)
+        drawing = ListRows(listed, width, self._theme)
         shown = enumerate(listed[self._top : self._top + MOST_ROWS], self._top)
         return [
             *(drawing.row(row, is_selected=at == selected) for at, row in shown),

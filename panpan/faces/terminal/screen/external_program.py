@@ -26,11 +26,8 @@ from panpan.system.processes.process_table import ProcessTree, RunningProcess, s
 from panpan.system.text.terminal_text import clean_for_terminal, without_controls
 from panpan.types.dataclass import dataclass
 
-# Runs a program that has the terminal to itself: the user's editor or pager.
-#
-# The rule: it is asked to end before it is killed, since only the program knows how to leave the terminal as it was;
-# for one that had no time to, the terminal is brought back here. What it has put into the background, as editors put a
-# server, is left alone.
+# A program is asked to end before it is killed, since only it knows how to leave the terminal as it was. For one
+# that had no time to, the terminal is brought back here. Servers that editors put into the background are left alone.
 
 GRACE_S = 1.0
 """Between TERM and KILL; an editor writes down what is not saved meanwhile."""
@@ -42,10 +39,6 @@ _USUAL_SCREEN = b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?1
 
 async def run_in_foreground(argv: Sequence[str], env: Mapping[str, str]) -> int:
     """Run a program to its end and return its exit code; cancelled, end it with all it started.
-
-    Args:
-        argv: The program and its arguments.
-        env: Its environment.
 
     Raises:
         OSError: It cannot be started.
@@ -59,7 +52,8 @@ async def run_in_foreground(argv: Sequence[str], env: Mapping[str, str]) -> int:
             if process.returncode is None:
                 await _end(tree)
             if await process.wait() < 0:
-                _bring_screen_back()
+                with suppress(OSError):  # the terminal is gone
+                    os.write(_STDOUT, _USUAL_SCREEN)
 
 
 async def _end(tree: ProcessTree) -> None:
@@ -77,15 +71,7 @@ def _in_foreground(tree: ProcessTree) -> list[RunningProcess]:
     return [one for one in tree.members() if one.group == os.getpgrp()]
 
 
-def _bring_screen_back() -> None:
-    with suppress(OSError):  # the terminal is gone
-        os.write(_STDOUT, _USUAL_SCREEN)
-
-
-# Shows long text in the user's pager, which has the terminal meanwhile.
-#
-# The rule: a pager passes on what it is given, so nothing gets to it that could drive the terminal, but for colours.
-
+# A pager passes on what it is given, so nothing gets to it that could drive the terminal, but for colours.
 _COLOURS = re.compile(r"(\x1b\[[0-9;:]{0,40}m)")
 """What `Theme.paint` writes, and nothing that does more than look different."""
 
@@ -135,12 +121,9 @@ def _write(file: IO[str], lines: Iterable[str]) -> None:
     file.flush()
 
 
-# The user's own editor for a prompt (Ctrl+G).
-#
-# The rule: whatever goes wrong, what was typed is not lost: it stays in the input, and what the editor wrote and could
-# not be taken stays in its file, which is named. The editor is the user's program with the user's environment and the
-# real terminal, which the caller hands over. It is not run by `system/processes/process.py`, which gives a program
-# none.
+# Whatever goes wrong with the editor, what was typed is not lost: it stays in the input, and what the editor wrote and
+# could not be taken stays in its file, which is named. The editor is not run by `system/processes/process.py`, which
+# gives a program no terminal.
 
 MAX_BYTES = 5_000_000
 _FALLBACKS = ("nano", "vi", "vim")
@@ -148,21 +131,17 @@ _FALLBACKS = ("nano", "vi", "vim")
 
 @dataclass(frozen=True, slots=True)
 class EditorFailed:
-    """The text stays as it was."""
+    """The text stays as it was, for a reason that the user is told in a sentence."""
 
     reason: str
-    """A sentence for the user."""
 
 
 async def edit_in_editor(
     text: str, env: Mapping[str, str], kept: Callable[[Path], None] = lambda _: None
 ) -> str | EditorFailed:
-    """Let the user edit `text` in his editor and return what he saved.
+    """Let the user edit `text` in the editor of `VISUAL`, then `EDITOR`, and return what they saved.
 
-    Args:
-        text: What is typed.
-        env: The user's environment: `VISUAL`, then `EDITOR` names the editor, maybe with arguments.
-        kept: Told which file holds what he saved, where this is cancelled before he has left the editor.
+    `kept` is told which file holds what they saved, where this is cancelled before they have left the editor.
     """
     command = editor_command(env)
     if isinstance(command, EditorFailed):
@@ -229,7 +208,6 @@ def _written_down(text: str) -> Path:
 
 
 async def _run(argv: list[str], env: Mapping[str, str]) -> str:
-    """Run the editor and return what went wrong."""
     name = Path(argv[0]).name
     try:
         exit_code = await run_in_foreground(argv, env)
@@ -239,7 +217,6 @@ async def _run(argv: list[str], env: Mapping[str, str]) -> str:
 
 
 def _has_other(text: str, file: Path) -> bool:
-    """Return whether a file holds something else than `text`."""
     try:
         return file.read_bytes() != text.encode(errors="replace")
     except OSError:
@@ -258,15 +235,12 @@ def saved_text(file: Path) -> str | EditorFailed:
     return without_controls(text).removesuffix("\n")
 
 
-class ExternalProgram:
-    """Runs one program after the other, each with the terminal to itself; the turn goes on meanwhile.
+def _tell_of(file: Path, screen: Screen) -> None:
+    screen.show(f"what the editor had saved is in {file}")
 
-    Args:
-        draft: What is typed.
-        transcript: Returns the lines for the pager.
-        env: The environment.
-        say: Shows what went wrong.
-    """
+
+class ExternalProgram:
+    """Runs one program after the other, each with the terminal to itself; the turn goes on meanwhile."""
 
     def __init__(
         self,
@@ -283,11 +257,9 @@ class ExternalProgram:
         self._is_wanted = anyio.Event()
 
     def open_editor(self) -> None:
-        """Let the user edit what is typed in his editor."""
         self._want(self._edit)
 
     def open_pager(self) -> None:
-        """Show the whole conversation in the pager."""
         self._want(self._page)
 
     def suspend(self) -> None:
@@ -295,11 +267,7 @@ class ExternalProgram:
         self._want(self._suspend)
 
     async def run(self, screen: Screen) -> None:
-        """Do what is wanted, until cancelled.
-
-        Args:
-            screen: Leaves the terminal for a while.
-        """
+        """Do what is wanted, until cancelled; `screen` leaves the terminal for a while."""
         while True:
             await self._is_wanted.wait()
             self._is_wanted = anyio.Event()
@@ -313,11 +281,9 @@ class ExternalProgram:
         self._is_wanted.set()
 
     async def edited(self, text: str, screen: Screen) -> str | EditorFailed:
-        """Let the user edit a text, such as a plan, in his editor, and return what he saved."""
+        """Let the user edit a text, such as a plan, and return what they saved."""
         async with screen.handed_over():
-            return await edit_in_editor(
-                text, self._env, lambda file: screen.show(f"what the editor had saved is in {file}")
-            )
+            return await edit_in_editor(text, self._env, lambda file: _tell_of(file, screen))
 
     async def read(self, lines: Sequence[str], screen: Screen) -> None:
         """Show lines in the pager.
@@ -333,7 +299,7 @@ class ExternalProgram:
 
         def keep(file: Path) -> None:
             """Keep what the editor had saved where panpan ends: in its file, and as what is typed."""
-            screen.show(f"what the editor had saved is in {file}")
+            _tell_of(file, screen)
             if isinstance(saved := saved_text(file), str):
                 self._draft.replace(saved)
 

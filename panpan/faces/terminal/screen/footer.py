@@ -25,7 +25,8 @@ def queue_rows(waiting: Sequence[Waiting], width: int, theme: Theme) -> Sequence
     """Return a row for each thing that waits, and how to take the last one back."""
     if not waiting:
         return ()
-    rows = [_row(one, width) for one in waiting[:_MAX_SHOWN]]
+    texts = [(one.until, clean_line(one.text[:_MAX_READ_CHARS].strip().split("\n")[0])) for one in waiting[:_MAX_SHOWN]]
+    rows = [cut(f"  ↳ {until}: {text}", width) for until, text in texts]
     if (hidden := len(waiting) - _MAX_SHOWN) > 0:
         rows.append(f"  … and {hidden} more")
     rows.append(cut("  alt+up takes the last one back", width))
@@ -34,25 +35,15 @@ def queue_rows(waiting: Sequence[Waiting], width: int, theme: Theme) -> Sequence
 
 def queue_row(count: int, width: int, theme: Theme) -> str:
     """Return one row for all that waits, for where there is little room."""
-    return theme.paint(
-        "dim", cut(f"  ↳ {count} {'waits' if count == 1 else 'wait'}, alt+up takes the last one back", width)
-    )
-
-
-def _row(one: Waiting, width: int) -> str:
-    first = clean_line(one.text[:_MAX_READ_CHARS].strip().split("\n")[0])
-    return cut(f"  ↳ {one.until}: {first}", width)
+    waits = "waits" if count == 1 else "wait"
+    return theme.paint("dim", cut(f"  ↳ {count} {waits}, alt+up takes the last one back", width))
 
 
 SHOWN_S = 3.0
 
 
 class PassingHint:
-    """Holds one hint.
-
-    Args:
-        clock: Returns seconds that only ever grow.
-    """
+    """Holds one hint for `SHOWN_S`; `clock` returns seconds that only ever grow."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -62,7 +53,6 @@ class PassingHint:
 
     @property
     def text(self) -> str:
-        """What is shown; empty once its time is over."""
         return self._text if self._clock() < self._until_s else ""
 
     def is_moving(self) -> bool:
@@ -71,7 +61,6 @@ class PassingHint:
         return was_shown or self._was_shown
 
     def show(self, text: str) -> None:
-        """Show a hint from now on."""
         self._text, self._until_s = text, self._clock() + SHOWN_S
 
 
@@ -81,11 +70,7 @@ _SHARE = 3
 
 
 class TodosView:
-    """Shows the list of a session.
-
-    Args:
-        todos: Returns the list as it is.
-    """
+    """Shows the checklist of a session."""
 
     def __init__(self, todos: Callable[[], Sequence[ChecklistItem]]) -> None:
         self._todos = todos
@@ -93,16 +78,13 @@ class TodosView:
 
     @property
     def doing(self) -> str:
-        """What the model says that it is doing; empty where it says nothing."""
+        """Text of the todo in progress; empty where there is none."""
         return next((clean_line(todo.active_form) for todo in self._todos() if todo.status == "in_progress"), "")
 
     def lines(self, width: int, room: int, theme: Theme) -> Sequence[str]:
         """Return the checklist, or nothing where it is hidden or all of it is done.
 
-        Args:
-            width: Cells of a row.
-            room: Rows there are for all that stands above the input.
-            theme: How it looks.
+        `room` is the rows there are for all that stands above the input.
         """
         todos, most = self._todos(), min(_MOST_ROWS, room // _SHARE - 1)
         if self._is_hidden or most < 1 or all(todo.status == "completed" for todo in todos):
@@ -123,18 +105,7 @@ class TodosView:
 
 
 class Footer:
-    """The rows above and below the input, each view with SGR sequences and at most as wide as it is told.
-
-    Args:
-        session: What is shown.
-        desk: Where.
-        dialogs: Those that ask the user.
-        view: The turns.
-        todos: What the model has set out to do.
-        work: What runs and what waits.
-        status: The status line.
-        hint: What stands in its place for a moment.
-    """
+    """The rows above and below the input, each view with SGR sequences and at most as wide as it is told."""
 
     def __init__(
         self,
@@ -171,7 +142,6 @@ class Footer:
         return [*rows[len(rows) - min(len(rows), room) :], *todos]
 
     def dialog(self, width: int) -> Sequence[str]:
-        """Return the question that waits."""
         return self._dialogs.lines(width, self._desk.screen.room_for_dialog, self._desk.theme)
 
     def queue(self, width: int) -> Sequence[str]:

@@ -1,4 +1,7 @@
-"""Calls the user back: a bell or a desktop notification, and the title of the window."""
+"""Calls the user back: a bell or a desktop notification, and the title of the window.
+
+What is written is cleaned, short and on one line, so that no text of others ends the sequence it stands in.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -6,11 +9,6 @@ from typing import Literal, TypeAlias
 
 from panpan.faces.terminal.rendering.cells import cut
 from panpan.system.text.terminal_text import clean_line
-
-# Calling the user back: a bell or a desktop notification, and the title of the window. Bytes to write, nothing else.
-#
-# The rule: what is written is cleaned, short and on one line, so that no text of others ends the sequence it stands
-# in.
 
 Notifying: TypeAlias = Literal["auto", "bell", "osc9", "off"]
 """How the user wants to be called; `auto` is OSC 9 where the terminal is known to show it, else the bell."""
@@ -27,13 +25,7 @@ _WITHOUT_TITLE = frozenset({"", "dumb", "linux", "unknown"})
 
 
 def attention(text: str, how: Notifying, env: Mapping[str, str]) -> bytes:
-    """Return what calls the user, for the end of a turn longer than `LONG_TURN_S` and for a question.
-
-    Args:
-        text: What a notification says.
-        how: The setting.
-        env: Tells the terminal.
-    """
+    """Return what calls the user, for the end of a turn longer than `LONG_TURN_S` and for a question."""
     if how == "off" or env.get("TERM", "") == "dumb":
         return b""
     if how == "bell" or (how == "auto" and not _shows_osc9(env)):
@@ -75,14 +67,7 @@ _AT_WORK = "✳ "
 
 
 class Attention:
-    """Speaks to the terminal's window.
-
-    Args:
-        send: Sends the terminal what shows nothing in it.
-        how: How the user wants to be called.
-        env: Tells the terminal.
-        folder: The workspace; its name is in the title.
-    """
+    """Speaks to the terminal's window; the folder's name is in its title."""
 
     def __init__(self, send: Callable[[bytes], None], how: Notifying, env: Mapping[str, str], folder: Path) -> None:
         self._send = send
@@ -91,11 +76,9 @@ class Attention:
         self._title = f"panpan: {folder.name or folder}"
 
     def idle(self) -> None:
-        """Nothing runs."""
         self._send(title(self._title, self._env))
 
     def begun(self) -> None:
-        """A turn runs."""
         self._send(title(f"{_AT_WORK}{self._title}", self._env))
 
     def turn_is_over(self, duration_s: float) -> None:
@@ -105,5 +88,4 @@ class Attention:
             self._send(attention("the turn is over", self._how, self._env))
 
     def question_waits(self) -> None:
-        """Somebody has to answer."""
         self._send(attention("a question waits", self._how, self._env))

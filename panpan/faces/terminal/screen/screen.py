@@ -38,20 +38,18 @@ _GONE = (errno.EIO, errno.EPIPE, errno.ENXIO)
 
 
 class SteadyOutput(Vt100_Output):
-    """Writes to a terminal.
-
-    Args:
-        stdout: The terminal.
-        term: Its kind, as `TERM` says it.
-    """
+    """Writes to a terminal of the kind that `TERM` says."""
 
     def __init__(self, stdout: TextIO, term: str | None) -> None:
         # The cursor's position is never asked for: the answer comes as keys, and could be taken for some.
         terminal = Vt100_Output.from_pty(stdout, term)
         super().__init__(stdout, terminal.get_size, term=term, enable_cpr=False)
         self._is_held = False
-        self.rows_more: Callable[[], int] = lambda: 0
-        """Asked when the cursor goes up: rows that came in between since the last drawing."""
+        self._rows_more: Callable[[], int] = lambda: 0
+
+    def follow(self, rows_more: Callable[[], int]) -> None:
+        """Ask, whenever the cursor goes up, for the rows that came in between since the last drawing."""
+        self._rows_more = rows_more
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -65,7 +63,6 @@ class SteadyOutput(Vt100_Output):
             self._is_held = False
 
     def flush(self) -> None:
-        """Write what was collected, unless it is held."""
         if self._is_held:
             return
         try:
@@ -84,7 +81,7 @@ class SteadyOutput(Vt100_Output):
 
     def cursor_up(self, amount: int) -> None:
         """Go up, also past rows that the terminal broke anew."""
-        super().cursor_up(amount + self.rows_more())
+        super().cursor_up(amount + self._rows_more())
 
     def disable_bracketed_paste(self) -> None:
         """Leave it on while held: a paste that comes at that moment must not be taken for typing."""
@@ -93,12 +90,7 @@ class SteadyOutput(Vt100_Output):
 
 
 class Scrollback:
-    """Keeps lines until they are printed.
-
-    Args:
-        output: The terminal.
-        app: Has the windows, while it runs.
-    """
+    """Keeps lines until they are printed above the windows."""
 
     def __init__(self, output: SteadyOutput, app: Application[Any]) -> None:
         self._output = output
@@ -107,19 +99,13 @@ class Scrollback:
 
     @property
     def count(self) -> int:
-        """How many lines wait."""
         return len(self._waiting)
 
     def add(self, *lines: str) -> None:
-        """Let lines wait."""
         self._waiting += lines
 
     def print(self, most: int | None = None) -> None:
-        """Print the lines that came first, in one write together with the windows below them, which blocks.
-
-        Args:
-            most: So many lines; None: all.
-        """
+        """Print the lines that came first, `most` or all, in one write with the windows below them, which blocks."""
         if not self._waiting or most == 0:
             return
         lines = self._waiting[:most]
@@ -168,13 +154,7 @@ class Drawn:
 
 
 class LastDrawing:
-    """Follows the drawings of an application.
-
-    Args:
-        app: Draws.
-        output: Where to.
-        windows: What is drawn; they are told what of it was seen.
-    """
+    """Follows the drawings of an application, and tells the windows what of them was seen."""
 
     def __init__(self, app: Application[Any], output: SteadyOutput, windows: Windows) -> None:
         self.has_been = anyio.Event()
@@ -237,16 +217,7 @@ _CLOSE_S = 1.0
 
 
 class Screen:
-    """Shows lines and windows, and takes keys, for as long as panpan runs.
-
-    Args:
-        output: The terminal.
-        keyboard: Where keys come from.
-        box: The input.
-        contents: What stands around it at first.
-        theme: How completions look.
-        does_reflow: Whether the terminal breaks rows anew when it becomes narrower.
-    """
+    """Shows lines and windows, and takes keys, for as long as panpan runs."""
 
     def __init__(
         self,
@@ -288,30 +259,25 @@ class Screen:
         """Set once the user sees where to type."""
         self.use_theme(theme)
         if does_reflow:
-            output.rows_more = drawing.rows_more
+            output.follow(drawing.rows_more)
 
     @property
     def width(self) -> int:
-        """Cells of a row."""
         return self._output.get_size().columns
 
     @property
     def rows(self) -> int:
-        """Rows of the terminal."""
         return self._output.get_size().rows
 
     @property
     def room(self) -> int:
-        """Rows there are above the input."""
         return self._windows.room
 
     @property
     def room_for_dialog(self) -> int:
-        """The same where a dialog is open."""
         return self._windows.room_for_dialog
 
     def use_vi_keys(self, *, is_on: bool) -> None:
-        """Switch the keys of vi on or off."""
         self._app.editing_mode = EditingMode.VI if is_on else EditingMode.EMACS
 
     @property
@@ -323,13 +289,13 @@ class Screen:
 
     def use_theme(self, theme: Theme) -> None:
         """Draw completions in another theme."""
-        self._box.menu.theme = theme
+        self._box.menu.use_theme(theme)
         self._color_depth = None if theme.has_colour else ColorDepth.DEPTH_1_BIT  # None: what the terminal can do
         self.refresh()
 
     def use(self, contents: Contents) -> None:
         """Show other things around the input, with the next frame, and let keys do what they do there."""
-        self._windows.contents = contents
+        self._windows.use(contents)
         self.refresh()
 
     def show(self, *lines: str) -> None:
@@ -383,7 +349,6 @@ class Screen:
             self._has_ended.set()
 
     async def _draw_frames(self) -> None:
-        """Draw what has come, frame after frame."""
         while True:
             await anyio.sleep(FRAME_S)
             if self._scrollback.count and not self.is_handed_over:

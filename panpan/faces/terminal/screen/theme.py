@@ -5,9 +5,8 @@ import re
 import select
 import termios
 import tty
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 from time import monotonic
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -37,118 +36,54 @@ AGENT_ROLES: Mapping[str, Role] = {
 
 _RESET = "\x1b[0m"
 
-_DARK: Mapping[Role, str] = {
-    "accent": "36",
-    "dim": "2",
-    "strong": "1",
-    "emphasis": "3",
-    "struck": "9",
-    "heading": "1;36",
-    "link": "4",
-    "good": "32",
-    "bad": "31",
-    "warn": "33",
-    "added": "32",
-    "removed": "31",
-    "added_word": "7;32",
-    "removed_word": "7;31",
-    "hunk": "36",
-    "question": "33",
-    "plan": "35",
-    "user": "1;36",
-    "code": "36",
-    "keyword": "35",
-    "name": "33",
-    "string": "32",
-    "number": "36",
-    "comment": "2",
-    "agent_red": "31",
-    "agent_blue": "94",
-    "agent_green": "32",
-    "agent_yellow": "93",
-    "agent_purple": "35",
-    "agent_orange": "33",
-    "agent_pink": "95",
-    "agent_cyan": "36",
+_THEMES: Sequence[ThemeName] = ("dark", "light", "high-contrast", "plain")
+# On white, yellow and cyan cannot be read. NO_COLOR (https://no-color.org) is about colour: bold and dim may stay.
+_CODES: Mapping[Role, Sequence[str]] = {
+    "accent": ("36", "34", "1", ""),
+    "dim": ("2", "2", "", "2"),
+    "strong": ("1", "1", "1", "1"),
+    "emphasis": ("3", "3", "3", ""),
+    "struck": ("9", "9", "9", ""),
+    "heading": ("1;36", "1;34", "1;4", "1"),
+    "link": ("4", "4", "4", ""),
+    "good": ("32", "32", "1;32", ""),
+    "bad": ("31", "31", "1;4;31", "1"),
+    "warn": ("33", "35", "1;4", "1"),
+    "added": ("32", "32", "1;32", ""),
+    "removed": ("31", "31", "1;31", ""),
+    "added_word": ("7;32", "7;32", "1;7;32", ""),
+    "removed_word": ("7;31", "7;31", "1;7;31", ""),
+    "hunk": ("36", "34", "1", ""),
+    "question": ("33", "35", "1;7", "1"),
+    "plan": ("35", "35", "1;7", "1"),
+    "user": ("1;36", "1;34", "1;4", "1"),
+    "code": ("36", "34", "1", ""),
+    "keyword": ("35", "35", "1", ""),
+    "name": ("33", "1", "4", ""),
+    "string": ("32", "32", "", ""),
+    "number": ("36", "34", "", ""),
+    "comment": ("2", "2", "", ""),
+    "agent_red": ("31", "31", "1;31", ""),
+    "agent_blue": ("94", "34", "1", ""),
+    "agent_green": ("32", "32", "1;32", ""),
+    "agent_yellow": ("93", "1", "1", ""),
+    "agent_purple": ("35", "35", "1", ""),
+    "agent_orange": ("33", "91", "1", ""),
+    "agent_pink": ("95", "95", "1", ""),
+    "agent_cyan": ("36", "1;34", "1", ""),
 }
-# yellow and cyan cannot be read on white
-_LIGHT: Mapping[Role, str] = {
-    **_DARK,
-    "accent": "34",
-    "heading": "1;34",
-    "warn": "35",
-    "hunk": "34",
-    "question": "35",
-    "user": "1;34",
-    "code": "34",
-    "name": "1",
-    "number": "34",
-    "agent_blue": "34",
-    "agent_yellow": "1",
-    "agent_orange": "91",
-    "agent_cyan": "1;34",
-}
-_HIGH_CONTRAST: Mapping[Role, str] = {
-    **_DARK,
-    "accent": "1",
-    "dim": "",
-    "heading": "1;4",
-    "good": "1;32",
-    "bad": "1;4;31",
-    "warn": "1;4",
-    "added": "1;32",
-    "removed": "1;31",
-    "added_word": "1;7;32",
-    "removed_word": "1;7;31",
-    "hunk": "1",
-    "question": "1;7",
-    "plan": "1;7",
-    "user": "1;4",
-    "code": "1",
-    "keyword": "1",
-    "name": "4",
-    "string": "",
-    "number": "",
-    "comment": "",
-    **dict.fromkeys(AGENT_ROLES.values(), "1"),
-    "agent_red": "1;31",
-    "agent_green": "1;32",
-}
-# NO_COLOR (https://no-color.org) is about colour: bold and dim may stay
-_PLAIN: Mapping[Role, str] = {
-    "dim": "2",
-    "strong": "1",
-    "heading": "1",
-    "user": "1",
-    "question": "1",
-    "plan": "1",
-    "warn": "1",
-    "bad": "1",
-}
-
-_CODES: Mapping[ThemeName, Mapping[Role, str]] = {
-    "dark": _DARK,
-    "light": _LIGHT,
-    "high-contrast": _HIGH_CONTRAST,
-    "plain": _PLAIN,
+"""The look of each role in each of `_THEMES`."""
+_CODES_OF: Mapping[ThemeName, Mapping[Role, str]] = {
+    name: {role: codes[column] for role, codes in _CODES.items()} for column, name in enumerate(_THEMES)
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """How what is shown looks.
-
-    Args:
-        name: Which set of colours; `plain` has none.
-        has_sequences: Whether anything is painted at all; a dumb terminal would print the sequences as text.
-    """
+    """How things look; `plain` has no colours, and without sequences nothing is painted, as for a dumb terminal."""
 
     name: ThemeName = "dark"
     has_sequences: bool = True
-    _codes: Mapping[Role, str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_codes", _CODES[self.name] if self.has_sequences else {})
 
     @property
     def has_colour(self) -> bool:
@@ -162,7 +97,7 @@ class Theme:
 
     def paint(self, role: Role | None, text: str) -> str:
         """Return one line of text, which must be harmless already, in the colour of its role."""
-        code = self._codes.get(role, "") if role else ""
+        code = _CODES_OF[self.name].get(role, "") if role and self.has_sequences else ""
         return f"\x1b[{code}m{text}{_RESET}" if code and text else text
 
 
@@ -184,12 +119,9 @@ _MAX_ANSWER_BYTES = 4_096
 
 
 def choose_theme(setting: ThemeSetting, env: Mapping[str, str], background: str | None) -> Theme:
-    """Return the theme to begin with.
+    """Return the theme to begin with; only a dumb terminal overrules the setting.
 
-    Args:
-        setting: What the user wants; only a dumb terminal overrules it.
-        env: The environment: `TERM`, `NO_COLOR`, `COLORFGBG`.
-        background: What the terminal answered when it was asked for its background.
+    `background` is the terminal's answer when it was asked for it.
     """
     if env.get("TERM", "") in _DUMB:
         return Theme("plain", has_sequences=False)
@@ -221,7 +153,7 @@ def is_light_by_variable(value: str) -> bool | None:
 
 
 class Answer(NamedTuple):
-    """What came from the terminal."""
+    """Answer of a terminal."""
 
     background: str | None
     """Such as `rgb:1e1e/1e1e/1e1e`; None where it did not say."""

@@ -28,10 +28,8 @@ Caret = tuple[int, int]
 class ViewWindow:
     """Shows rows with SGR sequences.
 
-    Args:
-        rows: Given the width, returns the rows; asked once for each drawing.
-        size: Returns the cells of a row, and how many rows there is room for.
-        caret: Returns row and cell of the caret; None where it is elsewhere.
+    `rows` are asked for once for each drawing, given the width. `size` returns the cells of a row and the rows
+    that have room, `caret` its row and cell, or None where it is elsewhere.
     """
 
     def __init__(
@@ -60,12 +58,11 @@ class ViewWindow:
 
     @property
     def has_rows(self) -> bool:
-        """Whether there was anything to show when it was drawn last."""
+        """True if there was anything to show when it was drawn last."""
         return bool(self._rows)
 
     @property
     def is_whole(self) -> bool:
-        """Whether all rows have room."""
         return not self._hidden
 
     def _height(self) -> Dimension:
@@ -106,7 +103,7 @@ class Contents:
     live: Callable[[int], Sequence[str]] = _nothing
     """What the turn is doing."""
     dialog: Callable[[int], Sequence[str]] = _nothing
-    caret: Callable[[], tuple[int, int] | None] = lambda: None
+    caret: Callable[[], Caret | None] = lambda: None
     """Row and cell of the caret in the dialog; None where it is in the input."""
     queue: Callable[[int], Sequence[str]] = _nothing
     status: Callable[[int], Sequence[str]] = _nothing
@@ -125,23 +122,25 @@ _ROWS_FOR_STATUS = 12
 
 
 class Windows:
-    """What is drawn, and drawn again.
-
-    Args:
-        output: The terminal.
-        box: The input.
-        contents: What stands around it at first.
-    """
+    """Draws what is below the scrollback, again and again."""
 
     def __init__(self, output: Output, box: InputBox, contents: Contents) -> None:
         self._output = output
         self._box = box
-        self.contents = contents
-        """What stands around the input; may be changed at any time."""
+        self._contents = contents
         self._dialog = self._window(lambda contents: contents.dialog, lambda: self.room_for_dialog, self._caret)
         self._menu = ViewWindow(box.menu.rows, lambda: (self._output.get_size().columns, self.room))
         box.be_one_row_while(lambda: self._dialog.has_rows)
         self.layout = Layout(self._container(), focused_element=box.window)
+
+    @property
+    def contents(self) -> Contents:
+        """What stands around the input."""
+        return self._contents
+
+    def use(self, contents: Contents) -> None:
+        """Let other things stand around the input from now on."""
+        self._contents = contents
 
     @property
     def room(self) -> int:
@@ -194,15 +193,15 @@ class Windows:
         self,
         view: Callable[[Contents], Callable[[int], Sequence[str]]],
         room: Callable[[], int],
-        caret: Callable[[], tuple[int, int] | None] = lambda: None,
+        caret: Callable[[], Caret | None] = lambda: None,
     ) -> ViewWindow:
         def rows(width: int) -> Sequence[str]:
-            return view(self.contents)(width)
+            return view(self._contents)(width)
 
         return ViewWindow(rows, lambda: (self._output.get_size().columns, room()), caret)
 
     def _room(self) -> int:
         return self.room
 
-    def _caret(self) -> tuple[int, int] | None:
-        return self.contents.caret()
+    def _caret(self) -> Caret | None:
+        return self._contents.caret()

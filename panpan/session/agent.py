@@ -132,15 +132,9 @@ class AgentPermissions:
 
 
 class Agent:
-    """One agent of a session.
+    """One agent of a session: who it is, its conversation and log, what it may do, and what its tools are given.
 
-    Args:
-        identity: Who it is.
-        transcript: Its conversation and log.
-        permissions: What it may do and spend.
-        context: What its tools are given.
-        unfinished: Calls that an earlier run left open.
-        warn: Told what the user should know, one sentence each.
+    `unfinished` are calls that an earlier run left open.
     """
 
     def __init__(
@@ -169,22 +163,18 @@ class Agent:
 
     @property
     def id(self) -> str:
-        """Id of the session, or of the subagent."""
         return self.identity.id
 
     @property
     def conversation(self) -> Conversation:
-        """What was said so far."""
         return self.transcript.conversation
 
     @property
     def gate(self) -> Gate:
-        """Decides about its calls."""
         return self.permissions.gate
 
     @property
     def budget(self) -> Budget:
-        """What it may spend, and what it has spent."""
         return self.permissions.budget
 
     @property
@@ -199,7 +189,6 @@ class Agent:
 
     @property
     def hooks(self) -> Sequence[Hook]:
-        """Its hooks, in the order in which they are asked."""
         return self.model.hooks
 
     @property
@@ -211,10 +200,7 @@ class Agent:
     def alone(self) -> Iterator[CancelScope]:
         """Keep turns and other work on the conversation away until the block ends.
 
-        Enter the scope around the work, so that `interrupt` ends it.
-
-        Raises:
-            RuntimeError: A turn is running already.
+        Enter the scope around the work, so that `interrupt` ends it. Raises RuntimeError if a turn is running already.
         """
         self.require_idle()
         self._work = CancelScope()
@@ -224,20 +210,12 @@ class Agent:
             self._work = None
 
     def require_idle(self) -> None:
-        """Check that no turn runs.
-
-        Raises:
-            RuntimeError: A turn is running already.
-        """
+        """Raise RuntimeError if a turn is running."""
         if self.is_busy:
             raise RuntimeError("a turn is running already")
 
     def interrupt(self) -> bool:
-        """End the turn that runs, or other work; safe to call from a key binding.
-
-        Returns:
-            True if there was one that had not been told to end before.
-        """
+        """End the turn that runs, or other work; safe to call from a key binding. True if there was one to end."""
         if self._work is None or self._work.cancel_called:
             return False
         self._work.cancel("the user interrupted the turn")

@@ -29,12 +29,7 @@ def ended_line(task: TaskInfo) -> str:
 
 
 def task_detail(task: TaskInfo, now: float) -> str:
-    """Return the state of a task in a list: how long it has run, or how it ended, and its id.
-
-    Args:
-        task: The task.
-        now: Seconds since 1970.
-    """
+    """Return the state of a task in a list: how long it has run by `now`, or how it ended, and its id."""
     end = now if task.is_running else task.ended_at
     time = "" if end is None else spoken_s(max(end - task.started_at, 0.0))
     facts = ["running" if task.is_running else task.state, _exit_code(task), time, clean_line(task.note), task.id]
@@ -73,15 +68,11 @@ class TasksAtLeaving:
 
     @property
     def all(self) -> Sequence[TaskInfo]:
-        """All of them, those that can be kept first."""
         return [*self.keepable, *self.ending]
 
 
 def tasks_to_ask_about(session: "Session") -> TasksAtLeaving:
-    """Return those that run, where the settings do not say what becomes of them.
-
-    That commands are to be kept says nothing of what cannot be.
-    """
+    """Return those that run, where the settings do not say what becomes of them."""
     background, at_exit = session.find(Background), session.settings.background.at_exit
     if background is None:
         return TasksAtLeaving((), ())

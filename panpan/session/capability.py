@@ -64,10 +64,9 @@ class Capability:
         """Its table of the settings, as its `settings_model`."""
 
     def tools(self, agent: "Agent") -> Iterable[Tool[Any]]:
-        """Return the tools that it gives to an agent. A tool with `is_for_subagents` False is for the main one alone.
+        """Return the tools that it gives to the main agent or a subagent.
 
-        Args:
-            agent: The main agent, or a subagent.
+        A tool with `is_for_subagents` False is for the main one alone.
         """
         return ()
 
@@ -76,11 +75,7 @@ class Capability:
         return ()
 
     def hooks(self, agent: "Agent") -> Iterable[Hook]:
-        """Return the hooks of an agent's loop; called once for each agent.
-
-        Args:
-            agent: The main agent, or a subagent. Its `model` is known as soon as a turn begins.
-        """
+        """Return the hooks of an agent's loop; once for each. The agent's `model` is known once a turn begins."""
         return ()
 
     def reminders(self, agent: "Agent") -> Iterable[ReminderSource]:
@@ -128,12 +123,10 @@ class Capabilities:
         self._offered: list[object] = []
 
     def add(self, capability: Capability) -> None:
-        """Add one behind the others."""
         self._all.append(capability)
         self.offer(capability, *capability.offers())
 
     def offer(self, *objects: object) -> None:
-        """Let objects be found by their type."""
         self._offered += objects
 
     def __iter__(self) -> Iterator[Capability]:
@@ -144,11 +137,7 @@ class Capabilities:
         return next((found for found in self._offered if kind in type(found).__mro__), None)  # type: ignore[return-value]
 
     def __getitem__(self, kind: type[OfferedT]) -> OfferedT:
-        """Return the same.
-
-        Raises:
-            KeyError: The session has none.
-        """
+        """Return the same, or raise KeyError."""
         if (found := self.find(kind)) is None:
             raise KeyError(f"this session has no {kind.__name__}")
         return found
@@ -209,12 +198,7 @@ def provider_kinds(capabilities: Iterable[type[Capability]]) -> Mapping[str, str
 async def beside(
     *tasks: Callable[[], Coroutine[Any, Any, None]], then: Callable[[], Awaitable[object]] | None = None
 ) -> AsyncGenerator[None, None]:
-    """Run tasks while the body of the `with` block runs, then cancel them.
-
-    Args:
-        tasks: Each runs until it is cancelled, or ends by itself.
-        then: Awaited after all of them have ended, in any case and for a bounded time.
-    """
+    """Run tasks while the body runs, then cancel them, and await `then` in any case, for a bounded time."""
     try:
         async with create_task_group() as group:
             for task in tasks:

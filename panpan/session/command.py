@@ -83,21 +83,14 @@ class Terminal(Protocol):
         ...
 
     async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
-        """Let the user pick one and return its index, or None where he does not want to.
+        """Let the user pick one and return its index, or None where they do not want to.
 
-        Args:
-            title: What is picked.
-            options: What is listed.
-            search: Finds options that are not listed, while he types; None: there are no others.
+        `search` finds options that are not listed, while they type.
         """
         ...
 
     async def read(self, lines: Sequence[str]) -> None:
-        """Let the user read a long text, the end of it first.
-
-        Raises:
-            ConfigError: There is no program to read it with.
-        """
+        """Let the user read a long text, the end of it first; raises ConfigError if there is no program for that."""
 
     def submit(self, prompt: str) -> None:
         """Begin a turn, or queue it behind the one that runs."""
@@ -191,22 +184,14 @@ class NoCommands:
     names: Sequence[str] = ()
 
     def line_in(self, text: str) -> str | None:
-        """Return None."""
         return None
 
     async def run(self, line: str, session: "Session") -> CommandResult:
-        """Do nothing; there is no line to run."""
         return CommandResult()
 
 
 class LoadedCommands:
-    """Slash commands that are imported with the first text that begins with a slash.
-
-    Args:
-        module: Name of the module whose `SessionCommands` they are; made of the environment.
-        env: The environment that panpan was started in.
-        further: Commands of capabilities from outside.
-    """
+    """Slash commands of a module's `SessionCommands`, imported with the first text that begins with a slash."""
 
     def __init__(self, module: str, env: Mapping[str, str], further: "Sequence[Command]" = ()) -> None:
         self._further = further

@@ -50,13 +50,6 @@ ATTENDED_ROUNDS = 10_000
 class SessionContext:
     """One session, for all that is part of it.
 
-    Args:
-        setup: Its settings, and what follows from them.
-        opened: Its log, and what was said and decided before.
-        config: The session that is wanted.
-        frontend: Shows it and answers its questions.
-        clock: Stands while the user is asked.
-
     Raises:
         ConfigError: A permission rule, or a folder of the settings, cannot be used.
     """
@@ -104,13 +97,11 @@ class SessionContext:
         """The agent that the user talks to."""
 
     def _known_result(self, call: UnfinishedCall) -> ToolResultMessage | None:
-        """Return the result of a call of which a capability knows what became of it."""
         results = (capability.known_result(call) for capability in self.capabilities)
         return next((result for result in results if result is not None), None)
 
     @property
     def id(self) -> str:
-        """Id of the session."""
         return self.opened.id
 
     @property
@@ -120,15 +111,10 @@ class SessionContext:
 
     @property
     def settings(self) -> Settings:
-        """The settings of all sources."""
         return self.setup.settings
 
     def settings_of(self, kind: type[Capability]) -> BaseModel:
-        """Return the table of a capability as its model.
-
-        Raises:
-            ConfigError: A key of `[capabilities.NAME]` is not there or wrong.
-        """
+        """Return the table of a capability, `[capabilities.NAME]`, as its model; ConfigError names a wrong key."""
         if issubclass(kind.settings_model, Table) and kind.settings_model.table:
             return self.settings[kind.settings_model]
         table = self.settings.capabilities.get(kind.name, {})
@@ -146,17 +132,14 @@ class SessionContext:
 
     @property
     def conversation(self) -> Conversation:
-        """What was said so far."""
         return self.main.conversation
 
     @property
     def recorder(self) -> Recorder:
-        """Writes into the log."""
         return self.main.transcript.recorder
 
     @property
     def budget(self) -> Budget:
-        """What the session may spend, and what it has spent."""
         return self.main.budget
 
     @cached_property

@@ -80,12 +80,10 @@ def tool_tokens(tools: Sequence[ToolDefinition]) -> int:
 
 
 def calibration(messages: Sequence[Message]) -> float:
-    """Return by what an estimate has to be multiplied to be what the provider counts; 1.0 where that is not known.
+    """Return the factor from an estimate to the provider's count; 1.0 where that is not known.
 
-    Compares what was added between two replies with the difference of their counts, for the newest replies.
-
-    Args:
-        messages: What was sent with requests that only grew at their end.
+    Compares what was added between two replies with the difference of their counts, for the newest replies of
+    `messages`, which were sent with requests that only grew at their end.
     """
     counted = estimated = 0
     for difference, between in _newest_steps(messages):
@@ -169,9 +167,9 @@ def context_usage(conversation: Conversation, window_tokens: int | None, *, exac
     """Return what the next request would fill, by source.
 
     Args:
-        conversation: What has been said.
+        conversation: All that was said.
         window_tokens: Size of the model's context window; None where it is not known.
-        exact: What the provider says that the request has; None where it was not asked or cannot say.
+        exact: The provider's count of the request; None where it was not asked or cannot say.
     """
     known = _known(conversation)
     weighed = [*_weighed_prefix(conversation), *_weighed_messages(conversation.sent[: known.messages])]
@@ -253,8 +251,6 @@ def _tokens_of_text(message: Message) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of the size of the next request."""
-
     messages: int
     """How many of its messages are in `tokens`."""
     tokens: int | None
@@ -279,7 +275,6 @@ def _known_of(messages: Sequence[Message], measured: int, measured_tokens: int) 
 
 
 def _by_source(weighed: Iterable[_Weighed]) -> list[int]:
-    """Return the tokens of each source, in the order of `SOURCES`."""
     total = dict.fromkeys(SOURCES, 0)
     for source, tokens in weighed:
         total[source] += tokens

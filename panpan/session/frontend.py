@@ -123,12 +123,10 @@ class SessionConfig:
 
     @property
     def prompts(self) -> PromptOptions:
-        """The wishes for the system prompt."""
         return PromptOptions(self.options.get("system_prompt"), self.options.get("append_system_prompt"))
 
     @property
     def env(self) -> Mapping[str, str]:
-        """The environment."""
         env = self.options.get("env")
         return os.environ if env is None else env
 
@@ -143,10 +141,7 @@ class SessionConfig:
         return self.options.get("tap") is not None
 
     def settled(self, kinds: KindsOf) -> SessionSetup:
-        """Return its settings and what follows from them.
-
-        Args:
-            kinds: Returns the kinds of models that the capabilities bring along.
+        """Return its settings, with the `kinds` of models of the capabilities, and what follows from them.
 
         Raises:
             ConfigError: A setting, the model, the key or the folder is not there or wrong.

@@ -29,11 +29,9 @@ class ToldMessage:
 
 
 def told_messages(messages: Sequence[Message], *, first: int = 1) -> Iterator[ToldMessage]:
-    """Yield what messages say, without thinking; pictures and documents are only mentioned.
+    """Yield what messages say, numbered from `first`, without thinking; pictures and documents are only mentioned.
 
-    Args:
-        messages: The conversation, or a part of it in which each result has its call.
-        first: Number of the first message.
+    They are the conversation, or a part of it in which each result has its call.
     """
     names: dict[str, str] = {}
     for number, message in enumerate(messages, first):

@@ -37,15 +37,7 @@ class PromptOptions:
 
 
 class SessionModels:
-    """Implements `ModelSource`.
-
-    Args:
-        setup: The session's, with the model that it begins with and all tools.
-        hooks: The hooks of the main agent.
-        prompts: What the user wants of the system prompt.
-        unavailable: Names of tools that cannot work here, and that new sessions do not tell the model of.
-        tap: Sees what the models are asked, and may stand in for them and their tools.
-    """
+    """Implements `ModelSource` for the main agent; `setup` has the model that the session begins with."""
 
     def __init__(
         self,
@@ -85,11 +77,7 @@ class SessionModels:
         return [hook for hook in self._hooks if hook.is_for_small_windows or not setup.profile.fits_window]
 
     def first(self) -> ModelParts:
-        """Return the parts of the model that the session begins with.
-
-        Raises:
-            ConfigError: The model is not there, such as a tape that cannot be read.
-        """
+        """Return the parts of the model that the session begins with; ConfigError: it is not there."""
         return self._parts(self._setup, self._new_client(self._setup))
 
     def other(self, name: str) -> ModelParts:
@@ -116,8 +104,8 @@ class SessionModels:
 
         Args:
             name: As with `--model`; None: that of the session, asked as the session asks it.
-            only_here: Whether it must be at the same place as the session's.
-            sampling: What of its sampling is not as the session's.
+            only_here: True if it must be at the same place as the session's.
+            sampling: All of its sampling that is not as the session's.
 
         Raises:
             ConfigError: The name leads to no model, or elsewhere.

@@ -41,12 +41,8 @@ class Question:
 def small_model(setup: SessionSetup, *, may_be_elsewhere: bool = False) -> ResolvedModel:
     """Return the small model that belongs to the session's, or the session's own where none is known, as at a gateway.
 
-    Known is the one that the user's settings call `fast`; else that of the session's provider, if it has one, its price
-    is known, and the requests go to the provider's own address.
-
-    Args:
-        setup: The session's.
-        may_be_elsewhere: Whether the one that the settings name may be of another provider, or at another address.
+    Known is the one that the user's settings call `fast`, which `may_be_elsewhere`; else that of the session's
+    provider, if it has one, its price is known, and the requests go to the provider's own address.
     """
     return _known_small_model(setup, may_be_elsewhere) or setup.model
 
@@ -89,11 +85,7 @@ async def ask_model(model: ResolvedModel, question: Question, budget: Budget) ->
 
 
 async def reply_to(llm: ModelClient, system_prompt: str, text: str) -> AssistantMessage | None:
-    """Return what a model says to a text; None where it sent nothing whole.
-
-    Raises:
-        ProviderError: It could not be asked.
-    """
+    """Return the reply of a model to a text; None where it sent nothing whole."""
     request = ModelRequest(system_prompt, (), (UserMessage.of(text),))
     reply: AssistantMessage | None = None
     async with aclosing(llm.stream(request)) as events:
@@ -127,11 +119,7 @@ def title_generator(
 ) -> Callable[[str], Awaitable[GeneratedTitle | None]] | None:
     """Return what makes a title of a prompt, or None where titles are the first words.
 
-    Args:
-        setup: The session's.
-        budget: Pays for it; where it cannot, there is none.
-        is_interactive: Whether a user watches; where nobody does, only the setting "model" lets it cost anything.
-        warn: Told why there is none.
+    Where no user watches, only the setting "model" lets it cost anything.
     """
     wanted = setup.settings.sessions.title
     if wanted == "first-words" or (wanted == "auto" and not is_interactive) or setup.profile.fits_window:
@@ -155,15 +143,7 @@ def title_generator(
 
 
 async def generate_title(llm: ModelClient, prompt: str) -> GeneratedTitle | None:
-    """Ask a model for a title.
-
-    Args:
-        llm: The model.
-        prompt: What the user said first.
-
-    Raises:
-        ProviderError: It could not be asked.
-    """
+    """Ask a model for a title of what the user said first."""
     question = _question(prompt)
     return _made_of(await reply_to(llm, question.system_prompt, question.text))
 

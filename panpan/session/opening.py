@@ -28,16 +28,7 @@ if TYPE_CHECKING:
 
 
 def resumed(path: Path, *, cwd: Path, warn: Callable[[str], None]) -> FoldedSession:
-    """Return what the log of an earlier session adds up to.
-
-    Args:
-        path: The log.
-        cwd: Where the tools work now, canonical.
-        warn: Told what of the session is not as it was, one sentence each.
-
-    Raises:
-        SessionError: The log cannot be read.
-    """
+    """Return all that the log of an earlier session adds up to; warn of what is not as it was."""
     damaged_lines: list[int] = []
     session = folded(read_records(path, note_damage=damaged_lines.append))
     for note in _notes(session, damaged_lines, path, cwd):
@@ -56,13 +47,13 @@ def resumed_mode(
     """Return the permission mode in which a session goes on: that in which the user left it, where that is safe.
 
     A log grants nothing by itself. bypassPermissions is never taken from one, and a mode that withholds less than that
-    of the settings only where a user is there to read in which mode he is.
+    of the settings only where a user is there to read in which mode they are.
 
     Args:
         left_in: The mode that the user chose last in the session; None: none.
         settings: The mode of the settings.
-        is_option: Whether the command line gave that, which then holds.
-        is_interactive: Whether a user watches.
+        is_option: True if the command line gave that, which then holds.
+        is_interactive: True if a user watches.
         warn: Told where the mode is not what the user might expect.
     """
     if left_in is None or left_in == settings or is_option:
@@ -175,13 +166,7 @@ class OpenedLog:
 def open_log(
     setup: SessionSetup, which: WhichSession, *, is_interactive: bool, warn: Callable[[str], None]
 ) -> OpenedLog:
-    """Open the log of a new session, or of the one that is to go on.
-
-    Args:
-        setup: The session's.
-        which: The session that is wanted.
-        is_interactive: Whether somebody has it on a terminal; then the newest is one that somebody had there.
-        warn: Told what of a resumed session is not as it was.
+    """Open the log of a new session, or of the one that is to go on; on a terminal, the newest is one of a terminal.
 
     Raises:
         SessionError: The session does not exist, is open elsewhere, or cannot be read.
@@ -247,13 +232,9 @@ def _log_to_go_on_with(
 def opening_prefix(
     model: ModelParts, before: FoldedSession, *, are_prompts_chosen: bool, warn: Callable[[str], None]
 ) -> SessionPrefix:
-    """Return what the requests of the session begin with: what they began with before, for models of this kind.
+    """Return the beginning of the session's requests: what it was before, for models of this kind.
 
-    Args:
-        model: The model that is asked now.
-        before: What the log holds.
-        are_prompts_chosen: Whether the user gave a system prompt, which a resumed session does not take.
-        warn: Told where the model gets something else than it, or the one before it, got.
+    A resumed session does not take a system prompt that the user gave (`are_prompts_chosen`).
     """
     prefix = kept_prefix(model.prefix, before.prefixes, model.profile)
     if prefix.system != model.prefix.system and are_prompts_chosen:

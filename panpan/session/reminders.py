@@ -53,12 +53,7 @@ log = logging.getLogger(__name__)
 
 
 class Reminders(Hook):
-    """Tells the model what its sources say.
-
-    Args:
-        sources: Asked in this order.
-        max_per_session: How many reminders a session gets that are not a must.
-    """
+    """Tells the model what its sources say, in their order, and `max_per_session` that are not a must."""
 
     is_for_small_windows = False
 

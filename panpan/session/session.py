@@ -43,10 +43,6 @@ class AddedFolders:
     """Lets the tools work in further folders until the session is closed.
 
     The log does not keep them, since a log grants nothing: a resumed session has to be told again.
-
-    Args:
-        paths: Those of the session.
-        workspace: Where relative paths begin.
     """
 
     def __init__(self, paths: PathResolver, workspace: Path) -> None:
@@ -60,13 +56,10 @@ class AddedFolders:
         return tuple(self._folders)
 
     def add(self, folder: str | Path) -> Path:
-        """Add one, and return it canonical.
-
-        Args:
-            folder: Absolute, or relative to the workspace; `~` is the user's home.
+        """Add a folder, absolute or relative to the workspace or `~`, and return it canonical.
 
         Raises:
-            ConfigError: It is not a folder.
+            ConfigError: It is no folder.
         """
         try:
             added = self._paths.add_root(self._workspace / Path(folder).expanduser())
@@ -78,12 +71,7 @@ class AddedFolders:
 
 @asynccontextmanager
 async def commands_running(context: ToolContext, warn: Callable[[str], None]) -> AsyncGenerator[None, None]:
-    """Serve the sandbox and watch what commands start while the session is open; end what is left of it.
-
-    Args:
-        context: Has the sandbox, the processes and their limits.
-        warn: Told what cannot be watched or ended, one sentence each.
-    """
+    """Serve the sandbox and watch what commands start while the session is open; end what is left of it."""
     watches = process_watches(context.limits, (context.processes,), warn)
     async with (
         beside(context.sandbox.serve, then=context.sandbox.aclose),
@@ -93,7 +81,6 @@ async def commands_running(context: ToolContext, warn: Callable[[str], None]) ->
 
 
 async def _end(processes: ProcessTree, warn: Callable[[str], None]) -> None:
-    """End what the session's commands left running, and name what cannot be ended."""
     for process in await processes.end():
         warn(f"process {process.pid} was started by a command and could not be ended")
 
@@ -194,19 +181,11 @@ class Session(AsyncContextManagerMixin):
             self.agent.transcript.log.close()
 
     def find(self, kind: type[OfferedT]) -> OfferedT | None:
-        """Return the object of a class that one of its features offers; None: the session has no such feature.
-
-        Args:
-            kind: A class, or one that it names as its base.
-        """
+        """Return the object of a class, or of one that names it as its base, that a feature offers, or None."""
         return self.capabilities.find(kind)
 
     def __getitem__(self, kind: type[OfferedT]) -> OfferedT:
-        """Return the same.
-
-        Raises:
-            KeyError: The session has no such feature.
-        """
+        """Return the same, or raise KeyError."""
         return self.capabilities[kind]
 
     async def _close_model(self) -> None:
@@ -220,9 +199,6 @@ class Session(AsyncContextManagerMixin):
         Files behind an `@` in the words of the user go along. Words that begin with a slash command run that, and ask
         the model only where the command does. Of a message of several texts, the first is the words, and the others
         are data: nothing in them is a mention or a command.
-
-        Args:
-            prompt: What the user says.
 
         Raises:
             ConfigError: There is no such command, or it needs a terminal.
@@ -257,10 +233,9 @@ class Session(AsyncContextManagerMixin):
             yield TurnEnded(0, Usage(), 0.0, perf_counter() - started_at, 0.0)
 
     async def steer(self, prompt: str | UserMessage) -> bool:
-        """Let the turn that runs have a prompt at its next round; return False for a slash command, which has to wait.
+        """Let the turn that runs have a prompt at its next round; without a turn it waits in `steering`.
 
-        Args:
-            prompt: As for `submit`. Without a turn it waits in `steering`.
+        Return False for a slash command, which has to wait.
         """
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
         if self.commands.line_in(message.typed) is not None:
@@ -269,23 +244,14 @@ class Session(AsyncContextManagerMixin):
         return True
 
     async def prepared(self, prompt: str | UserMessage) -> UserMessage:
-        """Return a message with the files that it mentions, and warn of each that stays out.
-
-        Args:
-            prompt: What the user says.
-        """
+        """Return a message with the files that it mentions, and warn of each that stays out."""
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
         for capability in self.capabilities:
             message = await capability.prepared(message)
         return message
 
     async def send(self, message: UserMessage) -> AsyncGenerator[Event, None]:
-        """Run one turn as `submit` does, with a message that is complete, such as one that `prepared` returned.
-
-        Raises:
-            PanpanError: The turn failed; what was said before stays in the conversation.
-            RuntimeError: A turn is running already.
-        """
+        """Run one turn as `submit` does, with a message that is complete, such as one that `prepared` returned."""
         self.agent.require_idle()
         self._woken = 0
         if self._title is None and not self._has_reply:
@@ -298,10 +264,6 @@ class Session(AsyncContextManagerMixin):
         """Run a turn as `submit` does, but without a message of the user, for what the model does not know yet.
 
         Where there is nothing that it has to answer, it is not asked, and the turn ends at once.
-
-        Raises:
-            PanpanError: The turn failed; what was said before stays in the conversation.
-            RuntimeError: A turn is running already.
         """
         self.agent.require_idle()
         self._woken += 1
@@ -318,9 +280,9 @@ class Session(AsyncContextManagerMixin):
 
     @property
     def may_be_woken(self) -> bool:
-        """Whether there is news for the model, such as the end of a background task, that is worth a turn now.
+        """True if there is news for the model, such as the end of a background task, that is worth a turn now.
 
-        After `MOST_WOKEN` turns in a row without a word of the user, nothing is: it is told with what he says next.
+        After `MOST_WOKEN` turns in a row without a word of the user, nothing is: it is told with their next message.
         """
         return self._woken < MOST_WOKEN and any(hook.wants_turn for hook in self.agent.model.hooks)
 
@@ -342,11 +304,7 @@ class Session(AsyncContextManagerMixin):
             raise run.failure[0]
 
     def interrupt(self) -> bool:
-        """End the running turn, or other work on the conversation; safe to call from a key binding.
-
-        Returns:
-            True if there was one that had not been told to end before.
-        """
+        """End the running turn, or other work; safe to call from a key binding. True if there was one to end."""
         return self.agent.interrupt()
 
     async def prepare(self) -> None:
@@ -356,15 +314,11 @@ class Session(AsyncContextManagerMixin):
             self.agent.warn(warning)
 
     def retry_now(self) -> bool:
-        """End the pause before the model is asked again; safe to call from a key binding.
-
-        Returns:
-            Whether there was a pause to end.
-        """
+        """End the pause before the model is asked again; safe to call from a key binding. True if there was one."""
         return self.agent.model.retry_now()
 
     def add_message(self, message: UserMessage) -> None:
-        """Add to the conversation what the user said or did without asking for an answer, such as a command he ran.
+        """Add to the conversation what the user said or did without asking for an answer, such as a command.
 
         Raises:
             SessionLogError: The log is full; the message is in the conversation, and in the log as soon as it has
@@ -378,12 +332,9 @@ class Session(AsyncContextManagerMixin):
             self._recorder.keep(message)
 
     async def rewind(self, to: str) -> None:
-        """Take back a message of the user and all that was said since; files stay as they are.
+        """Take back a message of the user, by its `uuid`, and all that was said since; files stay as they are.
 
         The log keeps what is taken back, as a branch of its own.
-
-        Args:
-            to: `uuid` of the message.
 
         Raises:
             SessionLogError: The log is full or cannot be read; everything is as it was.
@@ -429,7 +380,6 @@ class Session(AsyncContextManagerMixin):
 
     @property
     def budget(self) -> Budget:
-        """What may be spent and what is, subagents included."""
         return self.agent.budget
 
     @property
@@ -438,11 +388,7 @@ class Session(AsyncContextManagerMixin):
         return self._title
 
     def rename(self, title: str) -> str:
-        """Give the session a title, on one line, and return it.
-
-        Raises:
-            ConfigError: It is empty.
-        """
+        """Give the session a title, on one line, and return it; ConfigError if it is empty."""
         line = " ".join(title.split())[:MAX_TITLE_CHARS].strip()
         if not line:
             raise ConfigError("a title needs at least one character")
@@ -452,7 +398,6 @@ class Session(AsyncContextManagerMixin):
 
     @property
     def _has_reply(self) -> bool:
-        """Whether the model has said anything yet."""
         return any(isinstance(message, AssistantMessage) for message in self.conversation.messages)
 
     async def _entitle(self, prompt: str) -> None:
@@ -493,7 +438,6 @@ class Session(AsyncContextManagerMixin):
 
     @property
     def model(self) -> str:
-        """Name of the model that is asked, as its provider knows it."""
         return self.agent.model.name
 
     @property
@@ -518,13 +462,7 @@ class Session(AsyncContextManagerMixin):
         return self.agent.model.context_window
 
     async def use_model(self, name: str) -> str:
-        """Ask another model from the next turn on.
-
-        Args:
-            name: As with `--model`.
-
-        Returns:
-            Which model it is and why, on one line.
+        """Ask another model, named as with `--model`, from the next turn on; return which one and why, on one line.
 
         Raises:
             ConfigError: The name leads to no model, or a turn is running; everything stays as it is.
@@ -542,22 +480,11 @@ class Session(AsyncContextManagerMixin):
         return model.choice
 
     async def use_effort(self, effort: Effort | None) -> None:
-        """Ask for another effort from the next turn on.
-
-        Args:
-            effort: None: as much as the model chooses itself.
-
-        Raises:
-            ConfigError: A turn is running.
-        """
+        """Ask for another effort from the next turn on; None: as much as the model chooses itself."""
         self._take_model(self._models("the effort").with_effort(effort))
 
     def use_thinking(self, *, is_on: bool) -> None:
-        """Ask the model to think first, or not to, from the next turn on; the log does not keep it.
-
-        Raises:
-            ConfigError: A turn is running.
-        """
+        """Ask the model to think first, or not to, from the next turn on; the log does not keep it."""
         self._take_model(self._models("thinking").with_thinking(is_on=is_on))
 
     def _models(self, what: str) -> ModelSource:
@@ -568,7 +495,6 @@ class Session(AsyncContextManagerMixin):
         return self._model_source
 
     def _take_model(self, model: ModelParts) -> None:
-        """Ask `model` from now on, record it, and say what is new to the user about it."""
         known = self.agent.model.warnings
         self.agent.use(model)
         for warning in model.warnings:

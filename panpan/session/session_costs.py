@@ -152,12 +152,7 @@ class SessionCosts:
 
 
 def session_costs(messages: Iterable[Message], beside: Iterable[AssistantMessage] = ()) -> SessionCosts:
-    """Return what a conversation cost.
-
-    Args:
-        messages: All of it.
-        beside: Replies that are no part of it.
-    """
+    """Return what a conversation cost, with replies `beside` it that are no part of it."""
     costs = SessionCosts()
     for message in messages:
         costs.add(message)

@@ -61,7 +61,6 @@ class SessionSetup:
 
     @property
     def settings(self) -> Settings:
-        """The settings of all sources."""
         return self.loaded.settings
 
     @property
@@ -120,11 +119,7 @@ class SessionSetup:
         return replace(self, answers=replace(self.answers, thinking_budget_tokens=budget, thinking_place=""))
 
     def checked(self) -> "SessionSetup":
-        """Return this, if its parts go together.
-
-        Raises:
-            BudgetError: There is a budget and the price of the model is not known.
-        """
+        """Return this, or raise BudgetError if there is a budget and the price of the model is not known."""
         limit_usd, model = self.settings.max_budget_usd, self.model
         check_price_known(limit_usd, model=model.model, is_price_known=model.facts.price is not None)
         return self
@@ -148,8 +143,8 @@ def load_setup(
         overrides: Settings by dotted key, stronger than files and environment.
         every_tool: All tools that there are.
         kinds: Returns the provider kinds, as the settings say.
-        why_model: Why the overrides name the model, as half a sentence; None: the command line does.
-        trusts_project: Whether what the project says is believed, as it is now and in this session.
+        why_model: Reason why the overrides name the model, as half a sentence; None: the command line does.
+        trusts_project: True if what the project says is believed, as it is now and in this session.
 
     Raises:
         ConfigError: A setting, the model, the key or the folder is not there or wrong.
@@ -166,7 +161,6 @@ def load_setup(
 
 
 def _workspace(cwd: Path) -> Path:
-    """Return the folder to work in, canonical."""
     try:
         canonical = cwd.expanduser().resolve(strict=True)
     except (OSError, RuntimeError) as error:

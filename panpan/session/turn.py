@@ -44,10 +44,10 @@ T = TypeVar("T")
 
 
 class EventChannel(Generic[T]):
-    """Carries events between two tasks.
+    """Carries events between two tasks, in order; `room` of them may wait for the receiver.
 
-    Args:
-        room: How many events may wait for the receiver; at least 1.
+    A model's deltas come by the ten thousand, and a memory stream passes the event loop twice more for each. Here the
+    receiver takes all that waits in one step.
     """
 
     def __init__(self, room: int) -> None:
@@ -60,11 +60,7 @@ class EventChannel(Generic[T]):
         )
 
     async def send(self, event: T) -> None:
-        """Hand over an event; waits while there is no room.
-
-        Raises:
-            BrokenResourceError: The receiver has left.
-        """
+        """Hand over an event; waits while there is no room. BrokenResourceError: the receiver has left."""
         while self._has_receiver and len(self._waiting) >= self._room:
             await self._wait()
         if not self._has_receiver:
@@ -131,12 +127,7 @@ log = logging.getLogger(__name__)
 
 
 def log_event(event: Event, conversation: str) -> None:
-    """Log what `event` says; deltas, progress and what happens in subagents are left out.
-
-    Args:
-        event: It.
-        conversation: The id of the session, or of the subagent, whose turn it is.
-    """
+    """Log what `event` says, with the id of its session or subagent; not deltas, progress and subagents' events."""
 
     def debug(what: str, **fields: Any) -> None:
         log.debug(what, extra={**fields, "conversation": conversation})
@@ -187,11 +178,7 @@ def log_event(event: Event, conversation: str) -> None:
 
 
 class EffectLedger:
-    """Writes what calls are about to do into a log, and waits until it is on disk.
-
-    Args:
-        log: The session's.
-    """
+    """Writes what calls are about to do into a log, and waits until it is on disk."""
 
     def __init__(self, log: SessionLog) -> None:
         self._log = log
@@ -219,13 +206,7 @@ class EffectLedger:
 
 
 class TurnRun:
-    """Runs one turn, whatever its end is.
-
-    Args:
-        agent: Whose turn it is.
-        channel: Where the events go; closed at the end.
-        scope: Cancelled to interrupt the turn.
-    """
+    """Runs one turn of an agent, whatever its end is; cancelling `scope` interrupts it."""
 
     def __init__(self, agent: Agent, channel: EventChannel[Event], scope: CancelScope) -> None:
         self.failure: list[Exception] = []
@@ -274,7 +255,6 @@ class TurnRun:
                     await self._channel.send(self._ended(perf_counter() - started_at, is_interrupted))
 
     async def _drive(self) -> None:
-        """Pass on the events of the loop."""
         agent = self._agent
         is_logged = log.isEnabledFor(logging.DEBUG)
         llm = BudgetedModel(self._model.llm, agent.budget)
@@ -327,7 +307,6 @@ class TurnRun:
         self._recorder.keep(*results)
 
     def _record_if_message(self, event: Event) -> None:
-        """Record what the loop has appended to the conversation."""
         if isinstance(event, UserMessage | SystemReminder | AssistantMessage | ToolResultMessage):
             self._recorder.record(event)
         elif isinstance(event, Compacted):

@@ -44,9 +44,9 @@ class UnfinishedCalls:
     Args:
         calls: In the order of the reply.
         ask: Puts questions to the user; None: nobody is there.
-        outcome: What is taken for his answer without asking.
+        outcome: Taken for the user's answer without asking.
         session_id: For the message where nobody is there; of a fork, that of the session it was made of.
-        is_fork: Whether the session is a fork, which is made anew the next time.
+        is_fork: True for a fork, which is made again the next time.
         known: Returns the result of a call of which another log tells what became of it, such as that of a subagent;
             called in a worker thread.
     """
@@ -124,11 +124,7 @@ class UnfinishedCalls:
         return _told_by_user(id_, outcome, words)
 
     async def _outcome_of(self, call: UnfinishedCall, tools: Mapping[str, Tool[Any]]) -> tuple[Outcome, str]:
-        """Return what the user says, and what he adds in his own words.
-
-        Raises:
-            UnfinishedCallError: Nobody is there.
-        """
+        """Return the user's answer, and what they add in their own words; UnfinishedCallError if nobody is there."""
         what = _named(call.tool_use, tools)
         if await self._was_left_running(call, what):
             return "unclear", ""
@@ -150,11 +146,7 @@ class UnfinishedCalls:
         return _CHOICES.get(chosen, "unclear"), words
 
     async def _was_left_running(self, call: UnfinishedCall, what: str) -> bool:
-        """Let the user say what becomes of a command that outlived panpan; return whether it was not waited for.
-
-        Raises:
-            UnfinishedCallError: Nobody is there.
-        """
+        """Let the user say what becomes of a command that outlived panpan; return True if it was not waited for."""
         tree = ProcessTree(call.process_mark)
         running = await tree.look() if call.process_mark else []
         if not running:

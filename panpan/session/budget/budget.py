@@ -28,16 +28,7 @@ _OPTIONS: Mapping[str, str] = {"usd": "--max-budget-usd", "tokens": "--max-token
 
 
 def not_enough(whose: str, kind: Kind, limit: float, spent: float, held: float, wanted: float) -> str:
-    """Return why a request does not fit.
-
-    Args:
-        whose: The subagent whose limit it is; empty: the session's.
-        kind: What is limited.
-        limit: The limit.
-        spent: What is spent of it.
-        held: What requests that run may still cost.
-        wanted: What the request may cost.
-    """
+    """Return why a request of `wanted` does not fit; `whose` is empty for the session itself."""
     is_are = "is" if kind == "usd" else "are"
     of_limit = f"{_amount(kind, spent)} of a budget of {_amount(kind, limit)}{_of(whose)} {is_are} spent"
     running = f" and {_amount(kind, held)} reserved for requests that run" if held else ""
@@ -49,12 +40,7 @@ def not_enough(whose: str, kind: Kind, limit: float, spent: float, held: float, 
 
 
 def nothing_known(whose: str, model: str | None) -> str:
-    """Return that money cannot be counted.
-
-    Args:
-        whose: The subagent whose limit it is; empty: the session's.
-        model: Whose reply has no price; None: that of the request.
-    """
+    """Return that money cannot be counted, as the reply of `model`, or the next request, has no price."""
     what = "the next request" if model is None else f"a reply of {model or 'the model'}"
     advice = "go on without --max-budget-usd" if not whose else "go on without a limit on its money"
     return (
@@ -89,11 +75,9 @@ def _amount(kind: Kind, amount: float) -> str:
 
 
 class Reservation:
-    """What one request may cost at most; no two are the same.
+    """The most that one request may cost: tokens of its input and reply, and US dollars if its price is known.
 
-    Args:
-        tokens: Of its input and its reply.
-        usd: US dollars; None: not known.
+    No two are the same.
     """
 
     def __init__(self, tokens: int, usd: float | None) -> None:
@@ -210,13 +194,7 @@ class Budget:
         return tuple(self._children.values())
 
     def child(self, name: str, limits: SpendingLimits = NO_LIMITS, *, agent_id: str = "") -> "Budget":
-        """Return a budget below this one.
-
-        Args:
-            name: Whose it is.
-            limits: Of its own; those of this one and of all above hold as well.
-            agent_id: Of the subagent. One that had a budget before goes on with it, and what it has spent.
-        """
+        """Return a budget below this one. A subagent that had one before goes on with it, and what it has spent."""
         known = self.found_below(agent_id) or self._taken_over(agent_id)
         if known is not None:
             known.name, known.limits = name, limits
@@ -242,7 +220,6 @@ class Budget:
         return known
 
     def _owner_of(self, agent_id: str) -> "Budget | None":
-        """Return the budget here or below that has one of a subagent right below it."""
         if agent_id in self._children:
             return self
         return next((owner for child in self.children if (owner := child._owner_of(agent_id))), None)
@@ -271,12 +248,10 @@ class Budget:
 
     @property
     def known_usd(self) -> float:
-        """US dollars spent so far, as far as prices are known."""
         return self._spent.known_usd
 
     @property
     def is_estimated(self) -> bool:
-        """True if a part of what is spent is an estimate."""
         return self._spent.is_estimated
 
     @property
@@ -348,7 +323,7 @@ class Budget:
         return self._root._released
 
     def reserve(self, *, tokens: int = 0, usd: float | None = 0.0) -> Reservation:
-        """Reserve what a request can cost at most, here and in every budget above.
+        """Reserve the most that a request can cost, here and in every budget above.
 
         Args:
             tokens: Of its input and its longest reply together.
@@ -402,11 +377,7 @@ class Budget:
 
     @contextmanager
     def turn(self) -> Generator[None, None, None]:
-        """Count the time of the body, and end it when that is used up.
-
-        Raises:
-            BudgetError: It is used up.
-        """
+        """Count the time of the body, and end it with a BudgetError when that is used up."""
         self._require_time()
         for node in self.and_above():
             node._turn_begins()
@@ -456,11 +427,9 @@ _TEXT = (
 
 
 class BudgetNearlySpent(ReminderSource):
-    """Watches a budget.
+    """Reminds of a budget that is nearly spent, so that the work ends with an answer.
 
-    Args:
-        sentence: Says what of it is nearly spent, as a sentence; empty as long as nothing is.
-        limits: Returns what it may be, so that another budget is another occasion.
+    `sentence` says what is nearly spent and is empty before; other `limits` are another occasion.
     """
 
     def __init__(self, sentence: Callable[[], str], limits: Callable[[], SpendingLimits]) -> None:

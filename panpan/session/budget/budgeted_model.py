@@ -29,12 +29,7 @@ from panpan.types.messages import AssistantMessage, Usage
 
 
 class ArrivingReply:
-    """Follows a reply while it arrives.
-
-    Args:
-        request: What was sent.
-        price: Of the model; None where it is not known.
-    """
+    """Follows a reply while it arrives. `price` is None where it is not known."""
 
     def __init__(self, request: ModelRequest, price: Price | None) -> None:
         self._request = request
@@ -56,9 +51,7 @@ class ArrivingReply:
     def unsaid(self, reply: AssistantMessage, *, is_limited: bool) -> Spending | None:
         """Return what a whole reply has cost beyond what it says, as an estimate; None where it can be believed.
 
-        Args:
-            reply: The one that was followed.
-            is_limited: True if a limit depends on it; then a count far below the estimate is not believed either.
+        If a limit depends on it (`is_limited`), a count far below the estimate is not believed either.
         """
         said = reply.usage.context_tokens - reply.usage.output_tokens
         least = least_tokens(self._request) if is_limited else 0
@@ -111,11 +104,9 @@ class HasTerms(Protocol):
 
 
 class BudgetedModel:
-    """Implements `ModelClient`.
+    """A `ModelClient` that reserves from a budget before each request, and counts what came of it.
 
-    Args:
-        llm: The model; where its terms are not known, its replies are only counted.
-        budget: Reserves before each request and counts what came of it.
+    Replies of a model whose terms are not known are only counted.
     """
 
     def __init__(self, llm: ModelClient, budget: Budget) -> None:
@@ -123,7 +114,7 @@ class BudgetedModel:
         self._budget = budget
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the events of one reply; it may be asked to be shorter, so that it fits into the budget.
+        """Yield the events of one reply, which may be asked to be shorter so that it fits into the budget.
 
         Raises:
             BudgetError: It does not fit; nothing is sent.
@@ -162,13 +153,11 @@ class BudgetedModel:
         return self._llm.price if isinstance(self._llm, HasTerms) else None
 
     def _settle(self, reservation: Reservation, reply: AssistantMessage, arriving: ArrivingReply | None) -> None:
-        """Count what a whole reply cost, and what it does not say of that."""
         self._budget.settle(reservation, reply)
         if arriving is not None and (unsaid := arriving.unsaid(reply, is_limited=self._budget.is_limited)) is not None:
             self._budget.count_unsaid(unsaid)
 
     def _count_cut_short(self, arriving: ArrivingReply | None) -> None:
-        """Count what came of a reply that did not come whole."""
         if arriving is not None and (reply := arriving.cut_short()) is not None:
             self._budget.count_cut_short(reply)
 
@@ -178,7 +167,6 @@ class BudgetedModel:
         return self._budget.waits_for_others and self._fitting_output(tokens) < enough
 
     def _reserved(self, request: ModelRequest, tokens: int) -> tuple[ModelRequest, Reservation]:
-        """Return the request as it can be sent, and what is reserved for it."""
         if not self._budget.is_limited:
             return request, self._budget.reserve()
         most = self._most_output

@@ -43,8 +43,6 @@ def spending_of(records: Iterable[Mapping[str, Any]]) -> Spending:
 
 
 class _TurnTime:
-    """Adds up the time of turns."""
-
     def __init__(self) -> None:
         self.seconds = 0.0
         self._began_at: float | None = None
@@ -110,14 +108,7 @@ def session_budget(
     warn: Callable[[str], None],
     note: Callable[[Mapping[str, Any]], None],
 ) -> Budget:
-    """Return the budget of a session; without limits it only counts.
-
-    Args:
-        settings: Say the limits.
-        clock: Stands while the user is asked.
-        warn: Told once when limits hold for estimates.
-        note: Writes a record into the log of the session.
-    """
+    """Return the budget of a session, which `note` writes into its log; without limits it only counts."""
     limits = SpendingLimits(settings.max_budget_usd, settings.max_tokens, settings.max_seconds)
     return Budget(
         limits=limits,
@@ -128,13 +119,7 @@ def session_budget(
 
 
 def count_earlier(budget: Budget, log: Path, spent: Spending) -> None:
-    """Count what a session has spent before it goes on.
-
-    Args:
-        budget: Of the session.
-        log: Its log; those of its subagents lie beside it.
-        spent: What the log tells of; nothing in a new session.
-    """
+    """Count what a session, and its subagents beside its log, have spent before it goes on."""
     budget.count(spent)
     for one in spent_by_subagents(log):
         budget.child(one.name, agent_id=one.agent_id).count(one.spent)
@@ -144,9 +129,6 @@ def spent_by_subagents(log: Path) -> Iterator[SubagentSpending]:
     """Yield what the subagents of a session have spent; logs that cannot be read are passed over.
 
     What they spent in the session that it is a copy of is told in its own log, see `spent_beside`.
-
-    Args:
-        log: Of the session.
     """
     for path in sorted((log.parent / log.stem / "subagents").glob("agent-*.jsonl")):
         with suppress(SessionError):
@@ -160,10 +142,7 @@ def spent_beside(
 ) -> Sequence[Mapping[str, Any]]:
     """Return the record, if one is needed, with which a copy of a session has spent what the session has.
 
-    Args:
-        log: Of the session.
-        records: All that it holds.
-        copied: Those of them that the copy has; other branches and the logs of subagents stay behind.
+    `copied` are those of its `records` that the copy has; other branches and the logs of subagents stay behind.
     """
     spent = spending_of(records)
     for one in spent_by_subagents(log):
@@ -178,6 +157,5 @@ def _may_cost(line: bytes) -> bool:
 
 
 def _name(records: Sequence[Mapping[str, Any]]) -> str:
-    """Return what a subagent is called, as its log tells."""
     begun = [record for record in records if record.get("subtype") == "subagent"]
     return clean_line(f"{begun[-1].get('agentType')}: {begun[-1].get('description')}") if begun else ""

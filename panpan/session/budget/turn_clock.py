@@ -14,11 +14,7 @@ from panpan.types.permission import Asker, PermissionAnswer, PermissionQuestion
 
 
 class TurnClock:
-    """Measures time, and ends what has used up its own.
-
-    Args:
-        now: Returns seconds that only ever grow.
-    """
+    """Measures time in which nobody waits for the user, and ends what has used up its own."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -49,11 +45,7 @@ class TurnClock:
 
     @contextmanager
     def limited(self, left_s: Callable[[], float]) -> Generator[CancelScope, None, None]:
-        """Cancel the body when its time is used up.
-
-        Args:
-            left_s: Returns how many seconds it has left; may be infinite.
-        """
+        """Cancel the body when the seconds that `left_s` returns, which may be infinite, are used up."""
         with CancelScope() as scope:
             self._limited[scope] = left_s
             self._set_deadlines()

@@ -77,8 +77,6 @@ def html_text(transcript: Transcript) -> str:
 
 
 class _Writer:
-    """Yields the pieces of one page."""
-
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
         self._results = results_by_call(transcript.messages)

@@ -73,7 +73,6 @@ def _records(transcript: Transcript) -> Iterator[Mapping[str, Any]]:
 
 
 def _said(message: Message | Compaction, agent_by_call: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the part of a record that holds the message."""
     if isinstance(message, Compaction):
         trigger = "manual" if message.trigger == "manual" else "auto"
         metadata = {"trigger": trigger, "preTokens": message.tokens_before}

@@ -48,8 +48,6 @@ def markdown_text(transcript: Transcript) -> str:
 
 
 class _Writer:
-    """Yields the blocks of one file."""
-
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
         self._results = results_by_call(transcript.messages)
@@ -100,7 +98,6 @@ class _Writer:
         return quoted(text) if self._is_tame(text) else fenced(text)
 
     def _is_tame(self, text: str) -> bool:
-        """Return whether a text, as Markdown, is nothing but prose and code."""
         env: dict[str, object] = {}
         blocks = self._parser.parse(quoted(text), env)
         tokens = [token for block in blocks for token in (block, *(block.children or ()))]
@@ -150,5 +147,4 @@ def _folded(title: str, *blocks: str) -> Iterator[str]:
 
 
 def _escaped(line: str) -> str:
-    """Return one line of plain text as Markdown."""
     return _SPECIAL.sub(r"\\\1", line)

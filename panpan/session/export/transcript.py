@@ -74,12 +74,7 @@ class Transcript:
 
 
 def without_secrets(transcript: Transcript, redactor: Redactor) -> Transcript:
-    """Return the transcript with every text redacted, and without thinking that is sealed or encrypted.
-
-    Args:
-        transcript: As the session has it.
-        redactor: Knows the secrets of the run; what looks like a key is taken out besides.
-    """
+    """Return the transcript with every text redacted, and without thinking that is sealed or encrypted."""
     return replace(
         transcript,
         title=redactor.redact(transcript.title),
@@ -210,22 +205,13 @@ def _tokens(costs: SessionCosts) -> str:
 
 
 def transcript_of(log: Path, *, panpan_version: str) -> Transcript:
-    """Return a session as it is now, with its subagents.
-
-    Raises:
-        SessionError: The log cannot be read.
-    """
+    """Return a session as it is now, with its subagents; SessionError if its log cannot be read."""
     transcript = _transcript(list(read_records(log)), log.stem, panpan_version)
     return replace(transcript, subagents=subagent_transcripts(log, panpan_version=panpan_version))
 
 
 def subagent_transcripts(log: Path, *, panpan_version: str) -> Sequence[Transcript]:
-    """Return the conversations of a session's subagents, oldest first, without those that cannot be read.
-
-    Args:
-        log: Log of the session, which need not exist any more.
-        panpan_version: Of the panpan that exports them.
-    """
+    """Return the conversations of a session's subagents, oldest first, without those that cannot be read."""
     found: list[Transcript] = []
     for path in agent_logs(agents_folder(log.parent, log.stem)):
         with suppress(SessionError):

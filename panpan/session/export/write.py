@@ -20,23 +20,19 @@ MAX_TRIES = 100
 
 
 def exported_text(transcript: Transcript, redactor: Redactor, suffix: str) -> str:
-    """Return a session in the format that files with `suffix` have, without secrets.
-
-    Raises:
-        ConfigError: The suffix names no format.
-    """
+    """Return a session without secrets in the format of a suffix; ConfigError if that names none."""
     return _format_of(suffix)(without_secrets(transcript, redactor))
 
 
 async def export_session(
     transcript: Transcript, redactor: Redactor, *, folder: Path, wanted: str = "", suffix: str = ""
 ) -> Path:
-    """Write a session to a file and return where it is.
+    """Write a session, without secrets, to a file and return where it is.
 
     Args:
-        transcript: The session; its secrets are taken out here.
+        transcript: The session.
         redactor: Knows the secrets.
-        folder: What a relative path is relative to.
+        folder: Where a relative path begins.
         wanted: The file, whose suffix says the format; Markdown without one. Empty: a free name in `folder`. Beside a
             transcript of Claude Code's go those of the subagents.
         suffix: Says the format instead.
@@ -92,7 +88,6 @@ def _names(beginning: Path) -> Iterator[Path]:
 
 
 def _is_written(path: Path, data: bytes) -> bool:
-    """Write a new file, and return False where there is one."""
     try:
         write_atomic(path, data, mode=0o600, follow_symlinks=True, must_not_exist=True)
     except FileChangedError:

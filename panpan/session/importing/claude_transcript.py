@@ -44,11 +44,7 @@ class Transcript:
 
 
 def read_transcript(path: Path) -> Transcript:
-    """Return what a file holds: a transcript in JSON lines, a log of panpan, or what it exported as JSON.
-
-    Raises:
-        SessionError: It cannot be read, or is none of these.
-    """
+    """Return a transcript in JSON lines, a log of panpan, or what it exported as JSON; SessionError if it is none."""
     try:
         if not path.is_file():
             raise SessionError(f"{path} is not a file")
@@ -110,7 +106,6 @@ def _is_of_conversation(record: Record) -> bool:
 
 
 def _ids(record: Record, kind: str) -> Iterator[str]:
-    """Yield the ids of the calls that a record makes, or answers."""
     match record:
         case {"message": {"content": [*blocks]}}:
             name = "id" if kind == "tool_use" else "tool_use_id"

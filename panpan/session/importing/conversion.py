@@ -77,8 +77,6 @@ def converted(records: Sequence[Record]) -> Converted:
 
 @dataclass(slots=True)
 class _Reply:
-    """A reply that may still go on."""
-
     uuid: str
     blocks: list[AssistantContent] = field(default_factory=list)
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -97,8 +95,6 @@ class _Reply:
 
 
 class _Conversion:
-    """Takes one record after the other."""
-
     def __init__(self) -> None:
         self.found = Converted()
         self._messages: list[Message | _Reply] = []
@@ -141,7 +137,6 @@ class _Conversion:
                 pass
 
     def _take_reply(self, record: Record, body: Mapping[str, Any], content: Any) -> None:
-        """Take a reply, or a further part of one."""
         id_ = reply_id(record)
         reply = self._replies.get(id_) if id_ is not None else None
         if reply is None:
@@ -222,7 +217,6 @@ def _usage(usage: Any) -> Usage:
 
 
 def _title(records: Sequence[Record]) -> str:
-    """Return the title that a transcript has: the user's own before one that was made."""
     leaves = {uuid for record in records if isinstance(uuid := record.get("uuid"), str)}
     made = chosen = ""
     for record in records:
@@ -274,17 +268,7 @@ def _item(written: Mapping[str, Any]) -> ChecklistItem:
 
 
 def write_session(converted: Converted, folder: Path, *, source: Path) -> Path:
-    """Write a new session and return its log.
-
-    Args:
-        converted: What it consists of.
-        folder: Session folder of the project.
-        source: Where it comes from, for whoever reads the log.
-
-    Raises:
-        SessionError: It cannot be written.
-        SessionLogError: The disk is full.
-    """
+    """Write a new session of a `source` and return its log; SessionError, SessionLogError on a full disk."""
     return write_whole_log(folder, _records(converted, source), cwd=Path(converted.cwd or "."))
 
 

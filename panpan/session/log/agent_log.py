@@ -64,7 +64,6 @@ class AgentRecord:
         return f"{self.name}: {self.description}"
 
     def as_record(self) -> dict[str, Any]:
-        """Return it for the log."""
         return SubagentRecord(
             agent_id=self.id,
             agent_type=self.name,
@@ -109,11 +108,7 @@ def agent_records(folder: Path) -> Iterator[AgentRecord]:
 
 
 def agent_record(path: Path) -> AgentRecord | None:
-    """Return how the subagent of a log was begun, or last gone on with, and how that ended; None where it does not say.
-
-    Raises:
-        SessionError: It cannot be read.
-    """
+    """Return how the subagent of a log was begun, or last gone on with, and how that ended; None: it does not say."""
     last: AgentRecord | None = None
     for record in read_records(path, only=lambda line: b'"subagent' in line):
         if (begun := begun_by(record)) is not None:
@@ -173,25 +168,17 @@ class PastTurn:
 
 
 class PastTurns:
-    """The turns of subagents, by the calls that began them, as they are when this is made.
-
-    Args:
-        folder: Where their logs lie.
-    """
+    """The turns of the subagents whose logs lie in a folder, by the calls that began them, as they are now."""
 
     def __init__(self, folder: Path) -> None:
         found = [one for path in folder.glob("agent-*.jsonl") for one in _turns_in(path)]
         self._turns = dict(sorted(found, key=lambda one: one[1].begun_at))
 
     def take(self, tool_use_id: str, *, of: str = "") -> PastTurn | None:
-        """Return the turn that a call began; None where none is known, or it was taken before.
+        """Return the turn that a call of a subagent, or of the session's own model, began; None: not known, or taken.
 
         Ids are those of one conversation: a subagent may have calls of the same id as its session. Of two that the
         same agent made, the first was taken back. None is told in a circle, whatever the logs say.
-
-        Args:
-            tool_use_id: The call.
-            of: Id of the subagent that made it; empty: the session's own model.
         """
         return self._turns.pop((of, tool_use_id), None)
 
@@ -208,11 +195,7 @@ def _turns_in(path: Path) -> Sequence[tuple[tuple[str, str], PastTurn]]:
 
 
 class PastSubagents:
-    """The subagents that a session has had.
-
-    Args:
-        folder: Where their logs lie; need not exist.
-    """
+    """The subagents that a session has had; the folder of their logs need not exist."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

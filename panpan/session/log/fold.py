@@ -71,12 +71,7 @@ def open_calls(messages: Sequence[Message]) -> list[ToolUseBlock]:
 
 
 def unfinished_calls(records: Iterable[Mapping[str, Any]], open_uses: Sequence[ToolUseBlock]) -> list[UnfinishedCall]:
-    """Return what the log tells of the calls that it leaves open.
-
-    Args:
-        records: The path of records that the session consists of.
-        open_uses: The calls of its newest reply that have no result.
-    """
+    """Return what the log tells of `open_uses`, the calls without results in its path of records."""
     if not open_uses:
         return []
     found: dict[str, UnfinishedCall] = {}
@@ -161,7 +156,6 @@ def folded(records: Iterable[Mapping[str, Any]]) -> FoldedSession:
 
 
 def _take_note(session: FoldedSession, record: SessionRecord | None) -> None:
-    """Take what a record says beside the conversation."""
     match record:
         case PrefixRecord(prefix=prefix):
             session.prefixes[prefix.profile] = prefix
@@ -210,7 +204,6 @@ def records_to_copy(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, A
 
 
 def _is_new_root(record: Mapping[str, Any]) -> bool:
-    """Return whether a rewind has left everything that was said."""
     return record.get("subtype") == "rewind" and record.get("parentUuid") is None
 
 

@@ -24,9 +24,9 @@ def write_whole_log(
     """Write a new session and return its log.
 
     Args:
-        folder: Where it goes: the session folder of a project.
-        records: What it consists of; a record without a parent follows the one before it.
-        cwd: Where the session works, for records that do not say it.
+        folder: Session folder of a project.
+        records: All that it consists of; a record without a parent follows the one before it.
+        cwd: Working directory, for records that do not say it.
         session_id: Its id; None: a new one.
 
     Raises:
@@ -57,31 +57,23 @@ def write_whole_log(
 
 
 def left_unfinished(folders: Iterable[Path]) -> list[Path]:
-    """Return what panpans that were killed left of sessions that they did not write to the end.
-
-    Args:
-        folders: The session folders of projects.
-    """
+    """Return the parts of sessions in these folders that panpans that were killed did not write to the end."""
     files = (path for folder in folders for path in sorted(folder.glob(f"*{_UNFINISHED}")))
     return [path for path in files if not is_held(path)]
 
 
 def _reason(error: BaseException) -> str:
-    """Return what the system said, without what is said of a session that goes on."""
+    """Return the system's own words, without what is said of a session that goes on."""
     while error.__cause__ is not None:
         error = error.__cause__
     return (error.strerror if isinstance(error, OSError) else "") or str(error)
 
 
 def fork(log: Path, folder: Path, session_id: str | None = None) -> Path:
-    """Copy what a session consists of now into a new one, and return the log of that.
+    """Copy all that a session consists of now into a new one in `folder`, and return the log of that.
 
-    What the session has spent on other branches and by subagents counts as spent in the fork, too.
-
-    Args:
-        log: Of the session; it is only read, and may be open.
-        folder: Where the fork goes: the session folder of a project.
-        session_id: Id of the fork; None: a new one.
+    The log is only read, and may be open. What the session has spent on other branches and by subagents counts as spent
+    in the fork, too.
 
     Raises:
         SessionError: The log cannot be read, or the fork not be written, or there is a session of that id.
@@ -101,11 +93,7 @@ def fork(log: Path, folder: Path, session_id: str | None = None) -> Path:
 
 
 def discard_fork(copy: Path) -> None:
-    """Remove a fork in which nothing was said, with what came along.
-
-    Args:
-        copy: Its log.
-    """
+    """Remove a fork in which nothing was said, with what came along."""
     copy.unlink(missing_ok=True)
     with suppress(OSError):
         remove_tree(agents_folder(copy.parent, copy.stem))
@@ -116,10 +104,6 @@ def copy_subagents(log: Path, copy: Path) -> None:
     """Copy the logs of a session's subagents beside those of its copy; what they have spent stays where it counts.
 
     One that cannot be copied is as one that the session never had: it cannot be gone on with.
-
-    Args:
-        log: Of the session.
-        copy: Log of its copy.
     """
     for source in agent_logs(agents_folder(log.parent, log.stem)):
         target = agents_folder(copy.parent, copy.stem) / source.name

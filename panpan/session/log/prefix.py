@@ -31,13 +31,7 @@ NO_PREFIX = SessionPrefix(FULL.name, "")
 
 
 def kept_prefix(new: SessionPrefix, recorded: Mapping[str, SessionPrefix], profile: ModelProfile) -> SessionPrefix:
-    """Return what the session has sent to models of this kind before, or `new` where it has sent them nothing.
-
-    Args:
-        new: What a new session would send.
-        recorded: What the log holds, by profile.
-        profile: That of the model that is asked now.
-    """
+    """Return the prefix that models of this kind were sent before, as `recorded` by profile, or else `new`."""
     kept = recorded.get(new.profile)
     unnamed = recorded.get(UNNAMED)
     if kept is None and unnamed is not None and profile.takes(unnamed.tools):

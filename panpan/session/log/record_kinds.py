@@ -121,13 +121,7 @@ class PrefixRecord(SystemRecord):
 
     @classmethod
     def of(cls, prefix: SessionPrefix, *, opens_session: bool, panpan_version: str) -> Self:
-        """Return the record of a prefix.
-
-        Args:
-            prefix: It.
-            opens_session: Whether it is the first record of the log.
-            panpan_version: Of this panpan, for whoever reads the log.
-        """
+        """Return the record of a prefix, as the first of the log or a later one."""
         return cls(
             subtype="session_start" if opens_session else "prefix",
             panpan_version=panpan_version,
@@ -268,9 +262,9 @@ class AddedReminder(Record):
 
 
 class CompactionRecord(SystemRecord):
-    """What stands for the beginning of the conversation from here on.
+    """The compaction that stands for the beginning of the conversation from here on.
 
-    What it keeps is named by id, what it adds is written out.
+    All that it keeps is named by id, and what it adds is written out.
     """
 
     subtype: Literal["compact_boundary"] = "compact_boundary"
@@ -285,7 +279,6 @@ class CompactionRecord(SystemRecord):
 
     @classmethod
     def of(cls, compaction: Compaction) -> Self:
-        """Return the record of a compaction."""
         report = asdict(compaction.report)
         return cls(
             uuid=compaction.uuid,
@@ -306,7 +299,6 @@ class CompactionRecord(SystemRecord):
 
     @property
     def compaction(self) -> Compaction:
-        """The compaction."""
         figures = self.compact_metadata
         return Compaction(
             trigger=figures.trigger,
@@ -349,7 +341,6 @@ class SpentRecord(SystemRecord):
 
     @classmethod
     def of(cls, spending: Spending, cause: str) -> Self:
-        """Return the record of what was spent."""
         return cls(
             cause=cause,
             calls=spending.calls,

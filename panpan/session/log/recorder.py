@@ -32,11 +32,12 @@ NO_PREFIXES: Mapping[str, SessionPrefix] = MappingProxyType({})
 class Recorder:
     """Keeps one conversation and its log together.
 
+    What cannot be written yet raises SessionLogError, and goes out first when there is space again.
+
     Args:
-        conversation: What was said so far.
+        conversation: All that was said so far.
         log: Its log.
         recorded: The prefixes that the log holds already, by profile.
-        panpan_version: Written beside a new prefix.
         warn: Told in a sentence of what could not be written yet.
     """
 
@@ -62,11 +63,7 @@ class Recorder:
         """Of those beside the conversation."""
 
     def begin(self) -> None:
-        """Write what has to stand before the first message that is sent with this prefix.
-
-        Raises:
-            SessionLogError: It could not be written yet.
-        """
+        """Write what has to stand before the first message that is sent with this prefix."""
         if self.prefix.profile not in self.prefixes:
             self.prefixes[self.prefix.profile] = self.prefix
             opens_session = self._log.parent_uuid is None
@@ -77,11 +74,7 @@ class Recorder:
             self._append_note(self._pending.pop(0))
 
     def keep(self, *messages: Message) -> None:
-        """Add messages to the conversation, all of them, and then to the log.
-
-        Raises:
-            SessionLogError: The log is full; they are in the conversation, and in the log as soon as it has space.
-        """
+        """Add messages to the conversation, all of them, and then to the log, also where that is full."""
         for message in messages:
             self._conversation.append(message)
         failure: SessionLogError | None = None
@@ -94,38 +87,22 @@ class Recorder:
             raise failure
 
     def record(self, message: Message) -> None:
-        """Write a message that is in the conversation already.
-
-        Raises:
-            SessionLogError: It could not be written yet.
-        """
+        """Write a message that is in the conversation already."""
         self._log.append(record_of(message))
 
     def compact(self, compaction: Compaction) -> None:
-        """Let the next request hold what `compaction` says.
-
-        Raises:
-            SessionLogError: It could not be written yet; it counts all the same.
-        """
+        """Let the next request hold what `compaction` says, also where it could not be written yet."""
         self._conversation.compact(compaction)
         self.record_compaction(compaction)
 
     def record_compaction(self, compaction: Compaction) -> None:
-        """Write a compaction that the conversation has already.
-
-        Raises:
-            SessionLogError: It could not be written yet.
-        """
+        """Write a compaction that the conversation has already."""
         if compaction.reply is not None:
             self._recorded_replies.add(compaction.reply.uuid)
         self._log.append(CompactionRecord.of(compaction).as_json())
 
     def note(self, record: Mapping[str, Any]) -> None:
-        """Write what was decided, and is no part of the conversation.
-
-        Raises:
-            SessionLogError: It could not be written yet.
-        """
+        """Write what was decided, and is no part of the conversation."""
         if isinstance(reply := record.get("reply"), Mapping):
             self._recorded_replies.add(reply["uuid"])
         if self._log.parent_uuid is None:
@@ -145,11 +122,7 @@ class Recorder:
         self._pending.append(record)
 
     def note_side_calls(self) -> None:
-        """Write what those replies cost which no other record tells of, such as a summary that was of no use.
-
-        Raises:
-            SessionLogError: It could not be written yet.
-        """
+        """Write what those replies cost which no other record tells of, such as a summary that was of no use."""
         for reply in self._conversation.side_calls:
             if reply.uuid not in self._recorded_replies:
                 self._recorded_replies.add(reply.uuid)

@@ -50,11 +50,7 @@ def format_version(record: Mapping[str, Any]) -> int:
 
 
 def viewer_fields(agent_id: str = "") -> dict[str, Any]:
-    """Return what viewers of transcripts require of each record, and panpan itself does not read.
-
-    Args:
-        agent_id: The subagent that said it; empty: the session's own model or the user.
-    """
+    """Return fields that viewers of transcripts require of each record, and panpan itself does not read."""
     fields = {"userType": "external", "isSidechain": bool(agent_id)}
     return {**fields, "agentId": agent_id} if agent_id else fields
 
@@ -146,7 +142,6 @@ def _assistant_message(record: Mapping[str, Any]) -> AssistantMessage:
 
 
 def _amount(number: Any) -> float | None:
-    """Return a number that can be an amount of something; None for what cannot, such as infinity."""
     is_amount = isinstance(number, int | float) and math.isfinite(number) and number >= 0
     return number if is_amount else None
 

@@ -41,9 +41,7 @@ class Finding:
 def validate(log: Path, further: Iterable[type[SystemRecord]] = ()) -> list[Finding]:
     """Return what is to be said of a session's log; nothing where all is well.
 
-    Args:
-        log: It.
-        further: Kinds of record that features write, beside the session's own.
+    `further` are kinds of record that features write, beside the session's own.
     """
     try:
         status = log.lstat()
@@ -204,11 +202,7 @@ MOST_BRANCHES = 20
 
 
 def set_modes(log: Path) -> None:
-    """Let only the user read and write a log and its folder.
-
-    Raises:
-        SessionError: The system does not let him.
-    """
+    """Let only the user read and write a log and its folder; SessionError if the system refuses."""
     try:
         log.parent.chmod(0o700)
         log.chmod(0o600)
@@ -217,15 +211,11 @@ def set_modes(log: Path) -> None:
 
 
 def repaired_copies(log: Path, folder: Path) -> list[Path]:
-    """Write what can be read of a log as sessions of their own, and return their logs.
+    """Write what can be read of a log as sessions of their own in `folder`, and return their logs.
 
-    Where that was done before, and the log has gained nothing since, those of then are returned. The first is the
-    session as it goes on, with all snapshots of its files, and the newest of the project; there is one more for each of
-    the newest branches beside it that two writers have made.
-
-    Args:
-        log: The damaged one; stays as it is.
-        folder: Where the copies go: the session folder of a project.
+    The log stays as it is. Where that was done before, and it has gained nothing since, those of then are returned. The
+    first is the session as it goes on, with all snapshots of its files, and the newest of the project; there is one
+    more for each of the newest branches beside it that two writers have made.
 
     Raises:
         SessionError: The log cannot be read, or a copy not be written.

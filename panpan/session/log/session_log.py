@@ -1,4 +1,10 @@
-"""The session's log: an append-only file of JSON lines, with one writer, and how its lines are read."""
+"""The session's log: an append-only file of JSON lines, with one writer, and how its lines are read.
+
+Nothing in it is ever rewritten. A record is one `write`; what a crash tore stays where it is, and the next record
+begins on a line of its own. When the disk is full, records wait in memory, in order, and go out first when there is
+space again, so that the file never has a gap. Only a regular file is read, and no record that is nested so deeply, or
+so large, that whoever reads it could fail.
+"""
 
 import errno
 import fcntl
@@ -33,11 +39,7 @@ _BEGINNING_BYTES = 100
 
 
 def open_to_read(path: Path) -> BinaryIO:
-    """Open a log, or what stands in its place.
-
-    Raises:
-        OSError: It cannot be read, or is no regular file.
-    """
+    """Open a log, or what stands in its place; OSError if that is no regular file, such as a FIFO, which would wait."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -49,12 +51,7 @@ def open_to_read(path: Path) -> BinaryIO:
 
 
 def lines_of(file: BinaryIO, *, most_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[bytes, int]]:
-    """Yield the lines from where a file stands, each with its size; of one that is too large, its beginning.
-
-    Args:
-        file: A log.
-        most_bytes: Of a line that can be a record.
-    """
+    """Yield the lines from where a file stands, each with its size; of one over `most_bytes`, its beginning."""
     while line := file.readline(most_bytes):
         size = len(line)
         rest = line
@@ -87,7 +84,6 @@ def _is_flat(value: Any) -> bool:
 
 
 def _items(value: Any) -> list[Any]:
-    """Return the lists and objects within one."""
     items = value.values() if isinstance(value, dict) else value
     return [item for item in items if isinstance(item, dict | list)]
 
@@ -113,12 +109,12 @@ class SessionLog:
     """The log of one session, open for writing; held by this process alone until it is closed.
 
     Args:
-        path: The file; made with its folders where it does not exist.
-        session_id: Written into each record.
-        cwd: Working directory, written into each record.
-        git_branch: Branch at the start, written into each record.
+        path: The file; made with its folders where it does not exist, unless it `must_exist`.
+        session_id: Written into each record, as are the next three.
+        cwd: Working directory.
+        git_branch: Branch at the start.
         agent_id: The subagent whose log it is; empty: the session's own.
-        must_exist: Whether it is the log of an earlier session, which may be gone meanwhile.
+        must_exist: True for the log of an earlier session, which may be gone meanwhile.
 
     Raises:
         SessionError: Another process holds the session, or the file cannot be opened.
@@ -171,10 +167,10 @@ class SessionLog:
         return os.fstat(self._fd).st_size == 0
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write a record that follows the one before.
+        """Write a record that follows the one before; if it cannot be, it is written before the next one.
 
         Raises:
-            SessionLogError: It could not be written; it is written before the next one.
+            SessionLogError: It could not be written yet.
         """
         whole = {"parentUuid": self.parent_uuid, **self._base, "timestamp": timestamp(), **record}
         self.parent_uuid = record["uuid"]
@@ -183,11 +179,7 @@ class SessionLog:
         self.flush()
 
     def flush(self) -> None:
-        """Write what could not be written before.
-
-        Raises:
-            SessionLogError: It still cannot be written.
-        """
+        """Write what could not be written before, or raise SessionLogError."""
         while self._waiting:
             self._write(self._waiting[0])
             self._waiting.popleft()
@@ -273,11 +265,7 @@ class SessionLog:
 
 
 class UnkeptLog(SessionLog):
-    """A log that is no file, for a session that is never held, as where its tools are only listed.
-
-    Args:
-        cwd: Where the session would work.
-    """
+    """A log that is no file, for a session that is never held, as where its tools are only listed."""
 
     def __init__(self, cwd: Path) -> None:
         self.path = cwd / "unkept.jsonl"
@@ -311,7 +299,7 @@ def read_records(
         path: The file.
         note_damage: Told the number of each line that is passed over, counted from 1; not of a last one without an
             end, which a crash leaves.
-        only: Whether a line is wanted; the others are not parsed.
+        only: True for a line that is wanted; the others are not parsed.
 
     Raises:
         SessionError: The file cannot be read.

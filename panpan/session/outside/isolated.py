@@ -46,13 +46,7 @@ class PrefixChangedError(Exception):
 
 
 class Isolation:
-    """What one capability has left of its credit: after its first error it is out of the session.
-
-    Args:
-        capability: Its name.
-        is_guard: True if its failure denies every call from then on.
-        warn: Told of the error, in one sentence.
-    """
+    """One capability's credit: after its first error it is out of the session; a guard then denies every call."""
 
     def __init__(self, capability: str, *, is_guard: bool, warn: Callable[[str], None]) -> None:
         self.capability = capability
@@ -87,18 +81,12 @@ class Isolation:
 
 
 def _require(value: object, kind: type | tuple[type, ...] | UnionType | None) -> None:
-    """Check the type of a value.
-
-    Raises:
-        TypeError: It is of another one.
-    """
+    """Raise TypeError for a value of another type."""
     if kind is not None and not isinstance(value, kind):
         raise TypeError(f"{value!r:.80} is of the wrong type")
 
 
 def _require_items(kind: type | tuple[type, ...]) -> Callable[[object], None]:
-    """Return what checks that a value is a list or tuple of items of a type."""
-
     def check(value: object) -> None:
         _require(value, (list, tuple))
         for item in value:  # type: ignore[attr-defined]
@@ -118,12 +106,7 @@ def _of(*kinds: type) -> Callable[[object], None]:
 
 
 class IsolatedHook(Hook):
-    """A hook of a capability from outside.
-
-    Args:
-        inner: The hook.
-        isolation: Shared by all hooks of the capability.
-    """
+    """A hook of a capability from outside; `isolation` is shared by all hooks of it."""
 
     def __init__(self, inner: Hook, isolation: Isolation) -> None:
         self.inner = inner
@@ -140,13 +123,9 @@ class IsolatedHook(Hook):
         *,
         may_end_turn: bool = False,
     ) -> ResultT:
-        """Return an answer of the hook, or what stands for it where it fails or is of the wrong type.
+        """Return an answer of the hook, or `otherwise` where it fails or `check` raises TypeError for it.
 
-        Args:
-            ask: Asks the hook.
-            otherwise: Stands for its answer.
-            check: Raises TypeError for an answer of the wrong type.
-            may_end_turn: True where a hook may raise a PanpanError, which ends the turn.
+        With `may_end_turn`, a PanpanError of the hook ends the turn.
         """
         if self._is_off:
             return otherwise
@@ -268,13 +247,7 @@ class IsolatedHook(Hook):
 
 
 class IsolatedCapability(Capability):
-    """A capability from outside.
-
-    Args:
-        inner: The capability.
-        warn: Told of its first error, in one sentence.
-        is_required: True if the settings say so; then it counts as a guard.
-    """
+    """A capability from outside. One that the settings require counts as a guard."""
 
     is_outside = True
 

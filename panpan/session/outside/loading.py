@@ -48,10 +48,7 @@ class OutsideCapability:
 def outside_capabilities(locations: "Locations", trust: "ProjectTrust") -> Mapping[str, OutsideCapability]:
     """Return the capabilities that packages and folders have, by name. A nearer one hides a farther one of its name.
 
-    Args:
-        locations: Where panpan's own files and the project are.
-        trust: What the project brings along, and what of it is believed; its files are taken from there, and not from
-            the disk again.
+    Files of the project are taken from what `trust` believes, and not from the disk again.
     """
     found = {one.name: one for one in map(_of_entry_point, entry_points(group=GROUP))}
     own = locations.home / FOLDER
@@ -78,14 +75,7 @@ def named_capabilities(
 ) -> "Sequence[type[Capability]]":
     """Return the capabilities that the settings name, imported, in the order of the settings.
 
-    Args:
-        settings: The user's.
-        there: Those that are there.
-        own: Names of panpan's own, which cannot be taken.
-        warn: Told of each that cannot be used, one sentence each.
-
-    Raises:
-        ConfigError: One that the settings call required cannot be used.
+    One that cannot be used is warned of, or raises ConfigError if it is required. Those of `own` cannot be taken.
     """
     loaded = []
     for name in settings.capabilities:

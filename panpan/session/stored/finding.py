@@ -31,12 +31,9 @@ _Fits: TypeAlias = Callable[[SessionSummary, str], bool]
 
 
 def find_session(home: Path, folder: Path, wanted: str) -> Path:
-    """Return the log of the session that `wanted` means.
+    """Return the log of the session that `wanted` means: of this project's `folder`, or of the panpan `home`.
 
-    Args:
-        home: The panpan home.
-        folder: This project's session folder.
-        wanted: An id or its beginning, a title, or a part of a title or of the first line that the user said.
+    `wanted` is an id or its beginning, a title, or a part of a title or of the first line that the user said.
 
     Raises:
         SessionError: There is none, or there are several.
@@ -62,11 +59,7 @@ def find_session(home: Path, folder: Path, wanted: str) -> Path:
 
 
 def session_titled(folder: Path, title: str) -> Path | None:
-    """Return the log of the session in a project's session folder that is called so; None where none is.
-
-    Raises:
-        SessionError: There are several.
-    """
+    """Return the log of the session in a folder that is called so; None: there is none. SessionError: several."""
     text = _compared(title)
     summaries = (summary_of(path) for path in newest_first(folder.glob("*.jsonl")))
     found = [summary for summary in summaries if summary is not None and _is_title(summary, text)]
@@ -74,11 +67,7 @@ def session_titled(folder: Path, title: str) -> Path | None:
 
 
 def newest_interactive(folder: Path) -> Path:
-    """Return the log that was written last of the sessions that somebody had on a terminal.
-
-    Raises:
-        SessionError: There is none.
-    """
+    """Return the log that was written last of the sessions that somebody had on a terminal, or raise SessionError."""
     logs = newest_first(folder.glob("*.jsonl"))
     found = next((log for log in logs if (summary := summary_of(log)) is not None and summary.is_interactive), None)
     if found is not None:
@@ -92,11 +81,7 @@ def newest_interactive(folder: Path) -> Path:
 
 
 def only_session(logs: Sequence[Path], wanted: str) -> Path:
-    """Return the only one of `logs`, which are those that fit `wanted`.
-
-    Raises:
-        SessionError: There are several; names them.
-    """
+    """Return the only one of the logs that fit `wanted`; a SessionError names several."""
     readable = [summary for path in logs if (summary := summary_of(path)) is not None]
     return _only(readable, wanted) if readable and len(logs) > 1 else logs[0]
 
@@ -140,7 +125,6 @@ def _only(sessions: Sequence[SessionSummary], wanted: str) -> Path:
 
 
 def _told(session: SessionSummary, *, has_folder: bool) -> str:
-    """Return a session on one line; with its folder where that tells it from others."""
     when = datetime.fromtimestamp(session.written_at).strftime("%Y-%m-%d %H:%M")
     name = clean_line(session.title or session.prompt)[:_MOST_TITLE_CHARS]
     folder = f"  in {clean_line(session.cwd) or 'a folder that its log does not say'}" if has_folder else ""
@@ -168,10 +152,9 @@ class ChosenSession:
 def chosen_session(locations: Locations, wanted: str) -> ChosenSession:
     """Return the session of an id or a name; blocks.
 
-    Args:
-        locations: Those of the project.
-        wanted: A UUID is the id of a session of any project. Everything else is a name: the one that a session of this
-            project was begun under this way, or else its title.
+    One name is one session, also where two panpans begin it in the same moment: its id follows from the name, and the
+    lock of its log decides. A UUID is the id of a session of any project. Everything else is a name: the one that a
+    session of this project was begun under this way, or else its title.
 
     Raises:
         ConfigError: The name is empty or too long.
@@ -233,11 +216,11 @@ class NamedSession:
 def named_session(
     locations: Locations, wanted: str, *, but: str = "", say: Callable[[str], None] = lambda _: None
 ) -> NamedSession:
-    """Return the session that `wanted` means; blocks.
+    """Return the session that `wanted` means to `find_session`, or else by words of one message in it; blocks.
 
     Args:
         locations: Those of the project.
-        wanted: See `find_session`, or words of one message in a session.
+        wanted: Its name, or the words.
         but: Id of a session that is not looked into.
         say: Told what takes a while.
 

@@ -32,7 +32,6 @@ def said_in(record: Mapping[str, Any]) -> str:
 
 
 def _texts(content: Any) -> Iterator[str]:
-    """Yield the texts of content: those of blocks, of results and of the arguments of calls."""
     match content:
         case str():
             yield content
@@ -101,14 +100,7 @@ class Found:
 
 
 class SearchIndex:
-    """An open index.
-
-    Args:
-        place: The file; `:memory:` for one that is gone when it is closed.
-
-    Raises:
-        sqlite3.Error: The file cannot be used.
-    """
+    """An open index in a file, or in `:memory:`; sqlite3.Error if the file cannot be used."""
 
     def __init__(self, place: str) -> None:
         self._database = sqlite3.connect(place, isolation_level=None)
@@ -134,15 +126,7 @@ class SearchIndex:
         return sum(max(_size(path) - sizes.get(_key(path), 0), 0) for path in logs)
 
     def take_in(self, logs: Sequence[Path], *, goes_on: Callable[[], bool] = lambda: True) -> None:
-        """Take in what is new in `logs`.
-
-        Args:
-            logs: Those that are to be searched.
-            goes_on: Asked before each; where it says no, the rest is left for the next time.
-
-        Raises:
-            sqlite3.Error: It cannot be written.
-        """
+        """Take in what is new in `logs`; where `goes_on` says no, the rest is left for the next time."""
         known = {row[1]: row for row in self._database.execute("SELECT id, path, size, changed_ns, tail FROM log")}
         for begin in range(0, len(logs), _LOGS_AT_ONCE):
             self._database.execute("BEGIN IMMEDIATE")
@@ -152,12 +136,7 @@ class SearchIndex:
             self._database.execute("COMMIT")
 
     def find(self, query: str, logs: Sequence[Path], most: int) -> list[Found]:
-        """Return the logs that have a record with everything that `query` says, in the order of `logs`.
-
-        Args:
-            query: See `query_of`.
-            logs: Where to look; they must have been taken in.
-            most: How many logs are returned at most.
+        """Return `most` logs that have a record with everything that `query` (see `query_of`) says, in their order.
 
         Raises:
             DamagedIndexError: The index leads to places where nothing is said.
@@ -207,10 +186,9 @@ class SearchIndex:
 
 
 def query_of(text: str) -> str:
-    """Return what a user typed as a query of FTS5: every word, as the beginning of one; quoted ones in their order.
+    """Return the words that a user typed as a query of FTS5, each as a beginning; quoted ones in their order.
 
-    Returns:
-        Empty where nothing in it can be searched for.
+    Empty where nothing in it can be searched for.
     """
     encodable = text.encode(errors="replace").decode()  # what was typed may be no UTF-8
     parts = [quoted or word for quoted, word in re.findall(r'"([^"]+)"|(\S+)', encodable)]
@@ -302,7 +280,7 @@ def search_sessions(
         index: File of the index; made where it is missing.
         logs: Where to look.
         text: Words, each of which may be the beginning of one; what stands in quotes is looked for in its order.
-        most: How many are returned at most.
+        most: Number of sessions that are returned at most.
         say: Told what takes a while.
         goes_on: Asked now and then; where it says no, the search ends and has found nothing.
         patience_s: Seconds to wait for another panpan that uses the index; then it is searched without.

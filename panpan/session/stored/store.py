@@ -22,11 +22,7 @@ def session_path(folder: Path, session_id: str) -> Path:
 
 
 def newest_session(folder: Path) -> Path:
-    """Return the log that was written last.
-
-    Raises:
-        SessionError: There is none.
-    """
+    """Return the log that was written last, or raise SessionError."""
     logs = newest_first(folder.glob("*.jsonl"))
     if not logs:
         raise SessionError("there is no session to continue in this folder; start one without -c")
@@ -62,22 +58,14 @@ def _written_at(path: Path) -> int | None:
 
 
 def archive(log: Path) -> Path:
-    """Put a session away, and return where its log is now.
-
-    Raises:
-        SessionError: It is open in a panpan, or cannot be moved.
-    """
+    """Put a session away, and return where its log is now; SessionError if it is open or cannot be moved."""
     folder = log.parent / ARCHIVE
     make_private_folder(folder)
     return _moved(log, folder / log.name)
 
 
 def restore(log: Path) -> Path:
-    """Bring back a session that was put away, and return where its log is now.
-
-    Raises:
-        SessionError: It cannot be moved.
-    """
+    """Bring back a session that was put away, and return where its log is now; SessionError if it cannot be moved."""
     return _moved(log, log.parent.parent / log.name)
 
 
@@ -94,7 +82,6 @@ def _moved(log: Path, target: Path) -> Path:
 
 @contextmanager
 def _held(log: Path) -> Iterator[None]:
-    """Hold the session, so that no panpan opens it meanwhile."""
     try:
         fd = open_private_file(log, os.O_RDWR)
     except OSError as error:

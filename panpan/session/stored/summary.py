@@ -56,11 +56,7 @@ class SessionSummary:
 
 
 def summary_of(path: Path) -> SessionSummary | None:
-    """Return what the log tells; None where it cannot be read any more.
-
-    Args:
-        path: The log; what is no regular file cannot be read.
-    """
+    """Return what the log tells; None where it is no regular file, or cannot be read any more."""
     cwd = prompt = title = ""
     rounds = read = 0
     is_interactive = True
@@ -106,7 +102,6 @@ def _title(record: Mapping[str, Any]) -> str:
 
 
 def _first_line(record: Mapping[str, Any]) -> str:
-    """Return the first line of a record of what the user said."""
     match record:
         case {"type": "user", "message": {"content": [*blocks]}}:
             texts = [

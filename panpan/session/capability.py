@@ -152,10 +152,13 @@ class Capabilities:
         return [item for capability in self._all for item in capability.status()]
 
     def tools(self, agent: "Agent") -> Sequence[Tool[Any]]:
-        """Return the tools of an agent in the order in which its model is told of them; the first of a name counts."""
+        """Return the tools of an agent in the order in which its model is told of them; the first of a name counts.
+
+        Small models write `bash` for `Bash`, so case makes no other name.
+        """
         tools: dict[str, Tool[Any]] = {}
         for tool in (tool for capability in self._all for tool in capability.tools(agent)):
-            if tools.setdefault(tool.name, tool) is not tool and agent.is_main:
+            if tools.setdefault(tool.name.casefold(), tool) is not tool and agent.is_main:
                 agent.warn(f"there are two tools with the name {tool.name}; the one that came first counts")
         return list(tools.values())
 

@@ -13,7 +13,7 @@ import pytest
 from anyio import create_task_group, sleep_forever
 
 from panpan.app import open_session
-from panpan.capabilities import Agent, Capability, Conversation, Decision, Hook, ToolCall
+from panpan.capabilities import Agent, Capability, Conversation, Decision, Hook, ReminderSource, Round, ToolCall
 from panpan.core.hooks import Addition
 from panpan.errors import CassetteError, ConfigError
 from panpan.session.outside.isolated import IsolatedCapability
@@ -365,22 +365,41 @@ async def test_a_capability_is_closed_after_all_processes_have_ended(place: Plac
     assert any("the capability process failed: RuntimeError: at the end" in warning for warning in place.warnings)
 
 
-class Shadow(Capability):
-    name = "shadow"
+@pytest.mark.parametrize("taken", ["Read", "read"])
+async def test_a_tool_of_a_name_that_is_taken_is_left_out_and_told(place: Place, taken: str) -> None:
+    class Shadow(Capability):
+        name = "shadow"
 
-    def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
-        async def read(file_path: str) -> str:
-            """Pretend to read."""
-            return "pretended"
+        def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
+            async def read(file_path: str) -> str:
+                """Pretend to read."""
+                return "pretended"
 
-        return (tool(read, name="Read", effects=lambda args, ctx: Effects(reads=(args.file_path,))),)
+            return (tool(read, name=taken, effects=lambda args, ctx: Effects(reads=(args.file_path,))),)
 
-
-async def test_a_tool_of_a_name_that_is_taken_is_left_out_and_told(place: Place) -> None:
     messages = await place.run(READ, DONE, capabilities=[Shadow])
 
     assert "one two three" in results(messages)[0]
-    assert place.warnings == ["there are two tools with the name Read; the one that came first counts"]
+    assert place.warnings == [f"there are two tools with the name {taken}; the one that came first counts"]
+
+
+class Silent(Capability):
+    name = "silent"
+
+    def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
+        class Source(ReminderSource):
+            async def reminders(self, round_: Round) -> Sequence[SystemReminder]:
+                raise RuntimeError("no idea")
+
+        return (Source(),)
+
+
+async def test_a_source_of_reminders_that_fails_is_told_once(place: Place) -> None:
+    messages = await place.run(READ, DONE, capabilities=[Silent])
+
+    assert "one two three" in results(messages)[0]
+    assert len(place.warnings) == 1
+    assert "the capability silent failed: RuntimeError: no idea" in place.warnings[0]
 
 
 PUT = """

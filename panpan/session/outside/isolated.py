@@ -64,6 +64,32 @@ class Isolation:
         then = "no call is allowed any more" if self.is_guard else "it is off until the session ends"
         self._warn(f"{self.failure}; {then}")
 
+    async def asked(
+        self,
+        ask: Callable[[], Awaitable[ResultT]],
+        otherwise: ResultT,
+        check: Callable[[object], None],
+        *,
+        may_end_turn: bool = False,
+    ) -> ResultT:
+        """Return an answer of the capability, or `otherwise` where it fails or `check` raises TypeError for it.
+
+        With `may_end_turn`, a PanpanError of a hook ends the turn.
+        """
+        if self.failure:
+            return otherwise
+        try:
+            answer = await ask()
+            check(answer)
+            return answer
+        except PanpanError as error:
+            if may_end_turn:
+                raise
+            self.failed(error)
+        except (Exception, SystemExit) as error:
+            self.failed(error)
+        return otherwise
+
     def listed(
         self, items: Callable[[], Iterable[ResultT]], kind: type[ResultT] | UnionType | None
     ) -> Sequence[ResultT]:
@@ -111,35 +137,10 @@ class IsolatedHook(Hook):
     def __init__(self, inner: Hook, isolation: Isolation) -> None:
         self.inner = inner
         self._isolation = isolation
+        self._asked = isolation.asked
         self._last: tuple[list[Message], list[Message]] = ([], [])
         """Messages of the last request that the hook changed, and what it made of them."""
         self.is_for_small_windows = inner.is_for_small_windows  # type: ignore[misc]
-
-    async def _asked(
-        self,
-        ask: Callable[[], Awaitable[ResultT]],
-        otherwise: ResultT,
-        check: Callable[[object], None],
-        *,
-        may_end_turn: bool = False,
-    ) -> ResultT:
-        """Return an answer of the hook, or `otherwise` where it fails or `check` raises TypeError for it.
-
-        With `may_end_turn`, a PanpanError of the hook ends the turn.
-        """
-        if self._is_off:
-            return otherwise
-        try:
-            answer = await ask()
-            check(answer)
-            return answer
-        except PanpanError as error:
-            if may_end_turn:
-                raise
-            self._isolation.failed(error)
-        except (Exception, SystemExit) as error:
-            self._isolation.failed(error)
-        return otherwise
 
     def _read(self, value: Callable[[], ResultT], otherwise: ResultT, check: Callable[[object], None]) -> ResultT:
         if self._is_off:
@@ -246,6 +247,28 @@ class IsolatedHook(Hook):
         return bool(self._isolation.failure)
 
 
+class IsolatedSource(ReminderSource):
+    """A source of reminders of a capability from outside; `isolation` is that of its hooks."""
+
+    def __init__(self, inner: ReminderSource, isolation: Isolation) -> None:
+        self._inner, self._isolation = inner, isolation
+
+    async def turn_started(self, conversation: Conversation) -> None:
+        await self._isolation.asked(lambda: self._inner.turn_started(conversation), None, _of(_NOTHING))
+
+    async def after_tool(self, call: ToolCall, output: Output) -> None:
+        await self._isolation.asked(lambda: self._inner.after_tool(call, output), None, _of(_NOTHING))
+
+    async def reminders(self, round_: Round) -> Sequence[SystemReminder]:
+        return await self._isolation.asked(lambda: self._inner.reminders(round_), (), _REMINDERS)
+
+    async def turn_ended(self, conversation: Conversation) -> None:
+        await self._isolation.asked(lambda: self._inner.turn_ended(conversation), None, _of(_NOTHING))
+
+    async def history_replaced(self, conversation: Conversation) -> None:
+        await self._isolation.asked(lambda: self._inner.history_replaced(conversation), None, _of(_NOTHING))
+
+
 class IsolatedCapability(Capability):
     """A capability from outside. One that the settings require counts as a guard."""
 
@@ -290,7 +313,8 @@ class IsolatedCapability(Capability):
         return [IsolatedHook(hook, self._isolation) for hook in hooks]
 
     def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
-        return self._isolation.listed(lambda: self._inner.reminders(agent), ReminderSource)
+        sources = self._isolation.listed(lambda: self._inner.reminders(agent), ReminderSource)
+        return [IsolatedSource(source, self._isolation) for source in sources]
 
     def status(self) -> Iterable[StatusItem]:
         return () if self._isolation.failure else self._isolation.listed(self._inner.status, StatusItem)

@@ -22,7 +22,7 @@ _MOST_NAMED = 5
 
 
 def ended_line(task: TaskInfo) -> str:
-    """Return the sentence that a task has ended, with its id, its title and how it ended."""
+    """Return the sentence that a task has ended."""
     facts = [fact for fact in (_exit_code(task), clean_line(task.note)) if fact]
     more = f" ({'; '.join(facts)})" if facts else ""
     return f"Background task {task.id} {_ENDS[task.state]}: {clean_line(task.title)}{more}"
@@ -37,17 +37,17 @@ def task_detail(task: TaskInfo, now: float) -> str:
 
 
 def counted(tasks: Sequence[TaskInfo]) -> str:
-    """Return how many tasks run, such as "2 background tasks run"."""
+    """Return a count such as "2 background tasks run"."""
     return f"{len(tasks)} background task{'s run' if len(tasks) != 1 else ' runs'}"
 
 
 def cannot_be_kept(tasks: Sequence[TaskInfo]) -> str:
-    """Return that tasks end with panpan, such as "cannot be kept running: explore: the loss"."""
+    """Return that tasks end with panpan."""
     return f"cannot be kept running: {titles(tasks)}"
 
 
 def titles(tasks: Sequence[TaskInfo]) -> str:
-    """Return what tasks do, the first of them by their titles."""
+    """Return the titles of the first tasks."""
     names = [clean_line(task.title) for task in tasks[:_MOST_NAMED]]
     more = [f"and {len(tasks) - _MOST_NAMED:,} more"] if len(tasks) > _MOST_NAMED else []
     return ", ".join([*names, *more])

@@ -15,19 +15,13 @@ from panpan.types.background import TaskInfo
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
 from panpan.types.reminder_causes import task_told
 
-# How a background task is told of: one line, which begins every result about it.
-#
-# The rule: the line of a task that has ended can be told from all others (`ended_in_result`), so that a conversation
-# shows of which ends the model knows.
-
 _TELLING_TOOLS = ("TaskOutput", "TaskStop")
-"""Tools of whose results the first line counts; others show what commands and files say."""
 
 _ENDED = re.compile(r"task ([0-9a-f]{8}): (?:finished|failed|stopped|lost)\b")
 
 
 def state_line(info: TaskInfo) -> str:
-    """Return what became of a task, or that it runs, on one line."""
+    """Return the state of a task on one line."""
     parts: list[str] = [info.state]
     if info.exit_code is not None:
         parts.append(f"exit code {info.exit_code}")
@@ -39,7 +33,7 @@ def state_line(info: TaskInfo) -> str:
 
 
 def ended_in_result(tool: str, text: str) -> str | None:
-    """Return the id of the task whose end a result of a tool tells; None where it tells of none."""
+    """Return the id of the task whose end a tool result tells; None: it tells of none."""
     found = _ENDED.match(text) if tool in _TELLING_TOOLS else None
     return found[1] if found else None
 
@@ -48,7 +42,7 @@ _TAG = re.compile(r"<(?=/?system-reminder)", re.IGNORECASE)
 
 
 def told_in(messages: Iterable[Message]) -> tuple[set[str], set[str]]:
-    """Return the ids of the tasks of whose end the conversation tells, and of those that it says still run."""
+    """Return the ids of the tasks whose end the conversation tells, and of those that it says still run."""
     ended, running, tools = set[str](), set[str](), dict[str, str]()
     for message in messages:
         match message:
@@ -81,23 +75,26 @@ def running_reminder(record: TaskRecord) -> SystemReminder:
 
 
 class News:
-    """What is new to the model about the tasks of a session."""
+    """Ends of tasks that the model does not know yet.
 
-    def __init__(self) -> None:
-        self.found_running: set[str] = set()
-        """Tasks that ran already when a resumed session was opened."""
+    Args:
+        found_running: Ids of tasks that ran already when a resumed session was opened.
+    """
+
+    def __init__(self, found_running: Iterable[str]) -> None:
+        self._found_running = set(found_running)
         self._told_ended: set[str] = set()
         self._told_running: set[str] = set()
         self._is_uncertain = False
-        """Whether something was told that may not have come into the conversation, as in an interrupted turn."""
+        """True if something was told that may not be in the conversation, as in an interrupted turn."""
 
     def read(self, messages: Iterable[Message]) -> None:
-        """Find out from the conversation what the model was told."""
+        """Read from the conversation what the model was told."""
         self._told_ended, self._told_running = told_in(messages)
         self._is_uncertain = False
 
     def settle(self, messages: Iterable[Message]) -> None:
-        """Do the same where something was told since it was last certain."""
+        """Read it again if something was told since."""
         if self._is_uncertain:
             self.read(messages)
 
@@ -118,7 +115,7 @@ class News:
             if not task.is_running and task.id not in self._told_ended:
                 self._told_ended.add(task.id)
                 reminders.append(end_reminder(task.record))
-            elif task.is_running and task.id in self.found_running - self._told_running:
+            elif task.is_running and task.id in self._found_running - self._told_running:
                 self._told_running.add(task.id)
                 reminders.append(running_reminder(task.record))
         self._is_uncertain = self._is_uncertain or bool(reminders)

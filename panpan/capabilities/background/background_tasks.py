@@ -6,7 +6,7 @@ the model hears of its end exactly once.
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from panpan.capabilities.background.commands import (
     taken,
 )
 from panpan.capabilities.background.left_running import found_again, named
-from panpan.capabilities.background.task import Registry, Task, run_job
+from panpan.capabilities.background.task import Registry, Task
 from panpan.capabilities.background.task_set import Ripgrep, TaskOutputs, TaskSet
 from panpan.config.settings import BackgroundSettings
 from panpan.core.background import Background, BackgroundCommand, Job, MovedCommand, TaskOutput
@@ -39,49 +39,14 @@ from panpan.types.background import TaskInfo, TaskKind
 from panpan.types.messages import Message
 from panpan.types.tool import Output
 
-
-class Foreground:
-    """Those that run now, by the id of their tool use."""
-
-    def __init__(self) -> None:
-        self._asked: dict[str, anyio.Event] = {}
-
-    @contextmanager
-    def entered(self, tool_use_id: str) -> Iterator[anyio.Event]:
-        """Let a call be moved while the context lasts; the event is set when somebody wants that."""
-        asked = self._asked[tool_use_id] = anyio.Event()
-        try:
-            yield asked
-        finally:
-            if self._asked.get(tool_use_id) is asked:
-                del self._asked[tool_use_id]
-
-    @property
-    def movable(self) -> Sequence[str]:
-        """The calls that can be moved and were not asked to, in the order in which they began."""
-        return [tool_use_id for tool_use_id, asked in self._asked.items() if not asked.is_set()]
-
-    def move(self, tool_use_id: str | None) -> Sequence[str]:
-        """Ask a call, or all, to go on in the background; return those that were asked."""
-        chosen = [one for one in self.movable if tool_use_id in (None, one)]
-        for one in chosen:
-            self._asked[one].set()
-        return chosen
-
-
 EXIT_GRACE_S = 2.0
 """Seconds between asking what runs to end and killing it; a user waits for it."""
 
 
 async def end_all(tree: ProcessTree, running: Iterable[Task]) -> None:
-    """End all commands of a session's tasks, and what they left running; a task that cannot be ended runs on.
-
-    Args:
-        tree: What all of them belong to.
-        running: Those that run; jobs have ended with what ran them.
-    """
+    """End all commands of a session's tasks, and what they left running; a task that cannot be ended runs on."""
     for task in running:
-        task.is_stopping = True
+        task.will_stop()
     remaining = {mark for process in await tree.end(EXIT_GRACE_S) for mark in process.marks}
     for task in running:
         if task.record.mark not in remaining:
@@ -92,19 +57,14 @@ def let_go(running: Iterable[Task]) -> None:
     """Let commands go on alone; those have ended that ended with what followed them: moved here, with a pipe."""
     for task in running:
         if not task.can_be_kept:
-            task.is_stopping = True
+            task.will_stop()
             task.end_command(None)
         elif task.is_running:
             reap_later(task.record.pid)
 
 
 async def end_what_is_left(tree: ProcessTree, tasks: Iterable[Task]) -> None:
-    """End what tasks that have ended left running; those that run go on.
-
-    Args:
-        tree: What all commands of the session's tasks belong to.
-        tasks: All of them.
-    """
+    """End what ended tasks left running; those that run go on."""
     if not tree.has_processes:
         return
     alive = {mark for process in tree.members_among(await look()) for mark in process.marks}
@@ -116,7 +76,7 @@ async def end_what_is_left(tree: ProcessTree, tasks: Iterable[Task]) -> None:
 log = logging.getLogger(__name__)
 
 _STOP_LIMIT_S = 10.0
-"""How long the end of a task is waited for that was told to end."""
+"""Longest wait for the end of a task that was told to end."""
 
 
 class BackgroundTasks(Hook, Background):
@@ -160,17 +120,16 @@ class BackgroundTasks(Hook, Background):
         self.tree = ProcessTree(marks[-1]) if marks else ProcessTree()
         """What all commands in the background belong to, but for those that were moved here: these belong to the
         session's own tree. What tasks of an earlier run left running ends with this session, too."""
-        self._news = News()
-        self._news.read(messages if any(self._tasks) else ())  # which costs time where much was said
         self.leavings: Sequence[Path] = self.needed
-        """What the sandbox of an earlier run has left behind for commands that ran on."""
         self._found = found_again(self._tasks.running, self._tasks.registry, warn, is_held=is_held)
-        """Commands of an earlier run of panpan that still run, until they are followed."""
-        self._news.found_running = {task.id for task, _ in self._found}
-        self._foreground = Foreground()
+        """Commands of an earlier run that still run, until they are followed."""
+        self._news = News(task.id for task, _ in self._found)
+        self._news.read(messages if any(self._tasks) else ())  # which costs time where much was said
+        self._move_asked: dict[str, anyio.Event] = {}
+        """By the call in the foreground, set when the user wants it moved."""
         self._group: TaskGroup | None = None
         self._running_at_end: Sequence[Task] = ()
-        """Those that ran when `serve` was cancelled, which ends the jobs among them."""
+        """Tasks that ran when `serve` was cancelled, which ends the jobs among them."""
 
     # what there is
 
@@ -195,7 +154,7 @@ class BackgroundTasks(Hook, Background):
 
     @property
     def needed(self) -> Sequence[Path]:
-        """What those that run need of what the sandbox leaves behind."""
+        """Files of the sandbox that running tasks need."""
         return [path for task in self._tasks.running for path in task.record.leavings]
 
     @property
@@ -222,7 +181,7 @@ class BackgroundTasks(Hook, Background):
     # beginning
 
     async def serve(self) -> None:
-        """Follow the tasks until it is cancelled; runs alongside the session."""
+        """Follow the tasks until cancelled."""
         try:
             async with create_task_group() as self._group:
                 for task, process in self._found:
@@ -261,20 +220,29 @@ class BackgroundTasks(Hook, Background):
         task = self._tasks.new(kind, title=title, output=self._new_output, tool_use_id=tool_use_id, agent_id=agent_id)
         task.update()
         self._tasks.add(task)
-        self._run(task, partial(run_job, task, job, self._keys, max_output_bytes=self._max_output_bytes))
+        self._run(task, partial(task.run_job, job, self._keys, max_output_bytes=self._max_output_bytes))
         return task.info
 
     # moving
 
-    def foreground(self, tool_use_id: str) -> AbstractContextManager[anyio.Event]:
-        return self._foreground.entered(tool_use_id)
+    @contextmanager
+    def foreground(self, tool_use_id: str) -> Iterator[anyio.Event]:
+        asked = self._move_asked[tool_use_id] = anyio.Event()
+        try:
+            yield asked
+        finally:
+            if self._move_asked.get(tool_use_id) is asked:
+                del self._move_asked[tool_use_id]
 
     @property
     def movable(self) -> Sequence[str]:
-        return self._foreground.movable
+        return [tool_use_id for tool_use_id, asked in self._move_asked.items() if not asked.is_set()]
 
     def move(self, tool_use_id: str | None = None) -> Sequence[str]:
-        return self._foreground.move(tool_use_id) if self._group is not None else ()
+        chosen = [one for one in self.movable if self._group is not None and tool_use_id in (None, one)]
+        for one in chosen:
+            self._move_asked[one].set()
+        return chosen
 
     # one of them
 
@@ -289,9 +257,7 @@ class BackgroundTasks(Hook, Background):
         if not task.is_running:
             await end_what_it_left(task)
         else:
-            task.is_stopping = True
-            if task.scope is not None:
-                task.scope.cancel("it was told to stop")
+            task.will_stop()
             if task.tree is not None:
                 await task.tree.end(STOP_GRACE_S)
             with anyio.move_on_after(_STOP_LIMIT_S):
@@ -307,16 +273,7 @@ class BackgroundTasks(Hook, Background):
         return await self._outputs.all(task, pattern=pattern, max_bytes=max_bytes)
 
     async def output(self, task_id: str, *, pattern: str | None, max_bytes: int) -> TaskOutput:
-        """Return what a task printed, or its lines that match a pattern; the end of that, where it is longer.
-
-        Args:
-            task_id: The task.
-            pattern: A regular expression; None for all lines.
-            max_bytes: How much is returned at most.
-
-        Raises:
-            ToolError: There is no such task, its output cannot be read, or the pattern is no regular expression.
-        """
+        """Return what a task printed, or the lines that match a pattern; at most the last `max_bytes`."""
         return await self._outputs.all(self._tasks.known(task_id), pattern=pattern, max_bytes=max_bytes)
 
     async def close(self, *, keep: bool, is_held: bool = False) -> Sequence[TaskInfo]:
@@ -376,12 +333,7 @@ class BackgroundTasks(Hook, Background):
         return self._store.directory / f"task-{task_id}.txt"
 
     def _require_room(self) -> None:
-        """Refuse what would be one too many.
-
-        Raises:
-            ToolError: As many run as may.
-            RuntimeError: Nothing follows tasks, as where the session is over.
-        """
+        """Refuse one task too many."""
         if self._group is None:
             raise RuntimeError("the background tasks are not served")
         if not self._has_room:
@@ -394,7 +346,7 @@ class BackgroundTasks(Hook, Background):
         self._run(task, partial(follow_command, task, process, resources, max_output_bytes=self._max_output_bytes))
 
     def _run(self, task: Task, follow: Callable[[], Awaitable[None]]) -> None:
-        """Run what follows a task in the task group; a failure of it costs that task, not the session."""
+        """Follow a task in the task group; a failure costs that task, not the session."""
         assert self._group is not None, "looked at before anything was started"
 
         async def guarded() -> None:

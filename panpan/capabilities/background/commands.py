@@ -1,4 +1,8 @@
-"""Commands in the background: begun, or taken over from the foreground, and followed to their end."""
+"""Commands in the background: begun, or taken over from the foreground, and followed to their end.
+
+One that was started for the background depends on nothing of panpan's and is only looked at. One that was moved there
+prints into a pipe of panpan's, and ends with its follower.
+"""
 
 import os
 from collections.abc import Callable, Sequence
@@ -18,32 +22,19 @@ from panpan.system.processes.process import ProcessEnded, run_child
 from panpan.system.processes.process_table import ProcessTree, RunningProcess, reaped, running_process, wait_for_exit
 from panpan.system.text.terminal_text import printable
 
-# Following commands in the background to their end.
-#
-# The rule: one that panpan started for the background hangs on nothing of panpan's, and is only looked at; one that
-# was moved there prints into a pipe of panpan's, and ends with whoever follows it.
-
 STOP_GRACE_S = 5.0
 """Seconds between asking a task to end and killing it."""
 
 _LOOK_S = 0.5
-"""How often the size of an output is looked at."""
+"""Seconds between two looks at the size of an output."""
 _MOMENT_S = 0.2
-"""What ends together with its command, such as the rest of a pipe, is gone by then."""
 _MAX_NAMES = 3
 
 
 async def follow_command(
     task: Task, process: RunningProcess, resources: AsyncExitStack, *, max_output_bytes: int
 ) -> None:
-    """Wait for the end of a command that hangs on nothing of panpan's, and say how it ended.
-
-    Args:
-        task: The task that it is.
-        process: The shell around it.
-        resources: What it needs as long as it runs; closed then, and when it is not followed any more.
-        max_output_bytes: How large its output may become before it is ended.
-    """
+    """Wait for the end of a command that panpan did not pipe, and note how it ended; closes `resources`."""
     async with resources:
         has_ended = False
         while not has_ended:
@@ -51,7 +42,7 @@ async def follow_command(
                 await wait_for_exit(process)
                 has_ended = True
             if not has_ended and _size(task.record.output) > max_output_bytes:
-                await end_for_output(task, max_output_bytes)
+                await _end_for_output(task, max_output_bytes)
     note = "" if task.is_stopping else await _left_running(task.tree)  # what is told to stop ends a moment later
     task.end_command(exit_code_of(task, process.pid), note)
     if note:
@@ -59,7 +50,7 @@ async def follow_command(
 
 
 def exit_code_of(task: Task, pid: int) -> int | None:
-    """Return the exit code of a command that has ended; None where nobody knows it."""
+    """Return the exit code of an ended command, if known."""
     if task.record.exit_file is None:
         return None  # it was moved here, and whoever followed it knows
     own = reaped(pid)
@@ -67,12 +58,9 @@ def exit_code_of(task: Task, pid: int) -> int | None:
     return own if left is None else left
 
 
-async def end_for_output(task: Task, max_output_bytes: int) -> None:
-    """End a task whose output is too large."""
-    task.is_stopping = True
-    task.stop_note = (
-        f"stopped because it printed more than {max_output_bytes // 10**6:,} MB (setting background.max_output_mb)"
-    )
+async def _end_for_output(task: Task, max_output_bytes: int) -> None:
+    limit = f"{max_output_bytes // 10**6:,} MB (setting background.max_output_mb)"
+    task.will_stop(f"stopped because it printed more than {limit}")
     if task.tree is not None:
         await task.tree.end(STOP_GRACE_S)
 
@@ -85,15 +73,7 @@ async def follow_moved(
     max_output_bytes: int,
     take_pipe: Callable[[int], object],
 ) -> None:
-    """Go on with a command that was moved from the foreground; it is ended where this is cancelled.
-
-    Args:
-        task: The task that it is.
-        command: The command.
-        resources: What it needs as long as it runs.
-        max_output_bytes: How large its output may become before it is ended.
-        take_pipe: Given the pipe at the end where something it left behind still prints to it.
-    """
+    """Go on with a command that was moved from the foreground; it is ended where this is cancelled."""
     async with resources:
         file = _OutputFile(command.output, max_output_bytes)
         ended: ProcessEnded | None = None
@@ -104,16 +84,16 @@ async def follow_moved(
                     if isinstance(item, ProcessEnded):
                         ended = item
                     elif isinstance(item, bytes) and not file.add(item) and not task.is_stopping:
-                        await end_for_output(task, max_output_bytes)
+                        await _end_for_output(task, max_output_bytes)
     task.end_command(None if ended is None else ended.exit_code, file.failure)
 
 
 class _OutputFile:
-    """The file that the rest of an output goes to; a context manager. The command does not suffer from a full disk."""
+    """The file for the rest of an output. The command does not suffer from a full disk."""
 
     def __init__(self, output: LeftOutput, max_bytes: int) -> None:
         self.failure = ""
-        """Why the rest is not in it; empty where it is."""
+        """Why the rest is not in the file, if so."""
         self._keys = output.keys
         self._room = max_bytes
         self._fd = -1
@@ -134,7 +114,7 @@ class _OutputFile:
             self._fd = -1
 
     def add(self, data: bytes) -> bool:
-        """Write what was printed; return whether there is room for more."""
+        """Write; return True if there is room for more."""
         self._write(self._keys.feed(data))
         return self._room > 0
 
@@ -154,11 +134,7 @@ class _OutputFile:
 
 
 async def end_what_it_left(task: Task) -> None:
-    """End what a command left running that has ended; known by its mark alone, as its number may be another's by now.
-
-    Raises:
-        ToolError: It cannot be ended.
-    """
+    """End what an ended command left running; only its mark counts, since its pid may be another's by now."""
     if not task.record.mark:
         return
     tree = ProcessTree(task.record.mark)
@@ -169,7 +145,7 @@ async def end_what_it_left(task: Task) -> None:
 
 
 async def _bound_what_is_left(task: Task, max_output_bytes: int) -> None:
-    """Watch the output that what is left goes on to print to, until it is too large; does not end by itself."""
+    """Watch the output of what is left until it is too large; does not end by itself."""
     while _size(task.record.output) <= max_output_bytes:  # noqa: ASYNC110 - nobody tells when a file grows
         await anyio.sleep(_LOOK_S)
     await ProcessTree(task.record.mark).end(STOP_GRACE_S)
@@ -178,7 +154,6 @@ async def _bound_what_is_left(task: Task, max_output_bytes: int) -> None:
 
 
 async def _left_running(tree: ProcessTree | None) -> str:
-    """Return a note about what a command that has ended left running; empty where that is nothing."""
     if tree is None or not await tree.look():
         return ""
     await anyio.sleep(_MOMENT_S)
@@ -196,33 +171,23 @@ def _size(path: Path) -> int:
         return 0
 
 
-# From a command to a task of the session: started for the background, or taken over from the foreground.
-#
-# The rule: nothing is awaited between the start of a process and its task, so that no process is without one.
-
-
 def started(
     command: BackgroundCommand, tasks: TaskSet, tree: ProcessTree, output: Callable[[str], Path]
 ) -> tuple[Task, RunningProcess]:
-    """Start a command, and return its task, which is among the others then, with the process that leads it.
-
-    Args:
-        command: The command.
-        tasks: Those of the session.
-        tree: What all its commands in the background belong to.
-        output: Says by the id of a task where its output goes.
-
-    Raises:
-        ToolError: It cannot be started; nothing is left of it.
-    """
+    """Start a command as a task of `tasks`; return it with its leading process."""
+    own_tree = ProcessTree()
     task = tasks.new(
-        "command", title=command.title, output=output, tool_use_id=command.tool_use_id, command=command.text
+        "command",
+        title=command.title,
+        output=output,
+        tool_use_id=command.tool_use_id,
+        command=command.text,
+        tree=own_tree,
     )
-    task.tree = ProcessTree()
     exit_file = tasks.registry.exit_file(task.id)
     leavings = tuple(command.leavings)
     try:
-        task.note(session_mark=tree.mark, mark=task.tree.mark, exit_file=exit_file, leavings=leavings)
+        task.note(session_mark=tree.mark, mark=own_tree.mark, exit_file=exit_file, leavings=leavings)
     except PanpanError as exc:  # after a crash nobody would know of it
         raise ToolError(f"cannot start the command in the background, as no record of it can be kept: {exc}") from exc
     try:
@@ -230,7 +195,7 @@ def started(
             command.argv,
             cwd=command.cwd,
             env=tree.marked(command.env),
-            tree=task.tree,
+            tree=own_tree,
             output=task.record.output,
             exit_file=exit_file,
             pass_fds=command.pass_fds,
@@ -238,18 +203,13 @@ def started(
     except BaseException:
         tasks.registry.remove(task.id)
         raise
-    task.update(pid=process.pid, born=process.started)
+    task.update(pid=process.pid, born=process.started)  # with no await since the start, so none is without a task
     tasks.add(task)
     return task, process
 
 
 def taken(command: MovedCommand, tasks: TaskSet) -> Task:
-    """Return the task that a command from the foreground goes on as; it is among the others then.
-
-    Args:
-        command: The command.
-        tasks: Those of the session.
-    """
+    """Make a command from the foreground a task of `tasks`."""
     task = tasks.new(
         "command",
         title=command.title,
@@ -257,10 +217,10 @@ def taken(command: MovedCommand, tasks: TaskSet) -> Task:
         tool_use_id=command.tool_use_id,
         command=command.text,
         started_at=command.started_at,
+        tree=command.child.tree,
     )
     process = running_process(command.child.pid)
-    task.tree = command.child.tree
     born = "" if process is None else process.started
-    task.update(mark=task.tree.mark, pid=command.child.pid, born=born, note=command.output.failure)
+    task.update(mark=command.child.tree.mark, pid=command.child.pid, born=born, note=command.output.failure)
     tasks.add(task)
     return task

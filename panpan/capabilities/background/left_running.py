@@ -1,4 +1,8 @@
-"""Tasks that were left to go on, or that outlived a crash, and whose session nobody has open."""
+"""Tasks that were left to go on, or that outlived a crash: found again with their session, and named by others.
+
+A process counts as a task's only with the pid, the start time and the mark that were noted; a record alone ends
+nothing.
+"""
 
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -7,14 +11,9 @@ from pathlib import Path
 from panpan.capabilities.background.task import Registry, Task, TaskRecord
 from panpan.system.files.file_lock import lock_holder
 from panpan.system.processes.detached import exit_code_in
-from panpan.system.processes.process_table import ProcessTree, RunningProcess, running_processes, send_signal
+from panpan.system.processes.process_table import RunningProcess, running_processes, send_signal
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.background import TaskInfo
-
-# What became of the tasks of a session since panpan last had it open.
-#
-# The rule: a process counts as a task's only with the number, the time of its start and the mark that were noted; a
-# record alone ends nothing.
 
 _MAX_NAMED = 5
 
@@ -22,14 +21,7 @@ _MAX_NAMED = 5
 def found_again(
     ran: Sequence[Task], registry: Registry, warn: Callable[[str], None], *, is_held: bool
 ) -> Sequence[tuple[Task, RunningProcess]]:
-    """Return the commands that still run, each with its process; what does not is settled.
-
-    Args:
-        ran: The tasks that ran when the session was last open.
-        registry: Where they are kept.
-        warn: Told what became of them.
-        is_held: Whether plan mode holds what runs; else it goes on that plan mode held when panpan crashed.
-    """
+    """Return the commands that still run, each with its process; settle the others, and tell the user."""
     commands = [task for task in ran if task.record.kind == "command"]
     seen = running_processes() if commands else {}  # spares most sessions a look at every process of the machine
     found = []
@@ -38,11 +30,9 @@ def found_again(
         if process is None:
             _settle(task, registry)
             continue
-        task.tree = ProcessTree(task.record.mark)
-        task.tree.root_at(process.pid)
-        task.update(pid=process.pid, born=process.started)
+        tree = task.found_again(process)
         if not is_held:
-            for member in task.tree.members_among(seen):
+            for member in tree.members_among(seen):
                 send_signal(member, signal.SIGCONT)
         found.append((task, process))
     for sentence in _told_to_user(ran):
@@ -61,7 +51,6 @@ def leader_of(record: TaskRecord, seen: Mapping[int, RunningProcess]) -> Running
 
 
 def _settle(task: Task, registry: Registry) -> None:
-    """Say how a task ended that is not there any more."""
     if task.record.kind == "subagent":
         task.end("lost", note="panpan ended before it did; it can be gone on with by its id")
         return
@@ -70,7 +59,6 @@ def _settle(task: Task, registry: Registry) -> None:
 
 
 def _told_to_user(tasks: Sequence[Task]) -> Iterator[str]:
-    """Yield what the user is told of the tasks that ran when panpan last had the session open, a sentence each."""
     for states, text in (
         (("running",), "still running in the background, as before"),
         (("finished", "failed"), "ended in the background meanwhile"),
@@ -96,12 +84,7 @@ _MAX_TITLE_CHARS = 80
 
 
 def left_running(tasks_folder: Path, sessions_folder: Path) -> Iterator[tuple[str, TaskInfo]]:
-    """Yield the commands that run without their session, each with the id of that.
-
-    Args:
-        tasks_folder: What is known of tasks, one folder a session.
-        sessions_folder: The logs of a project's sessions.
-    """
+    """Yield running commands whose session is closed, each with the id of the session."""
     seen = None
     for folder in sorted(tasks_folder.iterdir()) if tasks_folder.is_dir() else ():  # few sessions have any
         log = sessions_folder / f"{folder.name}.jsonl"
@@ -118,13 +101,7 @@ def left_running(tasks_folder: Path, sessions_folder: Path) -> Iterator[tuple[st
 
 
 def survivors(tasks_folder: Path, sessions_folder: Path, *, but: str) -> Iterator[str]:
-    """Yield a sentence for the user about each earlier session whose commands still run here.
-
-    Args:
-        tasks_folder: As for `left_running`.
-        sessions_folder: As for `left_running`.
-        but: The id of the session that says so, which names its own in another way.
-    """
+    """Yield a sentence for the user about each earlier session, `but` one, whose commands still run."""
     by_session: dict[str, list[str]] = {}
     for session_id, task in left_running(tasks_folder, sessions_folder):
         if session_id != but:

@@ -15,10 +15,13 @@ from panpan.core.background import Job
 from panpan.errors import ConfigError, PanpanError
 from panpan.system.files.atomic_write import DiskOperations, write_atomic
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
-from panpan.system.processes.process_table import ProcessTree
+from panpan.system.processes.process_table import ProcessTree, RunningProcess
 from panpan.system.text.redact import KnownKeys
 from panpan.types.background import TaskInfo, TaskKind, TaskState
 
+log = logging.getLogger(__name__)
+
+MAX_NOTE_CHARS = 500
 MAX_ENDED = 1000
 """How many tasks that have ended are kept of one session; the oldest are forgotten first."""
 
@@ -27,7 +30,7 @@ _SUFFIX = ".json"
 
 
 class TaskRecord(BaseModel):
-    """One task, as it is kept."""
+    """One task, as it is kept on disk."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -45,23 +48,21 @@ class TaskRecord(BaseModel):
     agent_id: str = ""
     note: str = ""
     report: str = ""
-    """What a subagent said at its end."""
     session_mark: str = ""
     """That of the tree of all commands of the session's tasks."""
     mark: str = ""
     """That of the tree of this command alone."""
     pid: int = 0
-    """The process that leads its group and its session; 0: it was not started yet."""
+    """Leader of its process group and session; 0: not started yet."""
     born: str = ""
-    """When that process was started, as the system tells it: the number may be another's by now."""
+    """Start time of that process, since the pid may be another's by now."""
     leavings: tuple[Path, ...] = ()
     """What its sandbox left behind when panpan ended before it."""
     exit_file: Path | None = None
-    """Where its exit code is left; None: nowhere, as that of a command that was moved here from the foreground."""
+    """File for its exit code; None for a command that was moved from the foreground."""
 
     @property
     def info(self) -> TaskInfo:
-        """What others are told of it."""
         return TaskInfo(
             id=self.id,
             kind=self.kind,
@@ -78,38 +79,28 @@ class TaskRecord(BaseModel):
 
 
 class Registry:
-    """The records of one session.
-
-    Args:
-        folder: Where they are; made, private, for the first.
-    """
+    """The records of one session."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def save(self, record: TaskRecord) -> None:
-        """Keep a record in place of what is there of its task.
-
-        Raises:
-            ConfigError: The folder cannot be made.
-            ToolError: It cannot be written; what was there stays.
-        """
+        """Write a record."""
         make_private_folder(self._folder)
         data = json.dumps(record.model_dump(mode="json", exclude_defaults=True)).encode()
         write_atomic(self._path(record.id), data, mode=0o600, follow_symlinks=True, operations=_NoWaiting())
 
     def remove(self, task_id: str) -> None:
-        """Forget a task, with its exit code; its output stays."""
+        """Forget a task and its exit code; its output stays."""
         for path in (self._path(task_id), self.exit_file(task_id)):
             with suppress(OSError):
                 path.unlink()
 
     def exit_file(self, task_id: str) -> Path:
-        """Return where the exit code of a command is left."""
         return self._folder / f"{task_id}.exit"
 
     def load(self) -> tuple[list[TaskRecord], list[Path]]:
-        """Return the records, the oldest first, and the files that hold none although they should."""
+        """Return the records, the oldest first, and files that should hold one and do not."""
         records, damaged = [], []
         for path in map(Path, self._files()):
             record = _read(path)
@@ -121,7 +112,7 @@ class Registry:
         return records, sorted(damaged)
 
     def may_hold_running(self) -> bool:
-        """True if a record may be that of a running task; quick also where there are thousands of others."""
+        """True if a record may be that of a running task; quick with thousands of others, too."""
         return any(_is_without_state(path) for path in self._files())
 
     def _files(self) -> Iterator[str]:
@@ -135,8 +126,6 @@ class Registry:
 
 
 class _NoWaiting(DiskOperations):
-    """The disk, without waiting for it."""
-
     def fsync(self, fd: int) -> None:
         pass
 
@@ -167,32 +156,24 @@ def _read(path: Path) -> TaskRecord | None:
     return record if record.id == path.name.removesuffix(_SUFFIX) else None
 
 
-MAX_NOTE_CHARS = 500
-
-
 class Task:
-    """A task with what belongs to it as long as it runs.
-
-    Args:
-        record: What is kept of it.
-        registry: Where that is kept.
-        changed: Called when its state has changed.
-        warn: Told what the user should know, one sentence each.
-    """
+    """A task with what belongs to it as long as it runs."""
 
     def __init__(
-        self, record: TaskRecord, registry: Registry, changed: Callable[[], None], warn: Callable[[str], None]
+        self,
+        record: TaskRecord,
+        registry: Registry,
+        changed: Callable[[], None],
+        warn: Callable[[str], None],
+        tree: ProcessTree | None = None,
     ) -> None:
         self.record = record
-        self.tree: ProcessTree | None = None
-        """The processes of a command; None: it has none."""
-        self.scope: anyio.CancelScope | None = None
-        """That of a job while it runs."""
+        self.tree = tree
         self.ended = anyio.Event()
         self.is_stopping = False
-        """Whether it is being ended on purpose."""
-        self.stop_note = ""
-        """Why, where the model has not asked for it."""
+        """True if it is being ended on purpose."""
+        self._scope: anyio.CancelScope | None = None
+        self._stop_note = ""
         self._registry = registry
         self._changed = changed
         self._warn = warn
@@ -213,13 +194,26 @@ class Task:
 
     @property
     def can_be_kept(self) -> bool:
-        """Whether it can go on without panpan: its output goes into a file, and its exit code is left in another."""
+        """True if it can go on without panpan, since its output and exit code go into files."""
         return self.record.exit_file is not None
 
     @property
     def named(self) -> str:
-        """Its id and title, for people."""
         return f"{self.id} ({self.record.title})"
+
+    def will_stop(self, note: str = "") -> None:
+        """Note that it is ended on purpose, and why if the model did not ask for it; cancels a job."""
+        self.is_stopping = True
+        self._stop_note = note or self._stop_note
+        if self._scope is not None:
+            self._scope.cancel("it was told to stop")
+
+    def found_again(self, process: RunningProcess) -> ProcessTree:
+        """Take up a command of an earlier run, and return its processes."""
+        self.tree = ProcessTree(self.record.mark)
+        self.tree.root_at(process.pid)
+        self.update(pid=process.pid, born=process.started)
+        return self.tree
 
     def note(self, **fields: object) -> None:
         """Change what is known of it.
@@ -231,24 +225,24 @@ class Task:
         self._registry.save(self.record)
 
     def update(self, **fields: object) -> None:
-        """Change what is known of it, in memory at least."""
+        """Change what is known of it, at least in memory."""
         try:
             self.note(**fields)
         except PanpanError as error:
             self._warn(f"what is known of the background task {self.named} is not on disk: {error}")
 
     def end(self, state: TaskState, *, exit_code: int | None = None, note: str = "", report: str = "") -> None:
-        """Let it have ended; of several ends the first counts."""
+        """Note how it ended; only the first end counts."""
         if not self.is_running:
             return
         ended_at = None if state == "lost" else time.time()
-        note = "; ".join(filter(None, (self.stop_note, note)))[:MAX_NOTE_CHARS]
+        note = "; ".join(filter(None, (self._stop_note, note)))[:MAX_NOTE_CHARS]
         self.update(state=state, exit_code=exit_code, ended_at=ended_at, note=note, report=report)
         self.ended.set()
         self._changed()
 
     def end_command(self, exit_code: int | None, note: str = "") -> None:
-        """Let a command have ended, by its exit code; None: nobody knows it."""
+        """Note the end of a command; None: its exit code is not known."""
         if self.is_stopping:
             self.end("stopped", exit_code=exit_code, note=note)
         elif exit_code is None:
@@ -256,42 +250,28 @@ class Task:
         else:
             self.end("finished" if exit_code == 0 else "failed", exit_code=exit_code, note=note)
 
-
-log = logging.getLogger(__name__)
-
-
-async def run_job(task: Task, job: Job, keys: KnownKeys, *, max_output_bytes: int) -> None:
-    """Run a job to its end and say how it ended; a failure of it is its own.
-
-    Args:
-        task: The task that it is.
-        job: The work.
-        keys: What its output file may not hold.
-        max_output_bytes: What that file holds at most; the rest is dropped.
-    """
-    output = _JobOutput(task.record.output, keys, max_output_bytes)
-    task.scope = scope = anyio.CancelScope()
-    try:
-        with scope:
-            if task.is_stopping:
-                scope.cancel()
-            ended = await job(output.write)
-            task.end("failed" if ended.is_error else "finished", report=keys.redact(ended.text))
-    except PanpanError as error:
-        task.end("failed", note=str(error))
-    except Exception as error:  # a bug in a job costs that job, not the session
-        log.exception("the background task %s failed unexpectedly", task.id)
-        task.end("failed", note=f"it failed unexpectedly: {type(error).__name__}: {error}")
-    finally:
-        task.scope = None
-        task.end(
-            "stopped", note="" if task.is_stopping else "panpan ended before it did"
-        )  # unless it has ended already
+    async def run_job(self, job: Job, keys: KnownKeys, *, max_output_bytes: int) -> None:
+        """Run a job to its end and note how it ended; a failure is the job's own. Drops output past the limit."""
+        output = _JobOutput(self.record.output, keys, max_output_bytes)
+        self._scope = scope = anyio.CancelScope()
+        try:
+            with scope:
+                if self.is_stopping:
+                    scope.cancel()
+                ended = await job(output.write)
+                self.end("failed" if ended.is_error else "finished", report=keys.redact(ended.text))
+        except PanpanError as error:
+            self.end("failed", note=str(error))
+        except Exception as error:  # a bug in a job costs that job, not the session
+            log.exception("the background task %s failed unexpectedly", self.id)
+            self.end("failed", note=f"it failed unexpectedly: {type(error).__name__}: {error}")
+        finally:
+            self._scope = None
+            # Unless it has ended already.
+            self.end("stopped", note="" if self.is_stopping else "panpan ended before it did")
 
 
 class _JobOutput:
-    """The output file of a job."""
-
     def __init__(self, path: Path, keys: KnownKeys, max_bytes: int) -> None:
         self._path = path
         self._keys = keys

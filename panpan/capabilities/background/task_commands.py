@@ -39,7 +39,6 @@ async def _tasks(terminal: Terminal, wanted: str) -> None:
 
 
 async def _chosen(terminal: Terminal, tasks: Sequence[TaskInfo]) -> TaskInfo | None:
-    """Return the task that the user picks; they stand in the order of their start, so that numbers stay theirs."""
     now = time.time()
     options = [Option(clean_line(task.title), task_detail(task, now)) for task in tasks]
     picked = await terminal.choose("Background tasks", options)

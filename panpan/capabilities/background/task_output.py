@@ -39,11 +39,7 @@ class TaskOutputInput(BaseModel):
 
 
 class TaskOutputTool(Tool[TaskOutputInput]):
-    """Look at a background task.
-
-    Args:
-        background: Those of the session; None where there are none.
-    """
+    """Look at a background task."""
 
     name = "TaskOutput"
     input_model = TaskOutputInput

@@ -16,17 +16,13 @@ from panpan.capabilities.background.task import MAX_ENDED, Registry, Task, TaskR
 from panpan.core.background import TaskOutput
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.folder_tree import open_private_file
+from panpan.system.processes.process_table import ProcessTree
 from panpan.system.processes.progress import LineFolder
 from panpan.system.text.redact import KnownKeys
 from panpan.system.text.terminal_text import clean_line
 from panpan.text_search.engine import MAX_COLUMNS, Query, SearchRequest, numbered_line, parse_records, search
 from panpan.types.background import TaskKind
 from panpan.types.dataclass import dataclass
-
-# Reading what a task printed: the end of it, or the lines that match a pattern.
-#
-# The rule: keys are taken out before anything is cut, so that no part of one is left; a window begins with a line. A
-# pattern is searched for by a program of its own, so that one that runs away holds up nothing.
 
 Ripgrep: TypeAlias = Callable[[], str | None]
 """Says which ripgrep to run, if any."""
@@ -38,31 +34,19 @@ class Window:
 
     text: str
     is_cut: bool
-    """Whether something before it was left out that was asked for."""
+    """True if something before it was left out."""
     end: int
-    """Where the next window begins, in bytes: behind the last whole line, so that a line that grows is seen whole."""
+    """Byte behind its last whole line, where the next window begins."""
 
 
 _CUT_BY_RIPGREP = re.compile(r" \[\.\.\. [a-z0-9 ]+\]\Z")
-"""What stands behind the beginning of a line that is longer than `MAX_COLUMNS` bytes."""
 
 _LEAD_BYTES = 16 * 1024
-"""How much before a window is looked at for the beginning of a key; no key is that long."""
+"""Bytes before a window that are searched for the beginning of a key; no key is that long."""
 
 
 def window_of(path: Path, start: int, *, max_bytes: int, keys: KnownKeys, grows: bool = False) -> Window:
-    """Return what an output holds from a place on, or the end of that.
-
-    Args:
-        path: Its file; where it is missing, nothing was printed.
-        start: The place, in bytes.
-        max_bytes: The most that is read.
-        keys: What is taken out.
-        grows: Whether more may be printed, so that what may be the beginning of a key is left for later.
-
-    Raises:
-        ToolError: The file cannot be read.
-    """
+    """Return what an output holds from byte `start`, or its last `max_bytes`; a missing file is empty."""
     try:
         fd = open_private_file(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -86,18 +70,7 @@ def window_of(path: Path, start: int, *, max_bytes: int, keys: KnownKeys, grows:
 
 
 async def matching_lines(path: Path, pattern: str, *, max_bytes: int, keys: KnownKeys, ripgrep: str | None) -> Window:
-    """Return the lines of an output that match, each with its number, or the last of them.
-
-    Args:
-        path: Its file; where it is missing, nothing was printed.
-        pattern: A regular expression.
-        max_bytes: How much of them is returned at most.
-        keys: What is taken out.
-        ripgrep: Path of the program; None for the search in Python.
-
-    Raises:
-        ToolError: It is no regular expression.
-    """
+    """Return the last lines of an output that match, each with its number; without ripgrep Python searches."""
     if not await to_thread.run_sync(path.exists):
         return Window("", is_cut=False, end=0)
     request = SearchRequest(str(path.parent), "lines", Query(pattern), file=path.name)
@@ -111,7 +84,6 @@ async def matching_lines(path: Path, pattern: str, *, max_bytes: int, keys: Know
 
 
 def _without_keys(line: str, keys: KnownKeys) -> str:
-    """Return a line that a search has found without keys, also without the beginning of one where it was cut."""
     cut = _CUT_BY_RIPGREP.search(line)
     text, mark = (line[: cut.start()], cut[0]) if cut else (line, "")
     stream = keys.stream()
@@ -122,8 +94,7 @@ def _without_keys(line: str, keys: KnownKeys) -> str:
 
 
 def _text_of(lead: bytes, data: bytes, keys: KnownKeys, *, grows: bool) -> str:
-    """Return data as text without keys, also without the rest of one that began in what led to it."""
-    stream = keys.stream()
+    stream = keys.stream()  # before anything is cut, so that no part of a key is left
     stream.feed(lead)
     data = stream.feed(data) + (b"" if grows else stream.finish())
     folder = LineFolder()
@@ -136,12 +107,7 @@ _MAX_NAMED = 20
 
 
 class TaskSet:
-    """All tasks that are known, and when one of them changed.
-
-    Args:
-        registry: Where they are kept.
-        warn: Told what the user should know, one sentence each.
-    """
+    """All tasks of a session."""
 
     def __init__(self, registry: Registry, warn: Callable[[str], None]) -> None:
         self.registry = registry
@@ -150,7 +116,7 @@ class TaskSet:
         self._changed = anyio.Event()
 
     def load(self) -> None:
-        """Read what is kept, forget what is too much, and name what cannot be read."""
+        """Read the records, forget the oldest past the limit, and name those that cannot be read."""
         records, damaged = self.registry.load()
         for path in damaged[:_MAX_NAMED]:
             self._warn(f"what {path} says of a background task cannot be read, so it is left out")
@@ -167,7 +133,6 @@ class TaskSet:
 
     @property
     def running(self) -> Sequence[Task]:
-        """Those that have not ended, oldest first."""
         return [task for task in self if task.is_running]
 
     def known(self, task_id: str) -> Task:
@@ -192,18 +157,9 @@ class TaskSet:
         command: str = "",
         agent_id: str = "",
         started_at: float | None = None,
+        tree: ProcessTree | None = None,
     ) -> Task:
-        """Return a task that is not among them yet, nor kept.
-
-        Args:
-            kind: What it is.
-            title: What it does.
-            output: Says by its id where its output goes.
-            tool_use_id: The call that starts it.
-            command: As the model wrote it.
-            agent_id: The subagent that it is.
-            started_at: Seconds since 1970; None: now.
-        """
+        """Return a new task, not yet in the set nor kept. `output` gives the place of its output by its id."""
         task_id = secrets.token_hex(4)
         while task_id in self._by_id:
             task_id = secrets.token_hex(4)
@@ -217,7 +173,8 @@ class TaskSet:
                 output=output(task_id),
                 tool_use_id=tool_use_id,
                 agent_id=agent_id,
-            )
+            ),
+            tree,
         )
 
     def add(self, task: Task) -> None:
@@ -229,11 +186,10 @@ class TaskSet:
         self._tell_change()
 
     async def wait_changed(self) -> None:
-        """Return when one was added, or has ended."""
         await self._changed.wait()
 
-    def _task(self, record: TaskRecord) -> Task:
-        return Task(record, self.registry, self._tell_change, self._warn)
+    def _task(self, record: TaskRecord, tree: ProcessTree | None = None) -> Task:
+        return Task(record, self.registry, self._tell_change, self._warn, tree)
 
     def _tell_change(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
@@ -241,23 +197,17 @@ class TaskSet:
 
 
 class TaskOutputs:
-    """Reads outputs, and knows how far the model has read each.
-
-    Args:
-        keys: What nobody is shown.
-        ripgrep: Finds the program that searches them.
-    """
+    """Reads outputs, and knows how far the model has read each."""
 
     def __init__(self, keys: KnownKeys, ripgrep: Ripgrep) -> None:
         self._keys = keys
         self._ripgrep = ripgrep
         self._read_up_to: dict[str, int] = {}
-        """By the id of the task, in bytes."""
+        """Bytes, by task id."""
         self._arrived_up_to: dict[str, int] = {}
-        """The same, of what was read since it was last known that all of it had arrived."""
+        """The same before reads that may not have arrived."""
 
     async def new(self, task: Task, *, max_bytes: int) -> TaskOutput:
-        """Return what came since this was last called, or the end of that."""
         start = self._read_up_to.get(task.id, 0)
         window = await self._window(task, start, max_bytes)
         self._arrived_up_to.setdefault(task.id, start)
@@ -265,11 +215,7 @@ class TaskOutputs:
         return TaskOutput(window.text, window.is_cut, task.record.output)
 
     async def all(self, task: Task, *, pattern: str | None, max_bytes: int) -> TaskOutput:
-        """Return all of it, or the lines that match a pattern; the end of that, where it is longer.
-
-        Raises:
-            ToolError: The output cannot be read, or the pattern is no regular expression.
-        """
+        """Return all of it, or the lines that match a pattern; at most the last `max_bytes`."""
         path = task.record.output
         if pattern is None:
             window = await self._window(task, 0, max_bytes)
@@ -279,7 +225,6 @@ class TaskOutputs:
         return TaskOutput(window.text, window.is_cut, path)
 
     def has_arrived(self) -> None:
-        """Note that what was read has come to the model."""
         self._arrived_up_to.clear()
 
     def may_not_have_arrived(self) -> None:
@@ -288,7 +233,6 @@ class TaskOutputs:
         self._arrived_up_to.clear()
 
     def forget_what_was_read(self) -> None:
-        """Begin anew with each output, as after a rewind."""
         self._read_up_to.clear()
         self._arrived_up_to.clear()
 

@@ -24,11 +24,7 @@ class TaskStopInput(BaseModel):
 
 
 class TaskStopTool(Tool[TaskStopInput]):
-    """End a background task. It changes no file, and several may be ended at the same time.
-
-    Args:
-        background: Those of the session; None where there are none.
-    """
+    """End a background task. It changes no file, and several may be ended at the same time."""
 
     name = "TaskStop"
     input_model = TaskStopInput

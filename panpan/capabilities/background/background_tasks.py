@@ -239,7 +239,9 @@ class BackgroundTasks(Hook, Background):
         return [tool_use_id for tool_use_id, asked in self._move_asked.items() if not asked.is_set()]
 
     def move(self, tool_use_id: str | None = None) -> Sequence[str]:
-        chosen = [one for one in self.movable if self._group is not None and tool_use_id in (None, one)]
+        if self._group is None:
+            return ()
+        chosen = [one for one in self.movable if tool_use_id in (None, one)]
         for one in chosen:
             self._move_asked[one].set()
         return chosen

@@ -15,18 +15,12 @@ PREFIX = "agent-"
 
 
 def names_behind_at(agents: Collection[str]) -> frozenset[str]:
-    """Return all that may stand behind an @ and means one of these subagents."""
+    """Return all words behind an @ that mean one of these subagents."""
     return frozenset(agents) | {f"{PREFIX}{name}" for name in agents}
 
 
 def mentioned_agents(text: str, agents: Collection[str], attached: Collection[str] = ()) -> Sequence[str]:
-    """Return the subagents that a text mentions, in any case, each once, in its order.
-
-    Args:
-        text: What the user typed.
-        agents: Names of those that there are.
-        attached: Files and folders that the text mentions; their names mean no subagent unless they match exactly.
-    """
+    """Return the subagents that a text mentions, in any case, each once. Names of `attached` files must match exactly."""
     if "@" not in text:
         return ()
     names = [mention.name for mention in find_mentions(text)]
@@ -42,15 +36,10 @@ def _meant(name: str, agents: Collection[str]) -> str:
 
 
 MENTIONED = "agent:mentioned:"
-"""Begins the cause; behind it stands the message."""
 
 
 class AgentMentioned(ReminderSource):
-    """Looks for mentions such as `@explore` in what the user says.
-
-    Args:
-        agents: Returns the names of the subagents that there are.
-    """
+    """Looks for mentions such as `@explore` in what the user says."""
 
     def __init__(self, agents: Callable[[], Collection[str]]) -> None:
         self._agents = agents

@@ -12,7 +12,6 @@ from panpan.system.text.terminal_text import clean_line
 from panpan.types.agent import AgentDefinition
 
 MAX_SHOWN = 30
-"""Of those that the session has had, the newest."""
 
 
 async def _agents(terminal: Terminal, rest: str) -> None:
@@ -35,7 +34,6 @@ async def _agents(terminal: Terminal, rest: str) -> None:
 
 
 def _told(definition: AgentDefinition) -> str:
-    """Return what one should know of a kind, below each other."""
     model = "the session's model" if definition.model == "inherit" else definition.model
     tools = "all tools" if definition.tools is None else ", ".join(definition.tools) or "no tools"
     if definition.tools is None and definition.disallowed_tools:

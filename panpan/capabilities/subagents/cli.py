@@ -160,18 +160,14 @@ def _kind(problem: Problem) -> str:
 
 
 def _files_of(locations: Locations, cwd: Path) -> Iterator[tuple[ReadFile, Place]]:
-    """Yield all files that define something here, or should, each with its folder."""
+    """Yield all files that may define something here, each with its folder."""
     users = places_of_user(locations.home, user_home())
     for place in (*places_of_project(locations.project_root, cwd, users=users), *users):
         yield from ((file, place) for file in read_place(place))
 
 
 def _files_at(paths: Sequence[Path]) -> Iterator[tuple[ReadFile, Place]]:
-    """Yield the files at these paths, each with its folder.
-
-    Raises:
-        ConfigError: There is no such file or folder.
-    """
+    """Yield the files at these paths, each with its folder."""
     for path in paths:
         if not path.exists():
             raise ConfigError(f"there is no file or folder {printable(str(path))}")

@@ -20,19 +20,13 @@ from panpan.types.agent import AgentDefinition
 from panpan.version import __version__
 
 MAX_DEPTH = 3
-"""How deep subagents may be nested at most, whatever the settings say."""
+"""Upper limit of `[agents] max_depth`."""
 
 DEFAULT_ROUNDS = 100
-"""Rounds of a subagent's turn, where its definition does not say."""
 
 
 class SubagentHost:
-    """Runs what subagents of one session do; `serve` has to run beside it.
-
-    Args:
-        session: The session.
-        definitions: The kinds of subagents that there are.
-    """
+    """Runs the subagents of one session; `serve` has to run beside it."""
 
     def __init__(self, session: SessionContext, definitions: AgentDefinitions) -> None:
         self.session = session
@@ -42,12 +36,10 @@ class SubagentHost:
         self.worktrees = SessionWorktrees(session, self.place)
         self.max_depth = min(session.settings[AgentSettings].max_depth, MAX_DEPTH)
         self.running: set[str] = set()
-        """Ids of those that run."""
         self._tasks: TaskGroup | None = None
 
     @property
     def background(self) -> Background:
-        """Runs those that nobody waits for."""
         return self.session.capabilities[Background]
 
     @property
@@ -56,7 +48,6 @@ class SubagentHost:
 
     @property
     def tools(self) -> Sequence[Tool[Any]]:
-        """All tools that there are."""
         return self._models.every_tool
 
     @property
@@ -65,7 +56,7 @@ class SubagentHost:
         return self._models.advertised
 
     async def serve(self) -> None:
-        """Be where subagents run; to be run beside the session."""
+        """Hold the task group of subagents."""
         async with anyio.create_task_group() as self._tasks:
             await anyio.sleep_forever()
 
@@ -74,28 +65,20 @@ class SubagentHost:
         await self._models.close_subagents()
 
     def claim(self, agent_id: str) -> None:
-        """Count a subagent as one that runs, before it is opened, so that nobody else goes on with it.
-
-        Raises:
-            ConfigError: It runs.
-        """
+        """Mark a subagent as running, before it is opened, so that nobody else goes on with it."""
         if agent_id in self.running:
             raise ConfigError(f"the subagent {agent_id} still runs; wait for it, or end it with TaskStop")
         self.running.add(agent_id)
 
     def start(self, run: Callable[[], Awaitable[None]]) -> anyio.Event:
-        """Run something of a subagent, whatever becomes of whoever started it; return what is set when it is over."""
+        """Run a subagent's work independently of its starter; return the event of its end."""
         assert self._tasks is not None, "the session is open"
         is_over = anyio.Event()
         self._tasks.start_soon(_run, run, is_over)
         return is_over
 
     def definition_of(self, task: SubagentTask) -> AgentDefinition:
-        """Return the kind that a task names.
-
-        Raises:
-            ConfigError: There is none of that name.
-        """
+        """Return the kind that a task names."""
         definition = self.definitions.get(task.agent)
         if definition is None:
             names = ", ".join(self.definitions.names)

@@ -25,14 +25,7 @@ _NAME = re.compile(r"[^(]*")
 def child_tools(
     definition: AgentDefinition, tools: Sequence[Tool[Any]], *, on: Collection[str], may_start_others: bool = False
 ) -> Mapping[str, Tool[Any]]:
-    """Return the tools of a subagent by name.
-
-    Args:
-        definition: Its own.
-        tools: All that the capabilities give it.
-        on: Names of those that the session's model may call; no subagent gets more.
-        may_start_others: True if it gets the tool that starts subagents, behind all others.
-    """
+    """Return the tools of a subagent by name, of those that are `on`; with the Task tool last if it may start others."""
     every = [tool for tool in tools if tool.is_for_subagents]
     if may_start_others:
         every += [tool for tool in tools if isinstance(tool, TaskTool)]
@@ -40,14 +33,14 @@ def child_tools(
 
 
 def only_looks(definition: AgentDefinition, tools: Sequence[Tool[Any]]) -> bool:
-    """Return whether its agents can change nothing, whatever they are asked to do."""
+    """True if its agents can change nothing, whatever they are asked to do."""
     if definition.permission_mode == "plan":
         return True
     return all(tool.only_reads for tool in tools if gets(definition, tool.name))
 
 
 def gets(definition: AgentDefinition, tool: str) -> bool:
-    """Return whether a definition lets its agents have a tool; what stands in brackets behind a name is for rules."""
+    """True if a definition lets its agents have a tool; brackets behind a name are for rules."""
     if any(_names(pattern, tool) for pattern in definition.disallowed_tools):
         return False
     return definition.tools is None or any(_names(pattern, tool) for pattern in definition.tools)
@@ -64,9 +57,7 @@ class MainAgent:
     """What a definition makes of a session."""
 
     prompt: str
-    """Stands behind the system prompt."""
     overrides: Mapping[str, object]
-    """Settings by dotted key, for those of the command line."""
 
 
 def main_agent(
@@ -110,12 +101,7 @@ def main_agent(
     return MainAgent(definition.prompt, overrides)
 
 
-def _tools_off(definition: AgentDefinition, setup: SessionSetup, tools: Sequence[Tool[Any]]) -> list[str]:
-    """Return the names of the tools that it takes away, of those that are on.
-
-    Raises:
-        ConfigError: It leaves none.
-    """
+def _tools_off(definition: AgentDefinition, setup: Setup, tools: Sequence[Tool[Any]]) -> list[str]:
     enabled = [tool.name for tool in enabled_tools(tools, setup.settings.tools.enabled)]
     off = [tool for tool in enabled if not gets(definition, tool)]
     if len(off) == len(enabled):
@@ -126,7 +112,6 @@ def _tools_off(definition: AgentDefinition, setup: SessionSetup, tools: Sequence
 def _has_model(
     definition: AgentDefinition, setup: SessionSetup, definitions: AgentDefinitions, warn: Callable[[str], None]
 ) -> bool:
-    """Return whether its model is asked; one that is not to be had, or at a place that it may not choose, is not."""
     why = ""
     try:
         there, here = setup.with_model(definition.model).model, setup.model

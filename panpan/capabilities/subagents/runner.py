@@ -31,18 +31,11 @@ from panpan.types.messages import UserMessage
 from panpan.types.tool import Output, ToolYield
 
 _EVENTS_AHEAD = 64
-"""How far a subagent may be ahead of whoever receives its events."""
+"""Buffer between a subagent and the receiver of its events."""
 
 
 class RunningSubagent:
-    """A subagent that has begun.
-
-    Args:
-        host: Where it runs.
-        child: The subagent.
-        prompt: What it is to do.
-        can_be_moved: Whether the user may move it to the background.
-    """
+    """A subagent that has begun."""
 
     def __init__(self, host: SubagentHost, child: Child, prompt: str, *, can_be_moved: bool = True) -> None:
         self.child = child
@@ -57,7 +50,7 @@ class RunningSubagent:
         self._is_over = host.start(self._to_its_end)
 
     async def events(self, tool_use_id: str) -> AsyncGenerator[ToolYield, None]:
-        """Yield what it does, then its result; leaving early ends it, unless the user wants it in the background."""
+        """Yield its events, then its result; leaving early ends it, unless the user moves it to the background."""
         left: Output | None = None
         try:
             with ExitStack() as stack:
@@ -80,11 +73,7 @@ class RunningSubagent:
                 await self._end()
 
     async def begun_in_background(self, tool_use_id: str) -> Output:
-        """Let it go on by itself from its beginning, and return what its parent is told.
-
-        Raises:
-            ToolError: Too many tasks run; it is ended.
-        """
+        """Let it go on by itself from its beginning, and return what its parent is told."""
         try:
             return self._left_in_background(tool_use_id)
         except BaseException:
@@ -93,7 +82,7 @@ class RunningSubagent:
             raise
 
     def _moved(self, tool_use_id: str) -> Output | None:
-        """Let it go on by itself, and return what its parent is told; None where there is no room for it."""
+        """Move it to the background; None: there is no room."""
         try:
             return self._left_in_background(tool_use_id)
         except ToolError as error:
@@ -118,7 +107,7 @@ class RunningSubagent:
         return Output(f"{text} {notes}".rstrip(), shown)
 
     async def _in_background(self, write: Callable[[str], None]) -> JobEnd:
-        """Follow it to its end; whoever cancels this ends it."""
+        """Follow it to its end; cancelling this ends it."""
         try:
             while events := await self._channel.take():
                 for event in events:
@@ -131,7 +120,7 @@ class RunningSubagent:
             await self._end()
 
     async def _next(self, asked: anyio.Event) -> Sequence[Event]:
-        """Return what has come since the last time; nothing at the end, and where it is to go on in the background."""
+        """Return events since the last time; empty at the end, and when the user moves it."""
         taken: Sequence[Event] = ()
         async with anyio.create_task_group() as tasks:
 
@@ -145,14 +134,13 @@ class RunningSubagent:
         return taken
 
     async def _result(self) -> Output:
-        """Wait for its end, and return what its parent is told."""
         await self._is_over.wait()
         worktree = await self._end_worktree()
         notes = [*self.child.notes, *worktree.notes]
         return self._report.output(self._run.failure, notes=notes, waiting=worktree.summary)
 
     async def _end_worktree(self) -> WorktreeEnd:
-        """Remove its worktree if it has one and changed nothing there, and return what became of it."""
+        """Remove its worktree if nothing was changed there."""
         record = self.child.record
         return await end_worktree(self._host.worktrees.worktrees, record) if record.worktree else WorktreeEnd()
 
@@ -163,7 +151,6 @@ class RunningSubagent:
             await self._is_over.wait()
 
     async def _to_its_end(self) -> None:
-        """Run its turn, and give back what it holds."""
         try:
             await self._run.run(self._prompt)
             self.child.agent.transcript.recorder.note(end_record(self._end_of_turn()))
@@ -177,7 +164,7 @@ class RunningSubagent:
                 self._run.failure.append(error)
 
     def _end_of_turn(self) -> AgentEnd:
-        """Return how the turn ended; one that has had all rounds that it may take is done."""
+        """Return how the turn ended; one that used up its rounds is done."""
         failures = self._run.failure
         if failures and not isinstance(failures[0], TurnLimitError):
             return "failed"
@@ -185,12 +172,7 @@ class RunningSubagent:
 
 
 class SubagentRunner:
-    """Implements `Subagents` for one agent.
-
-    Args:
-        host: What all subagents of the session share.
-        agent: The agent.
-    """
+    """Starts the subagents of one agent, or resumes them."""
 
     def __init__(self, host: SubagentHost, agent: Agent) -> None:
         self._host = host
@@ -223,7 +205,6 @@ class SubagentRunner:
                 yield item
 
     async def _started(self, task: SubagentTask, ctx: ToolContext) -> RunningSubagent:
-        """Open the subagent and let it begin."""
         host, parent = self._host, Parent(self._agent, ctx)
         if self._agent.identity.depth >= host.max_depth:
             raise ToolError("this subagent may not start others; do the task yourself")
@@ -244,11 +225,7 @@ class SubagentRunner:
         return RunningSubagent(host, child, task.prompt, can_be_moved=self._agent.is_main)
 
     async def _in_worktree(self, parent: Parent, task: SubagentTask, opened: Opened) -> Child:
-        """Open the subagent in its worktree, which is removed again where that fails.
-
-        Raises:
-            ToolError: Its parent works in one itself.
-        """
+        """Open the subagent in its worktree, which is removed again where that fails."""
         if parent.context.paths.root != self._host.place.root:  # its copy would be one of the project
             raise ToolError(
                 "you work in a worktree yourself, and what you start works in the same one, not in a further copy: "
@@ -268,6 +245,6 @@ class SubagentRunner:
         return await anyio.to_thread.run_sync(open_child, self._host, parent, task, opened)
 
     def _is_for_background(self, task: SubagentTask, definition: AgentDefinition) -> bool:
-        """Return whether nobody waits for it: a subagent always waits, since the session alone hears of ends."""
+        """True if nobody waits for it; a subagent always waits, since the session alone hears of ends."""
         is_wanted = definition.background if task.in_background is None else task.in_background
         return is_wanted and self._agent.is_main

@@ -22,16 +22,12 @@ from panpan.types.llm import ToolDefinition
 from panpan.types.tool import ToolYield
 
 MAX_CHARS = 16_000
-"""Of all descriptions together."""
+"""For all descriptions together."""
 MAX_KINDS = 100
 
 
 def told_kinds(kinds: Sequence[AgentDefinition]) -> list[str]:
-    """Return a line for each kind; where they are too long together, the longest descriptions are cut.
-
-    Args:
-        kinds: All that there are, in their order.
-    """
+    """Return a line for each kind; the longest descriptions are cut where all are too long."""
     told, left_out = kinds[:MAX_KINDS], len(kinds) - MAX_KINDS
     descriptions = [" ".join(kind.description.split()) for kind in told]
     limit = _limit([len(description) for description in descriptions])
@@ -40,7 +36,7 @@ def told_kinds(kinds: Sequence[AgentDefinition]) -> list[str]:
 
 
 def _limit(lengths: Sequence[int]) -> int:
-    """Return how long each may be at most, so that all together are no longer than `MAX_CHARS`."""
+    """Return the length to which each is cut, so that all fit `MAX_CHARS`."""
     left, limit = MAX_CHARS, MAX_CHARS
     for number, length in enumerate(sorted(lengths)):
         limit = left // (len(lengths) - number)
@@ -56,21 +52,18 @@ def _cut(text: str, limit: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SubagentTask:
-    """What one subagent is to do."""
+    """A task for a subagent."""
 
     description: str
-    """In a few words, for people."""
     prompt: str
     agent: str
-    """Name of its definition; of one that goes on, that which it was begun with counts."""
+    """Name of its definition; a resumed one keeps its own."""
     resume: str = ""
-    """Id of the subagent that goes on with this prompt; empty: a new one."""
+    """Id of the subagent to resume; empty: a new one."""
     model: str | None = None
-    """As with `--model`; None: that of the definition."""
     in_background: bool | None = None
-    """None: as the definition says."""
     isolation: Isolation | None = None
-    """None: as the definition says."""
+    """As `in_background`, None: as the definition says."""
 
 
 class Subagents(Protocol):
@@ -95,7 +88,6 @@ class Subagents(Protocol):
 
 
 GENERAL = "general-purpose"
-"""The kind that is taken where the call names none."""
 MAX_PROMPT_CHARS = 200_000
 
 
@@ -114,11 +106,7 @@ class TaskInput(BaseModel):
 
 
 class TaskTool(Tool[TaskInput]):
-    """Run a subagent.
-
-    Args:
-        subagents: Who runs them; None where there is no session.
-    """
+    """Run a subagent."""
 
     name = "Task"
     input_model = TaskInput
@@ -143,7 +131,7 @@ class TaskTool(Tool[TaskInput]):
 
     @cached_property
     def definition(self) -> ToolDefinition:
-        """With the kinds of subagents that there are."""
+        """Description with the kinds of subagents."""
         plain: ToolDefinition = super().definition
         kinds = [] if self._subagents is None else self._subagents.definitions
         lines = told_kinds(kinds)

@@ -22,22 +22,19 @@ NO_WORDS = "(it ended without a report)"
 
 @dataclass(slots=True)
 class Report:
-    """What is known of a turn so far."""
+    """Facts about a turn so far."""
 
     agent_id: str
     name: str
-    """Of its definition."""
     text: str = ""
-    """What it said last."""
     rounds: int = 0
     tool_calls: int = 0
     usage: Usage = field(default_factory=Usage)
-    """With that of its own subagents."""
+    """Includes its own subagents."""
     duration_s: float = 0.0
     is_interrupted: bool = False
 
     def follow(self, event: Event) -> None:
-        """Take in what has happened."""
         match event:
             case AssistantMessage():
                 self.rounds += 1
@@ -83,12 +80,12 @@ class Report:
 
 
 def going_on(name: str, agent_id: str) -> str:
-    """Return the line that tells an agent how to go on with a subagent."""
+    """Return the line that tells an agent how to resume a subagent."""
     return f'[{name}, id {agent_id}; Task with subagent_type: "{name}" and resume: "{agent_id}" goes on with it]'
 
 
 def told(event: Event) -> str:
-    """Return what a file tells of an event: what was said and called; nothing for most."""
+    """Return the line of an event in the output file; empty for most."""
     match event:
         case AssistantMessage():
             return event.text.strip()
@@ -101,19 +98,14 @@ def told(event: Event) -> str:
 
 
 def _reply(event: Event) -> AssistantMessage | None:
-    """Return the reply that an event is or holds, of whichever agent."""
+    """Return the reply in an event, of whichever agent."""
     while isinstance(event, SubagentEvent):
         event = event.event
     return event if isinstance(event, AssistantMessage) else None
 
 
 def results_of_subagents(folder: Path, *, parent: str = "") -> Callable[[UnfinishedCall], ToolResultMessage | None]:
-    """Return what finds the result of a call that the session left open, where a subagent was begun by it.
-
-    Args:
-        folder: Where the logs of the session's subagents lie.
-        parent: Id of the subagent whose calls they are; empty: the session's own model.
-    """
+    """Return a function that finds the result of an open call that began a subagent."""
 
     def result(call: UnfinishedCall) -> ToolResultMessage | None:
         use = call.tool_use

@@ -22,7 +22,7 @@ from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
 
 TO_FILL_IN = "Say here when to use it."
-"""The description of a new definition that nobody has filled in yet."""
+"""Description of a new definition that nobody has filled in yet."""
 
 _NEW = """\
 ---
@@ -59,11 +59,7 @@ You work for another agent, which gives you one task and sees only your last mes
 
 
 def new_text(name: str) -> str:
-    """Return the file of a new definition, with what could be said in it.
-
-    Args:
-        name: Of the agent.
-    """
+    """Return the file of a new definition, with what could be said in it."""
     return _NEW.format(name=name, description=TO_FILL_IN)
 
 
@@ -102,25 +98,24 @@ def _list(names: tuple[str, ...]) -> str:
 
 
 Format: TypeAlias = Literal["panpan", "opencode", "gemini"]
-"""Whose keys a file has; those of panpan are those of Claude Code."""
+"""Keys of a file; panpan's are those of Claude Code."""
 
 OWN_FOLDER = ".panpan/agents"
-"""Of a project: what lies there is for panpan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One folder."""
+    """A folder with definitions."""
 
     folder: Path
     """May not exist."""
     format: Format = "panpan"
     within: Path | None = None
-    """The canonical root of the project whose folder it is, which nothing in it may lead out of; None: the user's."""
+    """Canonical root of the project, which nothing in the folder may lead out of; None: the user's folder."""
     is_for_panpan: bool = False
-    """Whether it is panpan's alone; what lies in others was written for other agents, too."""
+    """True if it is panpan's alone; others hold files for other agents, too."""
     holds_other_files: bool = False
-    """Whether anything may lie there, since the folder's name says little."""
+    """True if anything may lie there, since the folder's name says little."""
 
 
 def places_of_project(root: Path, cwd: Path, *, users: Sequence[Place]) -> list[Place]:
@@ -149,12 +144,7 @@ def places_of_project(root: Path, cwd: Path, *, users: Sequence[Place]) -> list[
 
 
 def places_of_user(home: Path, user_home: Path) -> list[Place]:
-    """Return the user's folders.
-
-    Args:
-        home: The panpan home.
-        user_home: The user's home.
-    """
+    """Return the user's folders."""
     return [
         Place(home / "agents", is_for_panpan=True),
         Place(user_home / ".claude" / "agents"),
@@ -163,16 +153,14 @@ def places_of_user(home: Path, user_home: Path) -> list[Place]:
 
 
 def format_of(path: Path) -> Format:
-    """Return whose keys a file has, by the folders that it lies in."""
+    """Return the format of a file, by the folders that it lies in."""
     folders = set(path.parts)
     return "opencode" if ".opencode" in folders else "gemini" if ".gemini" in folders else "panpan"
 
 
 MAX_FILE_BYTES = 256_000
 MAX_FILES = 200
-"""In one folder, with the folders in it."""
 MAX_DEPTH = 3
-"""Folders in folders."""
 _MAX_ENTRIES = 5_000
 NOT_FILLED_IN = "its description is still that of a new file, so the model is not offered it until you fill it in"
 
@@ -181,12 +169,11 @@ _TRANSLATIONS = {"opencode": from_opencode, "gemini": from_gemini}
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """One file, and what came of it."""
+    """A file, and its definition."""
 
     path: Path
     data: bytes
     definition: AgentDefinition | None
-    """None: it defines none."""
     problems: tuple[Problem, ...]
 
 
@@ -204,13 +191,7 @@ def read_place(place: Place) -> Iterator[ReadFile]:
 
 
 def read_file(path: Path, place: Place, *, may_lead_elsewhere: bool = True) -> ReadFile:
-    """Read one file.
-
-    Args:
-        path: The file.
-        place: Where it lies.
-        may_lead_elsewhere: Whether it, or a folder above it, may be a link.
-    """
+    """Read one file."""
     source = str(path)
     try:
         if may_lead_elsewhere:
@@ -228,14 +209,7 @@ def read_file(path: Path, place: Place, *, may_lead_elsewhere: bool = True) -> R
 
 
 def read_text(text: str, source: str, place: Place, stem: str) -> tuple[AgentDefinition | None, tuple[Problem, ...]]:
-    """Return the definition in the text of a file, None where it has none or cannot be used, and what is wrong with it.
-
-    Args:
-        text: The whole file.
-        source: Where it comes from.
-        place: Where it lies.
-        stem: The file's name without its ending.
-    """
+    """Return the definition in a file's text, None where it has none that can be used, and the problems."""
     try:
         parts = read_front_matter(text)
     except FrontMatterError as error:
@@ -260,12 +234,7 @@ def read_text(text: str, source: str, place: Place, stem: str) -> tuple[AgentDef
 
 
 def head_of(file: ReadFile, place: Place) -> Mapping[str, Entry]:
-    """Return the head of a file by panpan's keys; nothing where it has none that can be read.
-
-    Args:
-        file: The file.
-        place: Where it lies.
-    """
+    """Return the head of a file by panpan's keys; empty if it has none that can be read."""
     with suppress(FrontMatterError, UnicodeDecodeError):
         if (parts := read_front_matter(file.data.decode())) is not None:
             return _in_our_keys(parts.head, place.format, file.path.stem) or {}
@@ -291,7 +260,7 @@ def _is_canonical(folder: Path) -> bool:
 
 
 def _judged(path: Path, root: Path | None) -> Path:
-    """Return where a file really is; refuse links to what is not the project's to tell."""
+    """Return where a file really is; refuse links out of the project and to secrets."""
     canonical = canonical_path(path)
     if root is None:
         return canonical

@@ -39,9 +39,6 @@ COMMAND_LINE = "--agents"
 def given_definitions(given: Mapping[str, Any]) -> Sequence[AgentDefinition]:
     """Return the definitions, in their order.
 
-    Args:
-        given: Keys of a definition and `prompt`, by the agent's name.
-
     Raises:
         ConfigError: One of them cannot be used.
     """
@@ -62,7 +59,6 @@ def _definition(name: str, said: Any) -> AgentDefinition:
 
 
 def _value(value: Any) -> Value:
-    """Return a JSON value as a head has it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):
@@ -74,7 +70,7 @@ SHIPPED = "panpan"
 
 
 def shipped_definitions() -> Iterator[AgentDefinition]:
-    """Yield the definitions that are shipped, by their names."""
+    """Yield the shipped definitions by name."""
     folder = _folder()
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.endswith(".md"):
@@ -93,7 +89,7 @@ def _folder() -> Traversable:
 
 MAX_WARNINGS = 10
 MAX_ROUNDS_OF_PROJECT = 100
-"""Of an agent that a project defines, unless the user trusts the file."""
+"""For an agent of a project, unless the user trusts the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +98,7 @@ class Found:
 
     definition: AgentDefinition
     is_bound: bool = False
-    """Whether its model counts only where it is to be had from the provider of whoever starts it."""
+    """True if its model only counts at the provider of whoever starts it."""
 
 
 @dataclass(slots=True)
@@ -111,7 +107,7 @@ class _Loaded:
     hidden: list[Found] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     held_back: list[str] = field(default_factory=list)
-    """Names of those that would count if the user trusted the project."""
+    """Names that would count if the user trusted the project."""
 
     def add(self, found: Found) -> None:
         name = found.definition.name
@@ -138,21 +134,18 @@ class AgentDefinitions(NamesBehindAt, AgentKinds):
 
     @property
     def all(self) -> Sequence[AgentDefinition]:
-        """All of them, by name."""
         return [found.definition for _, found in sorted(self._loaded.found.items())]
 
     @property
     def names(self) -> Sequence[str]:
-        """Their names, sorted."""
         return sorted(self._loaded.found)
 
     @property
     def names_behind_at(self) -> frozenset[str]:
-        """All that may stand behind an @ and means one of these subagents."""
         return names_behind_at(self.names)
 
     def get(self, name: str) -> AgentDefinition | None:
-        """Return the one of this name; case makes no difference where only one is called so."""
+        """Return the definition of this name; case makes no difference where only one is called so."""
         found = self._loaded.found.get(known_name(name, self._loaded.found))
         return None if found is None else found.definition
 
@@ -167,17 +160,16 @@ class AgentDefinitions(NamesBehindAt, AgentKinds):
 
     @property
     def hidden(self) -> Sequence[AgentDefinition]:
-        """Those whose name a stronger one has."""
+        """Definitions whose name a stronger one has."""
         return [found.definition for found in self._loaded.hidden]
 
     @property
     def problems(self) -> Sequence[Problem]:
-        """All that is wrong with files, or of no effect in them."""
         return self._loaded.problems
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the user should know, one sentence each: which files are not used, with the first reason."""
+        """Sentences for the user: files that are not used, with the first reason."""
         first: dict[str, Problem] = {}
         for problem in self.problems:
             if problem.is_error:
@@ -238,7 +230,7 @@ def load_definitions(
 
 
 def _add_untrusted(loaded: _Loaded, places: Sequence[Place], trust: ProjectTrust) -> None:
-    """Add what takes nobody's place, and note what would."""
+    """Add definitions that take nobody's place, and note those that would."""
     stronger, hidden = dict(loaded.found), len(loaded.hidden)
     _add_places(loaded, places, trust)
     for found in loaded.hidden[hidden:]:
@@ -267,7 +259,6 @@ def _add_places(loaded: _Loaded, places: Sequence[Place], trust: ProjectTrust) -
 def _believed(
     file: ReadFile, definition: AgentDefinition, place: Place, trust: ProjectTrust, problems: list[Problem]
 ) -> Found:
-    """Return the definition as far as it is believed."""
     if place.within is None:
         return Found(definition, is_bound=not place.is_for_panpan)
     if trust.believed.get(str(file.path.relative_to(place.within))) == file.data:

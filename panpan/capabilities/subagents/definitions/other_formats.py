@@ -24,17 +24,12 @@ _OPENCODE_TOOLS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "skill": ("Skill",),
     }
 )
-"""Its names for tools; `edit` is all that changes files there, too."""
+"""OpenCode's names for tools; `edit` is all that changes files there, too."""
 _OFF = frozenset({"false", "no", "off", "deny"})
 
 
 def from_opencode(head: Mapping[str, Entry], stem: str) -> Mapping[str, Entry] | None:
-    """Return the head in panpan's keys; None: it defines no subagent.
-
-    Args:
-        head: As the file says it.
-        stem: The file's name.
-    """
+    """Return the head in panpan's keys; None: it defines no subagent. `stem` is the file's name."""
     if _text(head, "mode") == "primary" or _text(head, "disable") == "true":
         return None
     ours = {key: head[key] for key in ("description", "model", "temperature", "top_p") if key in head}
@@ -97,16 +92,10 @@ _GEMINI_TOOLS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "write_todos": ("TodoWrite",),
     }
 )
-"""Its names for tools."""
 
 
 def from_gemini(head: Mapping[str, Entry], stem: str) -> Mapping[str, Entry] | None:
-    """Return the head in panpan's keys; None: it defines no agent that runs here.
-
-    Args:
-        head: As the file says it.
-        stem: The file's name.
-    """
+    """Return the head in panpan's keys; None: it defines no agent that runs here. `stem` is the file's name."""
     if "kind" in head and head["kind"].value == "remote":
         return None
     ours = {key: head[key] for key in ("name", "description", "model") if key in head}

@@ -25,15 +25,14 @@ class Problem:
     text: str
     """Lower case, no full stop; may hold text of the file."""
     line: int = 0
-    """Of the file, from 1; 0: it is not about one line."""
+    """From 1; 0: not about one line."""
     is_error: bool = True
-    """Whether the definition cannot be used; else it is used, and this has no effect or another than it seems."""
+    """True if the definition cannot be used."""
     source: str = ""
-    """The file, or "--agents"."""
 
     @property
     def place(self) -> str:
-        """Where it is, as `FILE:LINE`."""
+        """`FILE:LINE`."""
         return f"{self.source}:{self.line}" if self.line else self.source
 
     def __str__(self) -> str:
@@ -45,11 +44,7 @@ _NO = frozenset({"false", "no", "off", ""})
 
 
 class Fields:
-    """Reads the values of one head.
-
-    Args:
-        head: The values, by key.
-    """
+    """Reads the values of one head; collects problems, raises nothing."""
 
     def __init__(self, head: Mapping[str, Entry]) -> None:
         self.problems: list[Problem] = []
@@ -59,15 +54,12 @@ class Fields:
         return key in self._head
 
     def line(self, key: str) -> int:
-        """Return the line of a key."""
         return self._head[key].line if key in self._head else 0
 
     def value(self, key: str) -> Value:
-        """Return what stands behind a key; nothing where there is no such key."""
         return self._head[key].value if key in self._head else ""
 
     def text(self, key: str) -> str:
-        """Return a text, without blanks around it."""
         value = self._head[key].value if key in self._head else ""
         if isinstance(value, str):
             return value.strip()
@@ -75,14 +67,13 @@ class Fields:
         return ""
 
     def is_on(self, key: str) -> bool:
-        """Return a yes or no; no where nothing is said."""
         text = self.text(key).lower()
         if text not in _YES | _NO:
             self.fail(key, f"{key} has to be true or false, and not {text[:40]!r}")
         return text in _YES
 
     def whole_number(self, key: str) -> int | None:
-        """Return a whole number of 1 or more; None where nothing is said."""
+        """Return a whole number of 1 or more; None: not given."""
         number = self.number(key, kind="a whole number of 1 or more")
         if number is None:
             return None
@@ -91,14 +82,7 @@ class Fields:
         return int(number)
 
     def number(self, key: str, *, kind: str = "", least: float | None = None, most: float = math.inf) -> float | None:
-        """Return a number; None where nothing is said.
-
-        Args:
-            key: What it stands behind.
-            kind: What it has to be, for messages; empty: as the bounds say.
-            least: The least that it may be; None: it has to be above 0.
-            most: The most that it may be.
-        """
+        """Return a number above 0, or from `least` on; None: not given. `kind` names what it has to be."""
         lower = "a number above 0" if least is None else f"a number from {least:g} on"
         kind = kind or (lower if most == math.inf else f"{lower}, {most:g} at most")
         text = self.text(key)
@@ -114,11 +98,11 @@ class Fields:
         return None
 
     def fail(self, key: str, text: str) -> None:
-        """Note what makes the definition unusable."""
+        """Note an error: the definition cannot be used."""
         self.problems.append(Problem(text, self.line(key)))
 
     def note(self, key: str, text: str) -> None:
-        """Note what has no effect."""
+        """Note a key without effect."""
         self.problems.append(Problem(text, self.line(key), is_error=False))
 
 
@@ -133,7 +117,6 @@ _OTHER_NAMES: Mapping[str, str] = MappingProxyType(
         "KillBash": "TaskStop",
     }
 )
-"""What tools of the same kind are called elsewhere."""
 
 _WORD = re.compile(r"[^,()]+|[,()]")
 
@@ -146,7 +129,7 @@ def tool_names(value: Value) -> tuple[str, ...]:
 
 
 def _split(text: str) -> list[str]:
-    """Return what commas outside brackets set apart."""
+    """Split at commas outside brackets."""
     parts, depth = [""], 0
     for word in _WORD.findall(text):
         depth = max(0, depth + (word == "(") - (word == ")"))
@@ -158,13 +141,13 @@ def _split(text: str) -> list[str]:
 
 
 def given_tools(names: Iterable[str]) -> tuple[str, ...] | None:
-    """Return which of the names under `tools` give a tool; None: every tool."""
+    """Return the names under `tools` that give a whole tool; None: every tool."""
     names = tuple(names)
     return None if EVERY_TOOL & set(names) else tuple(name for name in names if "(" not in name)
 
 
 def taken_tools(names: Iterable[str]) -> tuple[str, ...]:
-    """Return which tools the names under `disallowedTools` take away."""
+    """Return the tools that names under `disallowedTools` take away."""
     whole = (name.partition("(")[0].strip() for name in names)
     return tuple(dict.fromkeys("*" if name in EVERY_TOOL else _OTHER_NAMES.get(name, name) for name in whole if name))
 
@@ -181,18 +164,13 @@ def notes_on_parts(names: Iterable[str], *, are_given: bool, line: int) -> Itera
 
 
 def notes_on_tools(definition: AgentDefinition, known: Collection[str]) -> Iterator[Problem]:
-    """Yield a note on each tool that does not exist.
-
-    Args:
-        definition: Which tools it names.
-        known: The names of all tools.
-    """
+    """Yield a note on each tool that does not exist."""
     names = (*(definition.tools or ()), *definition.disallowed_tools)
     yield from notes_on_unknown(names, known, source=definition.source)
 
 
 def notes_on_tools_in(head: Mapping[str, Entry], known: Collection[str], source: str) -> Iterator[Problem]:
-    """Yield the same for a head, each with its line, whether the definition can be used or not."""
+    """Yield the same for a head, with lines, whether the definition can be used or not."""
     for key, counted in (("tools", given_tools), ("disallowedTools", taken_tools)):
         if key in head and not isinstance(value := head[key].value, Mapping):
             names = counted(tool_names(value)) or ()
@@ -202,14 +180,7 @@ def notes_on_tools_in(head: Mapping[str, Entry], known: Collection[str], source:
 def notes_on_unknown(
     names: Iterable[str], known: Collection[str], *, line: int = 0, source: str = ""
 ) -> Iterator[Problem]:
-    """Yield a note on each name that no tool has.
-
-    Args:
-        names: What is said.
-        known: The names of all tools.
-        line: Where it is said.
-        source: In which file.
-    """
+    """Yield a note on each name that no tool has."""
     from difflib import get_close_matches
 
     lower = {name.casefold(): name for name in known}
@@ -224,7 +195,7 @@ def notes_on_unknown(
 
 MAX_NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 4_000
-"""Of what the model is told of each kind; more is cut, since all of them are told with every request."""
+"""The model is told all descriptions with every request."""
 MAX_MODEL_CHARS = 200
 
 COLORS = ("red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan")
@@ -232,7 +203,6 @@ KEYS = (
     "name", "description", "tools", "disallowedTools", "model", "permissionMode", "maxTurns", "background", "isolation",
     "color", "maxBudgetUsd", "maxTokens", "maxSeconds", "maxCalls", "temperature", "top_p", "top_k",
 )  # fmt: skip
-"""Keys that mean something."""
 
 _KEYS_OF_OTHERS = frozenset({"skills", "mcpServers", "hooks", "memory", "effort", "initialPrompt"})
 _MODES_OF_OTHERS = frozenset({"auto", "manual", "delegate"})
@@ -242,13 +212,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
 def definition_from(
     head: Mapping[str, Entry], prompt: str, source: str
 ) -> tuple[AgentDefinition | None, list[Problem]]:
-    """Return the definition, None where it cannot be used, and what is wrong with it.
-
-    Args:
-        head: What stands in its head, by panpan's keys.
-        prompt: What it is told.
-        source: Where it comes from.
-    """
+    """Return the definition, None where it cannot be used, and the problems. `head` has panpan's keys."""
     fields = Fields(head)
     name = _name(fields)
     description = _description(fields)
@@ -276,7 +240,7 @@ def definition_from(
 
 
 def name_problem(name: str) -> str:
-    """Return what is wrong with a name; empty where nothing is."""
+    """Return the problem with a name; empty: none."""
     if not name:
         return "there is no name"
     if len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name):
@@ -379,7 +343,7 @@ def _sampling(fields: Fields) -> Sampling:
 
 
 def _notes_on_keys(head: Mapping[str, Entry]) -> Iterator[Problem]:
-    """Yield a note on each key that is not used, where whoever wrote it may think otherwise."""
+    """Yield a note on each unused key that its author may expect to work."""
     for key, entry in head.items():
         if key in _KEYS_OF_OTHERS:
             yield Problem(f"panpan does not use {key}", entry.line, is_error=False)

@@ -17,7 +17,7 @@ from panpan.file_trees.snapshot import Modes, Snapshot, commit_of, message_of, m
 
 _TIMEOUT_S = 600.0
 _MANY_FILES = 500
-"""From so many files on they go into one pack, and not each into a file of its own."""
+"""With more files they go into one pack."""
 
 
 async def keep_files(
@@ -51,11 +51,7 @@ async def keep_files(
 
 
 async def keep_for_good(repository: OwnRepository, snapshot: Snapshot, reference: str) -> str:
-    """Let a reference lead to a snapshot, so that it stays, and return the id by which `kept` finds it.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Let a reference lead to a snapshot, so that it stays, and return the id by which `kept` finds it."""
     message = message_of(snapshot.modes, snapshot.left_out, ())
     commit = commit_of(snapshot.tree, None, message)
     id_ = await to_thread.run_sync(repository.add_object, "commit", commit)
@@ -64,11 +60,7 @@ async def keep_for_good(repository: OwnRepository, snapshot: Snapshot, reference
 
 
 async def kept(repository: OwnRepository, id_: str) -> Snapshot:
-    """Return a snapshot that was kept for good.
-
-    Raises:
-        SnapshotError: It is not there, or is none.
-    """
+    """Return a snapshot that was kept for good."""
     try:
         return snapshot_from(id_, await repository.run("cat-file", "commit", id_))
     except (ToolError, ValueError, KeyError) as error:

@@ -21,22 +21,21 @@ from panpan.types.tool import Output, ToolYield
 
 @dataclass(frozen=True, slots=True)
 class WorktreeMerge:
-    """What merging does to the project's files, or has done."""
+    """The effect of a merge on the project's files."""
 
     id: str
-    """Another one wherever something else would be done."""
+    """Differs wherever something else would be done."""
     diffs: Sequence[FileDiff]
-    """What becomes of each file; without lines where its content is no text."""
+    """One for each file; without lines where its content is no text."""
     conflicts: Mapping[str, str]
-    """Why files stay as they are, by path; the worktree has the agent's."""
+    """Reasons why files stay as they are, by path; the worktree has the agent's."""
     merged: Sequence[str]
-    """Files in which changes of both are joined."""
     left: Mapping[str, str]
-    """Why something in the worktree cannot be merged, by path."""
+    """Reasons why something in the worktree cannot be merged, by path."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing of the agent's is left that only the worktree has."""
+        """True if only the worktree has nothing of the agent's left."""
         return not self.conflicts and not self.left
 
 
@@ -110,11 +109,7 @@ class MergeWorktreeInput(BaseModel):
 
 
 class MergeWorktreeTool(Tool[MergeWorktreeInput]):
-    """Show, merge or discard a worktree.
-
-    Args:
-        worktrees: Returns who keeps them, when the tool is first used; None where there can be none.
-    """
+    """Show, merge or discard a worktree."""
 
     name = "MergeWorktree"
     input_model = MergeWorktreeInput
@@ -124,7 +119,7 @@ class MergeWorktreeTool(Tool[MergeWorktreeInput]):
     def __init__(self, worktrees: Callable[[], AgentWorktrees] | None = None) -> None:
         self._worktrees = worktrees
         self._shown: dict[str, str] = {}
-        """Ids of the merges that the user was shown, by call."""
+        """Ids of the plans that the user was shown, by call."""
 
     def runs_beside_others(self, args: MergeWorktreeInput) -> bool:
         return args.action == "diff"
@@ -171,7 +166,6 @@ class MergeWorktreeTool(Tool[MergeWorktreeInput]):
 
 
 def _told(merge: WorktreeMerge, agent_id: str) -> Output:
-    """Return what a merge did, in words."""
     lines = [f"{len(merge.diffs)} file{'' if len(merge.diffs) == 1 else 's'} of the project changed."]
     lines += [f"  {_file(one, merge)}" for one in merge.diffs[:_MAX_LISTED]]
     if len(merge.diffs) > _MAX_LISTED:

@@ -30,7 +30,7 @@ from panpan.types.dataclass import dataclass
 from panpan.types.display import FileDiff
 
 _MAX_SHOWN = 200
-"""Files of which the lines are told; of more, only how many lines."""
+"""Files whose lines are shown; of more, only counts."""
 _SHOWN_AT_ONCE = 20
 
 
@@ -39,18 +39,12 @@ class MergePlan:
     """What merging does."""
 
     changes: Sequence[Difference]
-    """In the user's work tree, from what is there now to what will be."""
+    """From the user's files now to those after the merge."""
     told: WorktreeMerge
 
 
 class Merging:
-    """Works out merges into one work tree of the user's, and carries them out.
-
-    Args:
-        repository: Has the content; its work tree is the user's.
-        index: A file for git's index of the user's files; made anew each time.
-        limits: How large a file may be.
-    """
+    """Works out merges into one work tree of the user's, and carries them out."""
 
     def __init__(self, repository: OwnRepository, index: Path, limits: KeepLimits) -> None:
         self._repository = repository
@@ -89,7 +83,7 @@ class Merging:
         await to_thread.run_sync(self._remove_emptied, gone, worktree)
 
     async def _now(self, paths: Sequence[str], base: Snapshot) -> Snapshot:
-        """Return what the user has at `paths`, and what is in their way."""
+        """Return the user's files at `paths`, and those in their way."""
         with suppress(FileNotFoundError):
             self._index.unlink()
         wanted = await to_thread.run_sync(lambda: [*paths, *self._in_the_way(paths)])
@@ -120,7 +114,6 @@ class Merging:
                         os.rmdir(name, dir_fd=above)
 
     async def _diffs(self, changes: Sequence[Difference], worktree: Worktree) -> Sequence[FileDiff]:
-        """Return what becomes of each file, for people."""
         diffs: list[FileDiff] = []
         for start in range(0, len(changes), _SHOWN_AT_ONCE):
             some = changes[start : start + _SHOWN_AT_ONCE]
@@ -138,7 +131,7 @@ def _id(changes: Sequence[Difference], conflicts: dict[str, str]) -> str:
 
 
 def _told(changes: Sequence[Difference], contents: Mapping[str, bytes], worktree: Worktree) -> Sequence[FileDiff]:
-    """Return the lines of what has lines, and how many they are of the rest."""
+    """Return diffs of text, and counts for the rest."""
     diffs = []
     for one in changes:
         path = shown(one.path, worktree)
@@ -171,12 +164,7 @@ _TOLD = 5
 
 
 class WorktreeMerges:
-    """Merges worktrees, or throws them away; `AgentWorktrees` for the tools.
-
-    Args:
-        worktrees: All that there are.
-        is_busy: Returns whether a subagent is at work, so that its worktree must be let alone.
-    """
+    """Shows, merges or discards the worktrees of subagents that have ended."""
 
     def __init__(self, worktrees: Worktrees, is_busy: Callable[[str], bool] = lambda _: False) -> None:
         self._worktrees = worktrees

@@ -23,27 +23,21 @@ if TYPE_CHECKING:
 
 
 MAX_FILES = 30
-"""Changed files that a result names."""
 _MAX_SHOWN = 3
-"""Of them, those that people are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorktreeEnd:
-    """What became of a worktree as its subagent ended."""
+    """Result for a worktree as its subagent ended."""
 
     notes: Sequence[str] = ()
-    """What whoever started the subagent should know, one sentence each."""
+    """Sentences for the subagent's parent."""
     summary: str = ""
-    """What waits in it, in a few words for people; empty where nothing does."""
+    """Unmerged changes for people; empty: none."""
 
 
 async def worktree_for(worktrees: "Worktrees", record: AgentRecord) -> tuple[Path, bool]:
-    """Return where a subagent works that has a worktree, and whether that is new: else it is the one that it had.
-
-    Raises:
-        PanpanError: It cannot be made.
-    """
+    """Return where a subagent works that has a worktree, and whether that is new: else it is the one that it had."""
     worktree = worktrees.find(record.id)
     return (worktree or await worktrees.make(record.id)).path, worktree is None
 
@@ -73,7 +67,6 @@ async def end_worktree(worktrees: "Worktrees", record: AgentRecord) -> WorktreeE
 
 
 def _shown(files: Sequence[FileChange]) -> str:
-    """Return the first files with their counts, for people."""
     text = ", ".join(f"{file.path} {_counts(file)}" for file in files[:_MAX_SHOWN]) or "a change"
     return f"{text} and {len(files) - _MAX_SHOWN:,} more" if len(files) > _MAX_SHOWN else text
 
@@ -88,25 +81,17 @@ class Place:
 
     session_id: str
     sessions_folder: Path
-    """That of the project."""
     root: Path
-    """The workspace, canonical."""
     git_branch: str
     panpan_version: str
 
     @property
     def logs(self) -> Path:
-        """Where the logs of its subagents lie."""
         return agents_folder(self.sessions_folder, self.session_id)
 
 
 class SessionWorktrees:
-    """Makes the copies of the project that subagents work in.
-
-    Args:
-        session: The session.
-        place: Where its subagents keep their logs.
-    """
+    """Makes the copies of the project that subagents work in."""
 
     def __init__(self, session: SessionContext, place: Place) -> None:
         self._session = session
@@ -114,7 +99,6 @@ class SessionWorktrees:
 
     @cached_property
     def worktrees(self) -> "Worktrees":
-        """Makes and removes worktrees."""
         from panpan.capabilities.subagents.worktrees.worktrees import Worktrees  # most sessions make none
 
         setup = self._session.setup
@@ -122,17 +106,13 @@ class SessionWorktrees:
         return Worktrees(setup.cwd, folder=setup.locations.worktrees_folder, kept=kept)
 
     def merges(self, is_running: Callable[[str], bool]) -> "WorktreeMerges":
-        """Return what merges the worktrees.
-
-        Args:
-            is_running: Returns True for the id of a subagent that runs.
-        """
+        """Return the merges, which leave running subagents alone."""
         from panpan.capabilities.subagents.worktrees.merging import WorktreeMerges
 
         return WorktreeMerges(self.worktrees, is_running)
 
     async def tidy(self) -> None:
-        """Remove what was left of worktrees before, and name those with changes that nobody merged."""
+        """Remove leftovers without changes, and name the others."""
         if self._session.setup.locations.worktrees_folder.is_dir():
             await self._name([worktree.agent_id for worktree in await self.worktrees.tidy()])
 
@@ -157,17 +137,11 @@ class SessionWorktrees:
 
 
 MAX_NAMED = 5
-"""Subagents that the line names, of this session and of earlier ones each."""
 _MAX_DESCRIPTION_CHARS = 60
 
 
 def waiting_line(agent_ids: Sequence[str], place: Place) -> str:
-    """Return the line, which says of each subagent whether it is of this session; empty where there is none.
-
-    Args:
-        agent_ids: The subagents whose worktrees hold changes.
-        place: Where the session is; reads the logs of subagents.
-    """
+    """Return the line, which says of each subagent whether it is of this session. Reads logs."""
     if not agent_ids:
         return ""
     own = [id_ for id_ in agent_ids if _log(id_, place.logs) is not None]
@@ -186,7 +160,7 @@ def _named(agent_ids: Sequence[str], place: Place) -> str:
 
 
 def _name(agent_id: str, place: Place) -> str:
-    """Return the id, and what the subagent was to do where some session of the project knows it."""
+    """Return the id and the task of a subagent, if a session of the project knows it."""
     folders = (place.logs, *(agents_folder(place.sessions_folder, path.stem) for path in _sessions(place)))
     path = next(filter(None, (_log(agent_id, folder) for folder in folders)), None)
     with suppress(SessionError):

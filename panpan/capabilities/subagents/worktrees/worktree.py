@@ -28,44 +28,36 @@ class Worktree:
 
     agent_id: str
     top: Path
-    """The folder with its files."""
     inside: str
     """Path from the top to the project's folder; empty where they are the same."""
     project_top: Path
-    """Top of the user's work tree."""
     base_commit: str
-    """The commit that the copy says it is at."""
     base: str = ""
-    """Id of the snapshot of how it began; empty: it was never finished."""
+    """Snapshot of how it began; empty: it was never finished."""
     left_out: Mapping[str, str] = field(default_factory=dict)
-    """Why something of the project is not in it, by path; a folder ends with a slash."""
+    """Reasons for what it lacks of the project, by path; a folder ends with a slash."""
     changed: Sequence[str] = field(default_factory=tuple)
-    """Paths that were changed when it was last looked at."""
+    """Paths with changes when last looked at."""
 
     @property
     def path(self) -> Path:
-        """Where the subagent works: what is the project's folder in the copy."""
+        """The project's folder in the copy."""
         return self.top / self.inside
 
     @property
     def note(self) -> str:
-        """What of the project is not in it, in one sentence; empty where nothing is to be said."""
+        """A sentence about what it lacks of the project, if anything."""
         told = [f"{path} ({why})" for path, why in list(self.left_out.items())[:_MAX_TOLD]]
         more = f" and {len(self.left_out) - _MAX_TOLD:,} more" if len(self.left_out) > _MAX_TOLD else ""
         return f"Of the project these are not in the worktree: {', '.join(told)}{more}." if told else ""
 
     @property
     def reference(self) -> str:
-        """What leads to the snapshot of how it began."""
         return f"refs/agents/{self.agent_id}"
 
 
 class WorktreeRecords:
-    """The records of the worktrees of one project.
-
-    Args:
-        folder: Where they lie, beside the worktrees.
-    """
+    """The records of the worktrees of one project, beside the worktrees."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -81,11 +73,6 @@ class WorktreeRecords:
         return self.folder / f"panpan-{agent_id}{suffix}"
 
     def write(self, worktree: Worktree) -> None:
-        """Keep what is known of a worktree.
-
-        Raises:
-            PanpanError: It cannot be written.
-        """
         make_private_folder(self.folder)
         data = asdict(worktree) | {"top": str(worktree.top), "project_top": str(worktree.project_top)}
         # Names of files may hold bytes that are no text.
@@ -93,7 +80,6 @@ class WorktreeRecords:
         write_atomic(self.place(worktree.agent_id, ".json"), text.encode("ascii"), mode=0o600, follow_symlinks=True)
 
     def read(self, agent_id: str) -> Worktree | None:
-        """Return what is known of a worktree; None where there is none."""
         if not _ID.fullmatch(agent_id):
             return None
         with suppress(PanpanError, ValueError, KeyError, TypeError):
@@ -104,20 +90,18 @@ class WorktreeRecords:
         return None
 
     def all(self) -> Iterator[Worktree]:
-        """Yield what is known of each worktree, in the order of their ids."""
         for place in sorted(self.folder.glob("panpan-*.json")):
             agent_id = place.name.removeprefix("panpan-").removesuffix(".json")
             if (worktree := self.read(agent_id)) is not None:
                 yield worktree
 
     def forget(self, agent_id: str) -> None:
-        """Remove the files beside a worktree."""
         for suffix in (".index", ".merge-index", ".json"):  # the second one of a merge that was killed
             self.place(agent_id, suffix).unlink(missing_ok=True)
 
 
 def _worktree_from(data: Any, agent_id: str, top: Path) -> Worktree:
-    """Return the worktree of a record; where it lies is told by the record's own place and by nothing in it."""
+    """Return the worktree of a record; its place comes from that of the record, not from its content."""
     return Worktree(
         agent_id=agent_id,
         top=top,
@@ -142,7 +126,7 @@ def with_changed(worktree: Worktree, changed: Sequence[str]) -> Worktree:
 
 
 def shown(path: str, worktree: Worktree) -> str:
-    """Return a path of the work tree as the user knows it: from the project's folder, or whole where it is outside."""
+    """Return a path relative to the project's folder, absolute if outside."""
     if not worktree.inside:
         return path
     prefix = f"{worktree.inside}/"
@@ -150,20 +134,12 @@ def shown(path: str, worktree: Worktree) -> str:
 
 
 def left_worktrees(folder: Path) -> Sequence[Worktree]:
-    """Return the worktrees of a project that no panpan uses: of sessions that ended, or were killed.
-
-    Args:
-        folder: Where they lie.
-    """
+    """Return worktrees that no panpan uses: of sessions that ended, or were killed."""
     return [worktree for worktree in WorktreeRecords(folder).all() if not is_held(worktree.top)]
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with all that is in it, also where its permission bits are in the way; a link is not followed.
-
-    Raises:
-        ToolError: Something of it cannot be removed.
-    """
+    """Remove a folder even where permission bits are in the way; a link is not followed."""
     try:
         if folder.is_symlink():
             folder.unlink()

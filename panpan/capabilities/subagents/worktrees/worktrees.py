@@ -46,20 +46,16 @@ _NOT_COPIED = "it is a repository of its own, or a submodule"
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What is in a folder, as far as git does not ignore it."""
+    """Files that git does not ignore."""
 
     files: Sequence[str]
-    """Of files and links, whether they are there or were deleted."""
+    """Files and links, also deleted ones."""
     repositories: Sequence[str] = field(default_factory=tuple)
-    """Folders with repositories of their own, each with a slash at its end; what is in them is not list_files."""
+    """Nested repositories, each with a slash at its end; their files are not listed."""
 
 
 async def list_files(top: Path) -> Listed:
-    """Return what git tracks in the work tree `top`, and what is new there and not ignored.
-
-    Raises:
-        ToolError: git cannot tell.
-    """
+    """Return tracked and new files of the work tree `top`."""
     listing = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     found = await run_git(listing, cwd=top, timeout_s=_LIST_TIMEOUT_S)
     if found.timed_out or found.is_truncated:
@@ -127,11 +123,7 @@ def _copy(source: Path, target: Path, found: Listed, limits: KeepLimits) -> tupl
 
 
 def _copy_file(source: Path, target: Path) -> None:
-    """Copy a file with its mode and time, or a link as a link; what is copied is reached through no link.
-
-    Raises:
-        OSError: It cannot be copied.
-    """
+    """Copy a file with its mode and time, or a link as a link; no link is followed to it."""
     with opened_folder(source.parent) as folder:
         try:
             target.symlink_to(os.readlink(source.name, dir_fd=folder))
@@ -158,13 +150,12 @@ class Compared:
     base: Snapshot
     now: Snapshot
     files: Sequence[Difference]
-    """What differs; folders are no matter of git's."""
     left: Mapping[str, str]
-    """Why something in it can be neither compared nor merged, by path."""
+    """Reasons why something can be neither compared nor merged, by path."""
 
     @property
     def is_changed(self) -> bool:
-        """Whether something would be lost with the worktree."""
+        """True if something would be lost with the worktree."""
         return bool(self.files or self.left)
 
 
@@ -195,33 +186,22 @@ async def compared(repository: OwnRepository, worktree: Worktree, index: Path, l
 
 
 class Worktrees:
-    """The worktrees of one project.
-
-    Args:
-        root: The project's folder, canonical.
-        folder: Where they are made.
-        kept: Where panpan keeps content of the project's files.
-        limits: How much is copied.
-    """
+    """The worktrees of one project."""
 
     def __init__(self, root: Path, folder: Path, kept: Path, limits: KeepLimits | None = None) -> None:
         self._root = root
         self._records = WorktreeRecords(folder)
         self._kept = kept
         self.limits = limits or KeepLimits()
-        """How much is copied."""
         self.lock = anyio.Lock()
-        """Held by whoever looks into a worktree, merges or removes one."""
+        """Held while a worktree is compared, merged or removed."""
         self._held: dict[str, int] = {}
-        """Descriptors that tell other panpans whose worktrees are in use."""
+        """Descriptors whose locks tell other panpans that a worktree is in use."""
         self._tidied: set[str] = set()
-        """Subagents whose worktrees are being looked at, and may go."""
+        """Subagents whose leftovers are being looked at."""
 
     def find(self, agent_id: str) -> Worktree | None:
-        """Take up the worktree of a subagent, of this session or an earlier one, and return it.
-
-        None where it has none, or another panpan uses it.
-        """
+        """Take up the worktree of a subagent; None: it has none, or another panpan uses it."""
         worktree = self._records.read(agent_id)
         if worktree is None or not worktree.base or not worktree.top.is_dir() or agent_id in self._tidied:
             return None
@@ -260,11 +240,7 @@ class Worktrees:
             raise
 
     async def changes(self, worktree: Worktree) -> Sequence[FileChange]:
-        """Return what was changed in a worktree, its paths as the user knows them.
-
-        Raises:
-            PanpanError: It cannot be told.
-        """
+        """Return the changes in a worktree, by paths for the user."""
         async with self.lock:
             found = await self.compare(worktree)
         return [FileChange(shown(one.path, worktree), one.kind, one.added, one.deleted) for one in listed(found.files)]
@@ -289,7 +265,7 @@ class Worktrees:
         return True
 
     async def leftovers(self) -> Sequence[Worktree]:
-        """Return the worktrees that nobody uses: of sessions that ended, or were killed."""
+        """Return the worktrees that nobody uses."""
         return await to_thread.run_sync(left_worktrees, self._records.folder)
 
     async def tidy(self) -> Sequence[Worktree]:
@@ -311,7 +287,7 @@ class Worktrees:
         return changed
 
     async def unmerged(self) -> Sequence[str]:
-        """Return the subagents whose worktrees are in use here and hold changes, or what cannot be told."""
+        """Return the subagents whose worktrees are in use here and hold changes, or cannot be compared."""
         found = list[str]()
         for worktree in filter(None, map(self._records.read, sorted(set(self._held) - self._tidied))):
             try:
@@ -323,7 +299,7 @@ class Worktrees:
         return found
 
     async def aclose(self) -> None:
-        """Remove those in which nothing was changed, as after an interrupt, and let go of the others."""
+        """Remove those without changes, as after an interrupt, and let go of the others."""
         try:
             for worktree in filter(None, map(self._records.read, list(self._held))):
                 if worktree.base and not worktree.changed:
@@ -333,12 +309,12 @@ class Worktrees:
             self.close()
 
     def close(self) -> None:
-        """Let go of all; those in which something was changed stay, as leftovers."""
+        """Let go of all."""
         for agent_id in list(self._held):
             self._let_go(agent_id)
 
     def _claim(self, agent_id: str, top: Path) -> None:
-        """Make the folder, and tell other panpans that it is in use."""
+        """Make the folder and lock it."""
         make_private_folder(top.parent)
         try:
             top.mkdir(mode=0o700)
@@ -352,7 +328,7 @@ class Worktrees:
         self._hold(agent_id, top)
 
     def _hold(self, agent_id: str, top: Path) -> bool:
-        """Tell other panpans that a worktree is in use; return whether none of them uses it."""
+        """Lock a worktree; return False if another panpan uses it."""
         try:
             fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
@@ -382,11 +358,7 @@ class Worktrees:
         return worktree
 
     async def compare(self, worktree: Worktree) -> Compared:
-        """Compare a worktree with how it began, and remember which files differ; with the lock held.
-
-        Raises:
-            PanpanError: It cannot be told.
-        """
+        """Compare a worktree with how it began, and record changed files; with the lock held."""
         repository = self.repository(worktree.top)
         found = await compared(repository, worktree, self._records.place(worktree.agent_id, ".index"), self.limits)
         changed = with_changed(worktree, [one.path for one in found.files])
@@ -395,11 +367,7 @@ class Worktrees:
         return found
 
     async def clear(self, worktree: Worktree) -> None:
-        """Remove all of a worktree, whatever is in it; with the lock held. Each step may have been done before.
-
-        Raises:
-            PanpanError: Something of it cannot be removed.
-        """
+        """Remove all of a worktree, whatever is in it; with the lock held. Each step may have been done before."""
         await to_thread.run_sync(remove_tree, worktree.top)
         if (worktree.project_top / ".git").exists():
             await forget_worktree(worktree.project_top, canonical_path(worktree.top))
@@ -410,5 +378,5 @@ class Worktrees:
         self._let_go(worktree.agent_id)
 
     def repository(self, work_tree: Path) -> OwnRepository:
-        """Return where content is kept, of a worktree or of the user's own work tree."""
+        """Return the repository with kept content, for a worktree or for the user's work tree."""
         return OwnRepository(self._kept, work_tree)

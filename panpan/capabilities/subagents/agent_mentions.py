@@ -20,7 +20,7 @@ def names_behind_at(agents: Collection[str]) -> frozenset[str]:
 
 
 def mentioned_agents(text: str, agents: Collection[str], attached: Collection[str] = ()) -> Sequence[str]:
-    """Return the subagents that a text mentions, in any case, each once. Names of `attached` files must match exactly."""
+    """Return the subagents that a text mentions, each once, in any case; names of `attached` files match exactly."""
     if "@" not in text:
         return ()
     names = [mention.name for mention in find_mentions(text)]

@@ -4,13 +4,11 @@ The rule: it only takes away. Tools are fewer, the permission mode is stricter o
 only where the user named none; what the session begins with is kept in its log like that of any session.
 """
 
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions, load_definitions
-from panpan.capabilities.subagents.task import TaskTool
+from panpan.capabilities.subagents.opening import gets
 from panpan.config.project_limits import STRICTNESS
 from panpan.core.tool import Tool, enabled_tools
 from panpan.errors import ConfigError, PanpanError
@@ -18,38 +16,6 @@ from panpan.session.setup import SessionSetup
 from panpan.system.files.canonical import user_home
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
-
-_NAME = re.compile(r"[^(]*")
-
-
-def child_tools(
-    definition: AgentDefinition, tools: Sequence[Tool[Any]], *, on: Collection[str], may_start_others: bool = False
-) -> Mapping[str, Tool[Any]]:
-    """Return the tools of a subagent by name, of those that are `on`; with the Task tool last if it may start others."""
-    every = [tool for tool in tools if tool.is_for_subagents]
-    if may_start_others:
-        every += [tool for tool in tools if isinstance(tool, TaskTool)]
-    return {tool.name: tool for tool in every if tool.name in on and gets(definition, tool.name)}
-
-
-def only_looks(definition: AgentDefinition, tools: Sequence[Tool[Any]]) -> bool:
-    """True if its agents can change nothing, whatever they are asked to do."""
-    if definition.permission_mode == "plan":
-        return True
-    return all(tool.only_reads for tool in tools if gets(definition, tool.name))
-
-
-def gets(definition: AgentDefinition, tool: str) -> bool:
-    """True if a definition lets its agents have a tool; brackets behind a name are for rules."""
-    if any(_names(pattern, tool) for pattern in definition.disallowed_tools):
-        return False
-    return definition.tools is None or any(_names(pattern, tool) for pattern in definition.tools)
-
-
-def _names(pattern: str, tool: str) -> bool:
-    match = _NAME.match(pattern)
-    name = match.group().strip() if match else pattern
-    return fnmatchcase(tool.casefold(), name.casefold())
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +67,7 @@ def main_agent(
     return MainAgent(definition.prompt, overrides)
 
 
-def _tools_off(definition: AgentDefinition, setup: Setup, tools: Sequence[Tool[Any]]) -> list[str]:
+def _tools_off(definition: AgentDefinition, setup: SessionSetup, tools: Sequence[Tool[Any]]) -> list[str]:
     enabled = [tool.name for tool in enabled_tools(tools, setup.settings.tools.enabled)]
     off = [tool for tool in enabled if not gets(definition, tool)]
     if len(off) == len(enabled):

@@ -1,16 +1,16 @@
 """Opens a subagent, new or to go on: its log, its conversation, its tools and its rights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field, replace
+from fnmatch import fnmatchcase
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from panpan.capabilities.subagents.host import DEFAULT_ROUNDS, SubagentHost
-from panpan.capabilities.subagents.main_agent import child_tools
-from panpan.capabilities.subagents.task import SubagentTask
-from panpan.capabilities.subagents.transcript import results_of_subagents
+from panpan.capabilities.subagents.report import results_of_subagents
+from panpan.capabilities.subagents.task import SubagentTask, TaskTool
 from panpan.capabilities.subagents.worktrees.session_worktrees import Place
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import ToolCall
@@ -286,7 +286,7 @@ def _transcript(opened: Opened, context: ToolContext, place: Place) -> Transcrip
 
 
 def child_context(parent: ToolContext, worktree: Path | None) -> ToolContext:
-    """Return what a subagent's tools are given: a working directory and read files of its own, the rest its parent's."""
+    """Return the context of a subagent's tools: cwd and read files are its own, the rest is its parent's."""
     temporary = parent.sandbox.temporary
     paths = parent.paths.elsewhere(worktree, temporary=temporary) if worktree is not None else parent.paths.apart()
     return replace(parent, tool_use_id="", paths=paths, seen_files=SeenFiles(), runs_alone=True, allowed_change=None)
@@ -301,3 +301,31 @@ def _prefix(opened: Opened, tools: Mapping[str, Tool[Any]]) -> SessionPrefix:
 
 def _asked(model: SubagentModel) -> ModelParts:
     return ModelParts(model.name, model.llm, profile=model.profile, context_window=model.context_window)
+
+
+def child_tools(
+    definition: AgentDefinition, tools: Sequence[Tool[Any]], *, on: Collection[str], may_start_others: bool = False
+) -> Mapping[str, Tool[Any]]:
+    """Return the tools of a subagent by name, of those that are `on`; the Task tool last, if it may start others."""
+    every = [tool for tool in tools if tool.is_for_subagents]
+    if may_start_others:
+        every += [tool for tool in tools if isinstance(tool, TaskTool)]
+    return {tool.name: tool for tool in every if tool.name in on and gets(definition, tool.name)}
+
+
+def only_looks(definition: AgentDefinition, tools: Sequence[Tool[Any]]) -> bool:
+    """True if its agents can change nothing, whatever they are asked to do."""
+    if definition.permission_mode == "plan":
+        return True
+    return all(tool.only_reads for tool in tools if gets(definition, tool.name))
+
+
+def gets(definition: AgentDefinition, tool: str) -> bool:
+    """True if a definition lets its agents have a tool; brackets behind a name are for rules."""
+    if any(_names(pattern, tool) for pattern in definition.disallowed_tools):
+        return False
+    return definition.tools is None or any(_names(pattern, tool) for pattern in definition.tools)
+
+
+def _names(pattern: str, tool: str) -> bool:
+    return fnmatchcase(tool.casefold(), pattern.partition("(")[0].strip().casefold())

@@ -12,10 +12,9 @@ import anyio
 from anyio import CancelScope, move_on_after
 
 from panpan.capabilities.subagents.host import SubagentHost
-from panpan.capabilities.subagents.main_agent import only_looks
-from panpan.capabilities.subagents.opening import Child, Opened, Parent, find, open_child
+from panpan.capabilities.subagents.opening import Child, Opened, Parent, find, only_looks, open_child
+from panpan.capabilities.subagents.report import Report, told
 from panpan.capabilities.subagents.task import SubagentTask
-from panpan.capabilities.subagents.transcript import Report, told
 from panpan.capabilities.subagents.worktrees.session_worktrees import WorktreeEnd, end_worktree, worktree_for
 from panpan.core.background import JobEnd
 from panpan.core.tool import ToolContext

@@ -8,18 +8,20 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.core.effects import Agent, Effects
 from panpan.core.tool import Tool, ToolContext
-from panpan.errors import ToolError
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.agent import AgentDefinition, Isolation
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import ToolDefinition
 from panpan.types.tool import ToolYield
+
+if TYPE_CHECKING:
+    from panpan.capabilities.subagents.runner import SubagentRunner
 
 MAX_CHARS = 16_000
 """For all descriptions together."""
@@ -66,27 +68,6 @@ class SubagentTask:
     """As `in_background`, None: as the definition says."""
 
 
-class Subagents(Protocol):
-    """Runs subagents for one agent."""
-
-    @property
-    def definitions(self) -> Sequence[AgentDefinition]:
-        """Which kinds there are."""
-        ...
-
-    def runs_beside_others(self, task: SubagentTask) -> bool:
-        """Return whether nothing that it may do can get in the way of others, so that it need not run alone."""
-        ...
-
-    def run(self, task: SubagentTask, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        """Run one: yield its events, then what it reports.
-
-        Raises:
-            ToolError: It cannot be started.
-        """
-        ...
-
-
 GENERAL = "general-purpose"
 MAX_PROMPT_CHARS = 200_000
 
@@ -117,11 +98,11 @@ class TaskTool(Tool[TaskInput]):
     is_for_subagents: ClassVar[bool] = False
     """One that may start subagents gets another instance."""
 
-    def __init__(self, subagents: Subagents | None = None) -> None:
+    def __init__(self, subagents: "SubagentRunner") -> None:
         self._subagents = subagents
 
     def runs_beside_others(self, args: TaskInput) -> bool:
-        return self._subagents is not None and self._subagents.runs_beside_others(_task(args))
+        return self._subagents.runs_beside_others(_task(args))
 
     async def effects(self, args: TaskInput, ctx: ToolContext) -> Effects:
         return Effects(agents=(Agent(args.subagent_type, only_looks=self.runs_beside_others(args)),))
@@ -133,13 +114,10 @@ class TaskTool(Tool[TaskInput]):
     def definition(self) -> ToolDefinition:
         """Description with the kinds of subagents."""
         plain: ToolDefinition = super().definition
-        kinds = [] if self._subagents is None else self._subagents.definitions
-        lines = told_kinds(kinds)
+        lines = told_kinds(self._subagents.definitions)
         return replace(plain, description="\n".join([plain.description, *(["Kinds:", *lines] if lines else [])]))
 
     async def run(self, args: TaskInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        if self._subagents is None:
-            raise ToolError("there are no subagents here; do the task yourself")
         async with aclosing(self._subagents.run(_task(args), ctx)) as yields:
             async for item in yields:
                 yield item

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.capabilities.subagents.main_agent import child_tools, gets, only_looks
+from panpan.capabilities.subagents.opening import child_tools, gets, only_looks
 from panpan.types.agent import AgentDefinition
 from tests.fakes.every_tool import every_tool
 

@@ -13,7 +13,7 @@ import pytest
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.capabilities.subagents.host import SubagentHost
-from panpan.capabilities.subagents.transcript import results_of_subagents
+from panpan.capabilities.subagents.report import results_of_subagents
 from panpan.errors import ToolError
 from panpan.session import models
 from panpan.session.log.fold import UnfinishedCall

@@ -1,6 +1,6 @@
 """What the parent is told of a subagent's turn, and what people see."""
 
-from panpan.capabilities.subagents.transcript import Report
+from panpan.capabilities.subagents.report import Report
 from panpan.errors import ProviderError, TurnLimitError
 from panpan.types.content import TextBlock, ToolUseBlock
 from panpan.types.display import SummaryDisplay

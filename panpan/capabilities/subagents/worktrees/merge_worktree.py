@@ -5,8 +5,7 @@ changes away is asked about always.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from pathlib import Path
-from typing import ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,6 +16,9 @@ from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay, FileDiff, SummaryDisplay
 from panpan.types.tool import Output, ToolYield
+
+if TYPE_CHECKING:
+    from panpan.capabilities.subagents.worktrees.merging import WorktreeMerges
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,63 +41,6 @@ class WorktreeMerge:
         return not self.conflicts and not self.left
 
 
-class AgentWorktrees(Protocol):
-    """Keeps the worktrees of subagents."""
-
-    def folder_of(self, agent_id: str) -> Path:
-        """Return the worktree of a subagent.
-
-        Raises:
-            ToolError: It has none.
-        """
-        ...
-
-    def changed_places(self, agent_id: str) -> Sequence[Path]:
-        """Return the files of the project that a merge would change, as far as was known when it was last looked at.
-
-        Raises:
-            ToolError: The subagent has no worktree.
-        """
-        ...
-
-    async def diff(self, agent_id: str) -> str:
-        """Return what the subagent changed, as a unified diff, not cleaned for a terminal; of a very long one, a note.
-
-        Raises:
-            PanpanError: It has no worktree, or that cannot be told.
-        """
-        ...
-
-    async def plan_merge(self, agent_id: str) -> WorktreeMerge:
-        """Return what merging would do now.
-
-        Raises:
-            PanpanError: The subagent has no worktree, is at work, or it cannot be told.
-        """
-        ...
-
-    async def merge(self, agent_id: str, *, only: str | None = None) -> WorktreeMerge:
-        """Bring the changes into the project's files, all but those with conflicts, and remove what is merged whole.
-
-        Args:
-            agent_id: The subagent.
-            only: Id of the plan that may be carried out; None: whatever is right now, of the places that were known.
-
-        Raises:
-            PanpanError: As for `plan_merge`, or something else would be done now, or a file cannot be written: all
-                files are as they were then.
-        """
-        ...
-
-    async def discard(self, agent_id: str) -> None:
-        """Remove a worktree with all that was changed in it.
-
-        Raises:
-            PanpanError: The subagent has none, is at work, or it cannot be removed.
-        """
-        ...
-
-
 _MAX_LISTED = 200
 
 
@@ -116,7 +61,7 @@ class MergeWorktreeTool(Tool[MergeWorktreeInput]):
     timeout_s: ClassVar[float | None] = 600.0
     is_for_subagents: ClassVar[bool] = False
 
-    def __init__(self, worktrees: Callable[[], AgentWorktrees] | None = None) -> None:
+    def __init__(self, worktrees: Callable[[], "WorktreeMerges"]) -> None:
         self._worktrees = worktrees
         self._shown: dict[str, str] = {}
         """Ids of the plans that the user was shown, by call."""
@@ -129,15 +74,15 @@ class MergeWorktreeTool(Tool[MergeWorktreeInput]):
 
     async def effects(self, args: MergeWorktreeInput, ctx: ToolContext) -> Effects:
         if args.action == "discard":  # it lies below the panpan home, where nothing is written without a person's yes
-            return Effects(deletes=(str(self._required().folder_of(args.agent_id)),))
-        places = [str(place) for place in self._required().changed_places(args.agent_id)]
+            return Effects(deletes=(str(self._worktrees().folder_of(args.agent_id)),))
+        places = [str(place) for place in self._worktrees().changed_places(args.agent_id)]
         return Effects(reads=places) if args.action == "diff" else Effects(writes=places, is_complete=bool(places))
 
     async def preview(self, args: MergeWorktreeInput, ctx: ToolContext) -> DiffDisplay | None:
         if args.action != "merge":
             return None
         try:
-            plan = await self._required().plan_merge(args.agent_id)
+            plan = await self._worktrees().plan_merge(args.agent_id)
         except ToolError:
             raise
         except PanpanError as error:
@@ -146,7 +91,7 @@ class MergeWorktreeTool(Tool[MergeWorktreeInput]):
         return DiffDisplay(files=tuple(plan.diffs)) if plan.diffs else None
 
     async def run(self, args: MergeWorktreeInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        worktrees = self._required()
+        worktrees = self._worktrees()
         match args.action:
             case "diff":
                 diff = await worktrees.diff(args.agent_id)
@@ -158,11 +103,6 @@ class MergeWorktreeTool(Tool[MergeWorktreeInput]):
             case "discard":
                 await worktrees.discard(args.agent_id)
                 yield Output("The worktree is removed with all that was changed in it.")
-
-    def _required(self) -> AgentWorktrees:
-        if self._worktrees is None:
-            raise ToolError("there are no worktrees here")
-        return self._worktrees()
 
 
 def _told(merge: WorktreeMerge, agent_id: str) -> Output:

@@ -4,10 +4,9 @@ from contextlib import aclosing
 
 import pytest
 
-from panpan.capabilities.subagents.worktrees.merge_worktree import MergeWorktreeInput, MergeWorktreeTool
+from panpan.capabilities.subagents.worktrees.merge_worktree import MergeWorktreeTool
 from panpan.core.tool import SeenFiles, ToolContext
 from panpan.core.tool_executor import ToolExecutor
-from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
 from panpan.system.files.output_store import OutputStore
@@ -17,7 +16,6 @@ from panpan.types.display import DiffDisplay
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import PermissionAnswer
 from tests.capabilities.subagents.worktrees.copied_project import AGENT, CopiedProject
-from tests.fakes.context import context_in
 
 
 class Session:
@@ -187,9 +185,3 @@ async def test_names_of_files_cannot_drive_the_terminal(project):
     result = await Session(project).call("merge")
 
     assert "\x1b" not in result.text
-
-
-async def test_without_a_session_it_says_so(project):
-    tool = MergeWorktreeTool()
-    with pytest.raises(ToolError, match="no worktrees here"):
-        await tool.effects(MergeWorktreeInput(agent_id=AGENT, action="merge"), context_in(project.folder))

@@ -1,4 +1,4 @@
-"""What the subagents of a session said and did, and what became of those that a crash cut short, from their logs."""
+"""What came of a subagent's turn, in words for its parent and for people, also where a crash cut it short."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import field

@@ -180,7 +180,6 @@ def _commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:
 
 
 def _put(target: Target, before: bytes | None, after: bytes | None, mode: int | None) -> None:
-    """Make the content of the file `after`, if it still is `before`; None stands for no file."""
     with locked(target.path):
         if after is None:
             _delete(target, before or b"")
@@ -200,7 +199,6 @@ def _make_executable(target: Target) -> None:
 
 
 def _delete(target: Target, expected: bytes) -> None:
-    """Remove the file if it still holds what is expected."""
     if read_regular_file(target.path, max_bytes=len(expected)) != expected:
         raise FileChangedError(f"{target.path} has changed since it was read; read it again")
     try:
@@ -233,7 +231,6 @@ class _Undo:
 
 
 def _take_back(undo: Sequence[_Undo]) -> str:
-    """Undo the steps, the last first, and say what stands."""
     stands: list[str] = []
     for step in reversed(undo):
         try:
@@ -246,5 +243,4 @@ def _take_back(undo: Sequence[_Undo]) -> str:
 
 
 def _renamed(error: ToolError, target: Target) -> ToolError:
-    """Return the error with the path as the model knows it."""
     return type(error)(str(error).replace(str(target.path), target.shown))

@@ -114,7 +114,6 @@ def _anchors(old: Sequence[str], new: Sequence[str], rest: ChangedLines) -> list
 
 
 def _gap(old: Sequence[str], new: Sequence[str], gap: ChangedLines) -> Iterator[ChangedLines]:
-    """Compare one gap: exactly where it is short, else line with line."""
     size = _size(gap)
     if gap.old_end == gap.old_start or gap.new_end == gap.new_start:
         if size:
@@ -221,7 +220,6 @@ def _lines(text: str) -> list[str]:
 
 
 def _groups(changes: Sequence[ChangedLines]) -> Iterator[list[ChangedLines]]:
-    """Join changes whose context would touch."""
     group: list[ChangedLines] = []
     for change in changes:
         if group and change.old_start - group[-1].old_end > 2 * _CONTEXT_LINES:

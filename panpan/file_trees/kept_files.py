@@ -110,8 +110,6 @@ def look_at(root: Path, paths: Iterable[str], limits: KeepLimits) -> Looked:
 
 
 class _BehindLinks:
-    """The folders below a root that are reached through a link."""
-
     def __init__(self, root: Path) -> None:
         self._root = root
         self._known: dict[str, bool] = {"": False}

@@ -177,7 +177,6 @@ class OwnRepository:
 
 
 def _reason(stderr: bytes) -> str:
-    """Return the last errors that git printed, on one line."""
     lines = [line for line in stderr.decode(errors="replace").splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("fatal:", "error:"))]
     return clean_line(" ".join((errors or lines)[-2:]))[:_MAX_MESSAGE_CHARS]

@@ -336,7 +336,6 @@ def _of_folders(came: Mapping[str, bool], before: Snapshot, after: Snapshot) -> 
 async def _of_modes(
     repository: OwnRepository, before: Snapshot, after: Snapshot, known: Mapping[str, Difference]
 ) -> Sequence[Difference]:
-    """Return the files and folders with the same content and other permission bits."""
     if before.modes == after.modes:
         return ()
     if before.modes.usual == after.modes.usual:

@@ -179,7 +179,6 @@ class SnapshotStore:
         return before
 
     async def _look(self) -> tuple[Set[str], Looked, Set[str]]:
-        """Return the paths that git knows to have changed, the state of these and of new ones, and changed folders."""
         at = await self._finder.find()
         again = await to_thread.run_sync(look_at, self.root, self._recent, self._limits)
         changed = {*at.changed, *(path for path, mode in again.bits.items() if self._bits.get(path, mode) != mode)}
@@ -191,7 +190,6 @@ class SnapshotStore:
         return changed, found, {*seen, *all_folders_above((*found.gone, *found.left_out))}
 
     def _note(self, found: Looked, folders: Iterable[str]) -> Modes:
-        """Take note of what is kept by now, and return the permission bits of all files and folders."""
         gone = [path for path in (*found.gone, *found.left_out) if path in self._bits]
         self._folders.note([path for path in found.bits if path not in self._bits], gone)
         self._folders.look(folders)
@@ -206,12 +204,10 @@ class SnapshotStore:
         return self._modes
 
     def _is_still(self, snapshot: Snapshot, modes: Modes) -> bool:
-        """True if a snapshot says of the folder what is to be said beside its tree."""
         now = (modes, self._left_out, self._folders.empty)
         return (snapshot.modes, snapshot.left_out, snapshot.empty) == now
 
     async def _begin(self) -> None:
-        """Make the repository, and go on from the newest index that there is."""
         await to_thread.run_sync(self.repository.prepare)
         await to_thread.run_sync(self._take_over_index)
         known = paths_in(await self.repository.run("ls-files", "-z", index=self._index))
@@ -234,7 +230,6 @@ class SnapshotStore:
             copy2(newest, self._index)  # with its time, by which git tells what changed in the second it was written
 
     async def _leave_out(self, found: Looked, new: list[str]) -> None:
-        """Take from `found` what is too much, and remember what is left out."""
         folders = dict.fromkeys(bare_repositories(self.root, new), "it is a repository without files")
         made = [one for one in environments(self.root, new) if not any(path.startswith(one) for path in self._bits)]
         folders |= dict.fromkeys(made, "it is an environment: the tools of packages take back what they did in it")

@@ -218,7 +218,6 @@ def _put(place: Path, change: Difference, data: bytes, disk: DiskOperations) -> 
 def _replace_file(
     place: Path, data: bytes, mode: int, old_mode: int, digest: bytes | None, disk: DiskOperations
 ) -> None:
-    """Write over a file, also where only its mode is in the way."""
     is_locked = not old_mode & stat.S_IWUSR
     if is_locked:
         set_mode(place, old_mode | stat.S_IWUSR)
@@ -413,7 +412,6 @@ class WayBack:
         return self._changed()
 
     async def _undone(self, change: Difference, now: Entry | None) -> Entry | None:
-        """Return what a file was before a change, with what was changed in it since."""
         before, after = change.before, change.after
         if now == before:
             return now
@@ -433,7 +431,6 @@ class WayBack:
         return Entry(oid, before.mode if now.mode == after.mode else now.mode)
 
     async def _merged(self, path: str, now: str, after: str, before: str) -> str:
-        """Return the content with the change from `after` to `now`, and back from `after` to `before`."""
         if now == after:
             return before
         if before in (after, now):

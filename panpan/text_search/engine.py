@@ -164,7 +164,6 @@ def parse_listing(stdout: bytes) -> list[str]:
 
 
 def _paths(stdout: bytes) -> list[bytes]:
-    """Return paths that each end at a NUL and start with `./`."""
     return stdout.removesuffix(b"\0").removeprefix(b"./").split(b"\0./") if stdout else []
 
 

@@ -59,8 +59,6 @@ def compile_pattern(pattern: str, *, ignore_case: bool, is_multiline: bool) -> r
 
 
 class _Translation:
-    """One walk over a pattern."""
-
     def __init__(self, pattern: str) -> None:
         self._text = pattern
         self._at = 0
@@ -101,7 +99,6 @@ class _Translation:
             self._at += 2
 
     def _common_escape(self) -> bool:
-        """Translate an escape that is the same inside and outside of brackets."""
         if found := self._take(r"\\[xuU]\{([0-9A-Fa-f]{1,8})\}"):
             self._out.append(_character(found[1]))
         elif self._text.startswith(("\\p", "\\P"), self._at):
@@ -207,8 +204,6 @@ def answer(request: SearchRequest, out: BinaryIO) -> int:
 
 @dataclass(slots=True)
 class _Selection:
-    """Entries that count."""
-
     wanted: list[re.Pattern[str]]
     """A file's name must match one of these; empty for all."""
     excluded: list[re.Pattern[str]]
@@ -259,7 +254,6 @@ class _Search:
         return bool(newest_first)
 
     def _files(self) -> Iterator[str]:
-        """Yield the files that count, relative to the folder, in the order of their paths."""
         above = surroundings_of(Path(self._request.folder)).rules if self._request.files.has_parent_rules else None
         waiting: list[tuple[str, IgnoreRules | None]] = [("", above)]
         while waiting:
@@ -282,7 +276,6 @@ class _Search:
             return []
 
     def _kept(self, entry: "os.DirEntry[str]", folder: str, place: str, rules: IgnoreRules) -> str:
-        """Return the path of an entry that counts; empty for others."""
         relative = place + entry.name
         is_folder = entry.is_dir(follow_symlinks=False)
         if is_folder:
@@ -333,7 +326,6 @@ class _Search:
         return bool(hits)
 
     def _hits(self, lines: list[str]) -> tuple[set[int], int]:
-        """Return the indexes of the lines that match, and how many they are."""
         search = self._regex.search
         hits = {index for index, line in enumerate(lines) if search(line)}
         return hits, len(hits)

@@ -122,8 +122,6 @@ MAX_FILE_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One line of an ignore file."""
-
     regex: re.Pattern[str]
     is_negated: bool
     is_for_folders: bool

@@ -29,8 +29,6 @@ _LINE_NUMBER = re.compile(r" *\d+\t")
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Lines of the file that are like the text; `start` counts from 0."""
-
     start: int
     lines: list[str]
 
@@ -109,7 +107,6 @@ def _nearest(lines: list[str], wanted: list[str]) -> _Place | None:
 
 
 def _tell_whitespace(place: _Place, wanted: list[str]) -> str:
-    """Show the lines that differ, with every blank and tab visible."""
     pairs = [
         (place.start + 1 + at, there, asked)
         for at, (there, asked) in enumerate(zip(place.lines, wanted, strict=True))
@@ -195,7 +192,6 @@ class LineBreakView:
 
 
 def _positions(source: str) -> list[int]:
-    """Return the places of the CRLF pairs of `source` in the text that has one character for each."""
     return [match.start() - number for number, match in enumerate(re.finditer("\r\n", source))]
 
 
@@ -216,8 +212,6 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """A place in the source text and what comes there."""
-
     start: int
     end: int
     text: str
@@ -269,7 +263,6 @@ def _missing(haystack: str, old: str, shown: str) -> ToolError:
 
 
 def _ambiguous(haystack: str, old: str, shown: str) -> str:
-    """Say how often and in which lines `old` is there."""
     lines: list[int] = []
     count, place, line, counted = 0, haystack.find(old), 1, 0
     while place >= 0 and count < _MAX_COUNTED:
@@ -288,7 +281,6 @@ def _ambiguous(haystack: str, old: str, shown: str) -> str:
 
 
 def _spans(view: LineBreakView, places: list[int], replacement: Replacement) -> list[_Span]:
-    """Return the changes of the source text where the old text begins at each of `places`."""
     old, new = replacement.old, replacement.new
     if "\r" in old:
         return [_Span(place, place + len(old), new) for place in places]

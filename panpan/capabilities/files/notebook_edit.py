@@ -60,7 +60,6 @@ class NotebookEditTool(PlannedTool[NotebookEditInput]):
 
 
 def _changed(notebook: NotebookText, args: NotebookEditInput) -> tuple[str, str, str]:
-    """Return the text of the changed notebook, what was done to which cell, and what is to be known of that."""
     if args.mode == "delete":
         if args.source is not None or args.cell_type is not None:
             raise ToolError("delete takes neither source nor cell_type; an empty source with replace empties a cell")

@@ -183,7 +183,6 @@ class _Matcher:
         )
 
     def _end_of_block(self, start: int) -> int:
-        """Return the end of the lines that are indented deeper than line `start`."""
         depth = _indent(self._texts[start])
         for at in range(start + 1, len(self._texts)):
             text = self._texts[at].strip()
@@ -213,7 +212,6 @@ def _indent(line: str) -> int:
 
 
 def _kept_at_end(hunk: Hunk) -> int:
-    """Return the number of the hunk's last lines that stay as they are."""
     for count, line in enumerate(reversed(hunk.lines)):
         if line.mark != " ":
             return count
@@ -319,8 +317,6 @@ def plan_patch(patches: Sequence[FilePatch], ctx: ToolContext) -> Plan:
 
 @dataclass(slots=True)
 class _File:
-    """A file as it was and as the patch leaves it."""
-
     target: Target
     before: bytes | None
     data: bytes | None
@@ -366,7 +362,6 @@ class _Planner:
         return self._files[target.path]
 
     def _new_file(self, path: str) -> _File:
-        """Return the file at `path`, which must not be there."""
         target = find_target(path, self._ctx)
         known = self._files.get(target.path)
         if target.exists if known is None else known.data is not None:
@@ -421,7 +416,6 @@ class _Planner:
 
 
 def _changed_mode(file: _File, is_executable: bool | None) -> int | None:
-    """Return the permission bits that the patch sets, None where it leaves them."""
     mode = file.mode if file.mode is not None else file.target.mode
     if is_executable is None or mode is None:
         return file.mode
@@ -488,6 +482,5 @@ class PatchTool(PlannedTool[PatchInput]):
 
 
 def _named_paths(args: PatchInput) -> list[str]:
-    """Return every file that the patch names."""
     named = [path for patch in parse_patch(args.patch) for path in (patch.path, patch.move_to) if path is not None]
     return list(dict.fromkeys(named))

@@ -245,8 +245,6 @@ def parse_unified_patch(text: str) -> list[FilePatch]:
 
 @dataclass(slots=True)
 class _Draft:
-    """Facts of one file of the diff, as far as it is read."""
-
     git_line: str = ""
     old: str | None = None
     new: str | None = None
@@ -347,7 +345,6 @@ def _read_git_header(line: str, draft: _Draft) -> bool:
 
 
 def _name(text: str) -> str:
-    """Return the file name of a header line, without its time stamp and quotes."""
     text = text.split("\t")[0].rstrip()
     if not (len(text) > 1 and text.startswith('"') and text.endswith('"')):
         return text

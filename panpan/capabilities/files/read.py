@@ -163,7 +163,6 @@ def _found(data: bytes, args: ReadInput, path: Path, shown: str) -> Found:
 
 
 def _require_file(path: Path, shown: str, ctx: ToolContext) -> None:
-    """Refuse, with advice, what cannot be read as a file."""
     try:
         status = status_of(path)
     except (FileNotFoundError, NotADirectoryError) as exc:

@@ -98,7 +98,6 @@ class _Question:
 
 
 def _request(folder: Path, question: _Question) -> SearchRequest | None:
-    """Return the question; None where there is no such folder."""
     if ".." in question.glob.split("/"):
         raise ToolError(f"the glob pattern has .. behind a wildcard, in {question.glob}; put it into path")
     compile_glob(question.glob)

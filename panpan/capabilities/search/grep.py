@@ -125,7 +125,6 @@ class GrepTool(Tool[GrepInput]):
 
 
 def _request(args: GrepInput, root: Path) -> SearchRequest:
-    """Translate the arguments; raise `ToolError` for a wrong one."""
     if "\0" in args.pattern:
         raise ToolError("the pattern holds a NUL character; write it as \\x00")
     if not root.exists():
@@ -155,7 +154,6 @@ def _request(args: GrepInput, root: Path) -> SearchRequest:
 
 
 def _glob_parts(glob: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the globs to include and those to leave out; several may be written with blanks or commas between."""
     parts: list[str] = []
     for word in (glob or "").split():
         parts.extend([word] if "{" in word else filter(None, word.split(",")))
@@ -183,7 +181,6 @@ def _secrets_note(root: Path, paths: PathResolver) -> list[str]:
 def _answer(
     args: GrepInput, answer: Answer, found: Found, prefix: PathPrefix, is_kept: Callable[[str], bool] | None
 ) -> Output:
-    """Return the result for what a search program found."""
     records = parse_records(found.stdout, answer, is_kept)
     noun = "lines" if answer == "lines" else "files"
     show = _Lines(records, args, prefix).line if answer == "lines" else partial(_file_line, records, prefix)
@@ -210,8 +207,6 @@ def _file_line(records: Sequence[Record], prefix: PathPrefix, number: int) -> st
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """The lines that were found, as grep shows them."""
-
     records: Sequence[Record]
     args: GrepInput
     prefix: PathPrefix

@@ -297,7 +297,6 @@ class BashTool(Tool[BashInput]):
     async def _started_in_background(
         self, args: BashInput, ctx: ToolContext, cwd: Path, environment: Mapping[str, str]
     ) -> Output:
-        """Start the command as a task of its own, and say which."""
         if self._background is None:
             raise ToolError("nothing can run in the background here; call again without run_in_background")
         argv = self._shell_arguments(args, None, environment)
@@ -331,7 +330,6 @@ class BashTool(Tool[BashInput]):
 
 
 def _require_runnable(command: str) -> None:
-    """Refuse what no shell could be given."""
     size = len(command.encode())
     if "\0" in command:
         raise ToolError("the command holds a NUL character, which no shell can take; leave it out")
@@ -340,7 +338,6 @@ def _require_runnable(command: str) -> None:
 
 
 def _ending(ended: ProcessEnded, args: BashInput) -> list[str]:
-    """Return a note on how the command ended; nothing where it went well."""
     if ended.timed_out:
         return [f"timed out after {args.timeout / 1000:g} s and was stopped; what it printed until then is above"]
     if ended.exit_code == 0:
@@ -353,8 +350,6 @@ def _ending(ended: ProcessEnded, args: BashInput) -> list[str]:
 
 
 class _InBackground:
-    """Processes that the command leaves running, and notes on them."""
-
     def __init__(self, ctx: ToolContext) -> None:
         self.notes: list[str] = []
         self._ctx = ctx

@@ -72,7 +72,6 @@ async def _undo(snapshots: Snapshots, is_redo: bool, says_yes: bool, skip_change
 
 
 def _asked(plan: RestorePlan) -> bool:
-    """Ask whether to do it; raise `AnswerNeededError` if nobody is there."""
     if not sys.stdin.isatty():
         raise AnswerNeededError("nothing was changed: nobody is there to be asked; --yes does it unasked")
     rest = " to the others" if plan.conflicts else ""

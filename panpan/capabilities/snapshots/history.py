@@ -78,8 +78,6 @@ class Operation:
 
 @dataclass(slots=True)
 class _Change:
-    """Something that changed files, in its place between the messages."""
-
     cause: Cause
     turn: str
     before: Trees
@@ -180,7 +178,6 @@ class UndoHistory:
             self.close(after, time)
 
     def _place(self, cause: Cause, turn: str, step: Step) -> None:
-        """Put a step where it can be undone, or done again."""
         newest = self.undoable
         if cause == "turn" and turn and newest is not None and newest.turn == turn:
             newest.steps.append(step)
@@ -212,7 +209,6 @@ def _is_after(ended: str, began: str) -> bool:
 
 
 def _trees(value: Trees | None) -> Trees | None:
-    """Return the ids of a record by folder; None where it has none, or what could be no id."""
     return value if value and all(map(_ID.fullmatch, value.values())) else None
 
 

@@ -208,7 +208,6 @@ class RoundSnapshots(Hook):
             self._go_on_from(before, since)
 
     def _go_on_from(self, before: Mapping[Path, Snapshot], since: str) -> None:
-        """Begin a step with what is there."""
         self._before = before
         self._journal.add("turn", trees_of(before), None, since=since, turn=self._turn)
 
@@ -244,7 +243,6 @@ class RoundSnapshots(Hook):
                 self._go_on_from(after, timestamp())
 
     async def _keep_step(self, before: Mapping[Path, Snapshot]) -> Mapping[Path, Snapshot]:
-        """Keep what came of the calls since `before`, and return what is there now."""
         after = await self._workspace.take(before)
         if after.keys() != before.keys():
             return {}  # what is open in the log ends with the next snapshot

@@ -40,7 +40,6 @@ async def shared_changes(store: SnapshotStore, steps: Sequence[Step], others: Se
 
 
 def _identity(step: Step) -> tuple[object, ...]:
-    """Return values that only a copy of a step shares."""
     return tuple(step.before.items()), tuple(step.after.items()), step.began, step.ended
 
 

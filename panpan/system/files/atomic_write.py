@@ -163,7 +163,6 @@ class _Writer:
 
     @contextmanager
     def _temporary_name(self) -> Iterator[str]:
-        """Offer a free, unpredictable name beside the target; nothing of that name is left afterwards."""
         name = temporary_name()
         try:
             yield name
@@ -214,7 +213,6 @@ class _Writer:
             raise FileChangedError(f"{self._target} has changed since it was read; read it again, then repeat the edit")
 
     def _open_old(self) -> int:
-        """Return a descriptor of the file that is to be replaced."""
         try:
             return os.open(self._name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder)
         except FileNotFoundError as exc:
@@ -268,7 +266,6 @@ class _Writer:
 
 @contextmanager
 def _opened(folder: Path, operations: DiskOperations) -> Iterator[int]:
-    """Open a folder; make what is missing of it, and take that away again if the block fails."""
     missing: list[str] = []
     while (here := _descriptor(folder)) is None:
         missing.append(folder.name)
@@ -300,7 +297,6 @@ def _descriptor(folder: Path) -> int | None:
 
 
 def _keep_owner(fd: int, old: os.stat_result, target: Path) -> None:
-    """Give the new file the old one's group, and its owner where the process may."""
     new = os.fstat(fd)
     if old.st_uid != new.st_uid:
         with suppress(PermissionError):

@@ -97,7 +97,6 @@ def lost_link(path: Path) -> Path | None:
 
 
 def _link_target(candidate: str, shown: str) -> str | None:
-    """Return the target of the link `candidate`, or None where it is no link or is missing."""
     try:
         return os.readlink(candidate)
     except OSError as exc:

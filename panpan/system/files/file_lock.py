@@ -229,7 +229,6 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _opened(path: Path) -> int | None:
-    """Return a descriptor, None where the file is missing or closed to us; the write itself says so."""
     try:
         with opened_folder(path.parent) as folder:
             return os.open(path.name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder)

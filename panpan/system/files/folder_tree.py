@@ -167,7 +167,6 @@ def _moved(old: int, new: int) -> int:
 
 
 def _opened(name: Path | str, dir_fd: int | None) -> int:
-    """Open a folder that is to be emptied, and let its owner do that."""
     try:
         fd = os.open(name, _FOLDER, dir_fd=dir_fd)
     except PermissionError:

@@ -213,7 +213,6 @@ def _chunks_between_stars(name: str) -> list[str]:
 
 
 def _class_regex(inside: str) -> str:
-    """Translate what stands between brackets; a class never matches a slash."""
     negation = ""
     if inside[0] in "!^":
         negation, inside = "^", inside[1:]

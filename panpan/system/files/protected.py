@@ -149,8 +149,6 @@ _TEMPLATES = frozenset({".env.example", ".env.sample", ".env.template", ".env.di
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """One name of a group, ready to be compared."""
-
     parts: tuple[str, ...]
     is_anchored: bool
     """It stands at the root of the file system only; component 0 of an absolute path is the slash."""

@@ -214,7 +214,6 @@ async def harmless_git_variables(
 
 
 async def _submodules(program: str, folder: Path, timeout_s: float) -> list[str]:
-    """Return keys of the submodules that a repository lists beside its configuration, which overrule it."""
     top = await _top_folder(program, folder, timeout_s)
     if top is None:
         return []

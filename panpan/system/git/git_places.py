@@ -112,7 +112,6 @@ def _end(match: re.Match[str] | None) -> int:
 
 
 def _unquoted(written: str) -> str:
-    """Return a value without quotes and escapes, and without the blanks around it."""
     value = blanks = ""
     for quoted, escapes, blank, plain in _PART.findall(written):
         if blank:
@@ -185,7 +184,6 @@ def _places_of(git_folder: Path, common: Path, entry: Path) -> Iterator[GitPlace
 
 
 def _git_folder(entry: Path) -> Path:
-    """Return the git folder that a `.git` is, leads to or names."""
     if entry.is_file():
         text = _text(entry)
         if text.startswith("gitdir:"):
@@ -257,7 +255,6 @@ def _further_objects(objects: Path) -> Iterator[GitPlace]:
 
 
 def _included(files: Sequence[Path]) -> Iterator[GitPlace]:
-    """Yield the files that settings include, and those that these include."""
     waiting, seen = list(files), set(files)
     while waiting:
         file = waiting.pop()
@@ -278,7 +275,6 @@ def _require_few(seen: Collection[Path], file: Path) -> None:
 
 
 def _paths_in(file: Path, is_meant: Callable[[str, str | None, str], bool]) -> Iterator[str]:
-    """Yield the values of the settings in a file whose section, subsection and key are meant."""
     text = _text(file)
     if not _MAYBE_NAMED.search(text):
         return
@@ -291,7 +287,6 @@ def _paths_in(file: Path, is_meant: Callable[[str, str | None, str], bool]) -> I
 
 
 def _is_include(section: str, subsection: str | None, key: str) -> bool:
-    """True of a file that is included; conditions count as met."""
     is_conditional = section.partition(".")[0] == "includeif"
     return key == "path" and (is_conditional or (section == "include" and subsection is None))
 
@@ -301,7 +296,6 @@ def _at_home(value: str) -> str:
 
 
 def _text(file: Path) -> str:
-    """Return the content of a regular file; nothing where there is none."""
     try:
         if not file.is_file():
             return ""

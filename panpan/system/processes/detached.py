@@ -171,7 +171,6 @@ class HeldProcesses:
         return [member for tree in self._trees for member in tree.members_among(processes)]
 
     def _stop(self, members: Sequence[RunningProcess]) -> bool:
-        """Stop those of the trees that are new; return True if there were any."""
         held = {(process.pid, process.started) for process in self._held}
         new = [
             process

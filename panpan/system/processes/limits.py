@@ -96,7 +96,6 @@ def _courtesies() -> Iterator[str]:
 
 
 def _settings(limits: Limits) -> Iterator[tuple[str, str]]:
-    """Yield the commands of a shell that set the limits, each behind its key in `[limits]`."""
     if (size := _tighter(limits.file_bytes, resource.RLIMIT_FSIZE)) is not None:
         yield "file_gb", f"ulimit -f {size // _BLOCK_BYTES}"
     if (size := _tighter(limits.memory_bytes, resource.RLIMIT_DATA)) is not None:
@@ -219,7 +218,6 @@ async def end_what_multiplies(
 
 
 async def _ended(tree: ProcessTree) -> str:
-    """End all of the tree, and say whether that was possible, as the end of a sentence."""
     remaining = 0
     for _ in range(_TRIES):
         remaining = len(await tree.end(0))

@@ -391,8 +391,6 @@ async def capture(
 
 
 class _Gathered:
-    """Output of one pipe, up to a size."""
-
     def __init__(self, pipe: OutputPipe, max_bytes: int) -> None:
         self.pipe = pipe
         self.kept = bytearray()

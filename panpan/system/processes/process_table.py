@@ -430,7 +430,6 @@ class ProcessTree:
         return known
 
     async def _signal_all(self, number: signal.Signals, known: Iterable[RunningProcess] = ()) -> list[RunningProcess]:
-        """Signal what is alive of the tree, and return it."""
         members = self._members_of(await self._look(), known)
         if number is not signal.SIGTERM:
             _signal_groups(members, number)

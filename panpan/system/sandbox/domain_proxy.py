@@ -326,7 +326,6 @@ class DomainAccess(AsyncContextManagerMixin):
         return command
 
     async def _serve(self, command: CommandProxy) -> None:
-        """Answer all connections of one box, until it is gone."""
         try:
             listener = await command.listener()
             if listener is None:

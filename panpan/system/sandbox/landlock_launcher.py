@@ -81,7 +81,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _restrict(files: int, ports: int, scopes: int, rules: list[str]) -> None:
-    """Allow what the rules say, and refuse from now on what is not allowed."""
     attributes = b"".join(mask.to_bytes(8, sys.byteorder) for mask in (files, ports, scopes))
     ruleset = call("syscall", _CREATE_RULESET, attributes, len(attributes), 0)
     for access, path in zip(rules[::2], rules[1::2], strict=True):

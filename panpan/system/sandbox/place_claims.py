@@ -95,7 +95,6 @@ class PlaceClaims:
             yield free
 
     def _opened(self, place: Path) -> int | None:
-        """Return a descriptor of the lock file of a place; None where there can be none."""
         if self._folder is None:
             return None
         name = hashlib.blake2b(os.fsencode(place), digest_size=16).hexdigest()

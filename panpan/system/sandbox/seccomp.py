@@ -39,8 +39,6 @@ NETWORK = (socket.AF_INET, socket.AF_INET6, 16)
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """How one architecture numbers its calls."""
-
     audit: int
     """AUDIT_ARCH_* (linux/audit.h)."""
     numbers: Mapping[str, int]
@@ -159,19 +157,16 @@ def _load(argument: int) -> _Instruction:
 
 
 def _unless(argument: int, values: Collection[int], *, mask: int | None = None) -> list[_Instruction]:
-    """Refuse the call unless the argument is one of `values`."""
     masked = [] if mask is None else [(_AND, 0, 0, mask)]
     tests = [(_IF_EQUAL, left, 0, value) for left, value in zip(range(len(values), 0, -1), values, strict=True)]
     return [_load(argument), *masked, *tests, _refuse(errno.EPERM)]
 
 
 def _if(argument: int, values: Collection[int]) -> list[_Instruction]:
-    """Refuse the call if the argument is one of `values`."""
     tests = [(_IF_EQUAL, left, 0, value) for left, value in zip(range(len(values) - 1, -1, -1), values, strict=True)]
     last = tests[-1]
     return [_load(argument), *tests[:-1], (last[0], last[1], 1, last[3]), _refuse(errno.EPERM)]
 
 
 def _if_any_of(argument: int, bits: int) -> list[_Instruction]:
-    """Refuse the call if one of the bits is set in the argument."""
     return [_load(argument), (_AND, 0, 0, bits), (_IF_EQUAL, 1, 0, 0), _refuse(errno.EPERM)]

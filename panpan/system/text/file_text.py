@@ -134,7 +134,6 @@ def decode_file(data: bytes) -> FileText | None:
 
 
 def _candidates(data: bytes) -> Iterator[Encoding]:
-    """Yield the encodings that `data` may have, the likeliest first."""
     for bom, codec, label in _BOMS:
         if data.startswith(bom):
             yield Encoding(codec, label, bom)
@@ -174,7 +173,6 @@ def _declared(data: bytes) -> Encoding | None:
 
 
 def _is_mostly_utf8(text: str) -> bool:
-    """True if more of the characters beyond ASCII were valid than not."""
     damaged = len(re.findall("[\udc80-\udcff]", text))
     return len(re.findall("[^\x00-\x7f\udc80-\udcff]", text)) > damaged
 

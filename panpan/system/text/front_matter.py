@@ -242,7 +242,6 @@ def _by_keys(lines: Sequence[str], first: int, key: re.Pattern[str], level: int 
 
 
 def _as_meant(text: str, below: Sequence[str], line: int, level: int) -> Value:
-    """Return the value of a key whose lines are no YAML: what stands beside it and below."""
     says = [bare for one in below if (bare := _bare(one))]
     if _BLOCK.fullmatch(text):
         return dedent("\n".join(below)).strip() if text.startswith("|") else " ".join(says)

@@ -128,7 +128,6 @@ class KeyStream:
         return self._redacted(rest)
 
     def _start_of_key_across(self, data: bytes, position: int) -> int | None:
-        """Return the start of a whole key that stands before and behind a position."""
         for key in self._keys:
             start = data.find(key, max(0, position - len(key) + 1), position + len(key) - 1)
             if 0 <= start < position:
@@ -142,5 +141,4 @@ class KeyStream:
 
 
 def _begun(data: bytes, key: bytes) -> int:
-    """Return the length of the part of `key` that stands at the end of `data`."""
     return next((size for size in range(len(key) - 1, 0, -1) if data.endswith(key[:size])), 0)

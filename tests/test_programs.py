@@ -14,7 +14,7 @@ PACKAGE = Path(panpan.__file__).parent
 STARTERS = {
     "system/processes/process.py": "the process runner",
     "system/processes/detached.py": "commands in the background, which hang on nothing of panpan's",
-    "system/processes/watchdog.py": "the shell that ends what is left when panpan is killed",
+    "system/processes/own_process.py": "the shell that ends what is left when panpan is killed",
     "system/processes/process_table.py": "ps, where there is no /proc; the process runner asks it what to end",
     "system/sandbox/landlock_launcher.py": "becomes the command that the process runner has started",
     "system/sandbox/proxy_launcher.py": "becomes the command that the process runner has started",

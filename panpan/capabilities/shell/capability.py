@@ -1,13 +1,98 @@
-"""The shell: commands."""
+"""The shell: commands of the model, and those that users run themselves with `!` before them.
 
-from collections.abc import Iterable
+What a command of the user's prints becomes part of the conversation. It is Bash in everything (shell, working
+directory, limits, how it ends and what is kept of its output), but nobody is asked, since the user typed it, and it
+gets all of their variables except keys.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
-from panpan.capabilities.shell.bash import BashTool
+from anyio import CancelScope
+
+from panpan.capabilities.shell.bash import MAX_COMMAND_BYTES, MAX_RESULT_CHARS, MAX_TIMEOUT_MS, BashInput, BashTool
 from panpan.core.background import Background
-from panpan.core.tool import Tool
+from panpan.core.tool import Tool, ToolContext
+from panpan.errors import ToolError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
+from panpan.system.processes.detached import marked_as_users
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.text.terminal_text import clean_for_terminal
+from panpan.types.dataclass import dataclass
+from panpan.types.messages import UserMessage, new_id
+from panpan.types.told_commands import tagged
+from panpan.types.tool import Output, Progress
+
+USER_COMMAND_TIMEOUT_S = MAX_TIMEOUT_MS / 1000
+"""Seconds after which a command is ended."""
+INTERRUPTED = "[interrupted by the user; what it printed until then is above]"
+
+
+@dataclass(frozen=True, slots=True)
+class UserCommandResult:
+    """Outcome of a command of the user's."""
+
+    message: UserMessage
+    """For the conversation: the command, and what it printed, within bounds."""
+    lines: Sequence[str]
+    """Its output and how it ended, harmless for a terminal."""
+    is_error: bool
+    """True if it failed, was stopped or took too long."""
+
+
+async def run_user_command(
+    command: str, ctx: ToolContext, show: Callable[[str], None], *, scope: CancelScope | None = None
+) -> UserCommandResult:
+    """Run a command in the session's working directory.
+
+    Args:
+        command: The text behind the `!`.
+        ctx: As for a tool.
+        show: Given what the command prints while it runs, at most ten times a second; not yet harmless for a terminal.
+        scope: Cancelling it stops the command with all that it started; what it printed until then is the result.
+
+    Raises:
+        ToolError: The command is empty, too long, not UTF-8 or cannot be started.
+    """
+    if not command.strip():
+        raise ToolError("there is no command behind the !")
+    try:
+        size = len(command.encode())
+    except UnicodeEncodeError:
+        raise ToolError(
+            "the command has bytes that are not UTF-8, which the conversation cannot hold; "
+            "write them as $'\\xff', or put the command into a script"
+        ) from None
+    if size > MAX_COMMAND_BYTES:
+        raise ToolError(f"the command has more than {MAX_COMMAND_BYTES:,} bytes; write a script file")
+    # It runs as in the user's own shell: outside the sandbox, with all variables but keys.
+    ctx = replace(
+        ctx,
+        tool_use_id=f"user-{new_id()[-8:]}",
+        runs_alone=True,
+        sandbox=CommandSandbox(),
+        environment=marked_as_users(ctx.processes, ctx.user_environment),
+    )
+    printed = ctx.outputs.collector("user-command", max_chars=MAX_RESULT_CHARS)
+    output: Output | None = None
+    with scope or CancelScope():
+        async with aclosing(BashTool().run(BashInput(command=command, timeout=MAX_TIMEOUT_MS), ctx)) as yields:
+            async for item in yields:
+                if isinstance(item, Output):
+                    output = item
+                elif isinstance(item, Progress):
+                    printed.feed(item.text.encode(errors="replace"))
+                    show(item.text)
+    if output is None:
+        output = Output("\n".join(filter(None, (printed.finish().rstrip("\n"), INTERRUPTED))), is_error=True)
+    return UserCommandResult(
+        message=UserMessage.of(tagged(command, output.text)),
+        lines=clean_for_terminal(output.text).split("\n"),
+        is_error=output.is_error,
+    )
 
 
 class Shell(Capability):

@@ -7,7 +7,7 @@ from time import monotonic
 
 import anyio
 
-from panpan.capabilities.shell.user_commands import run_user_command
+from panpan.capabilities.shell.capability import run_user_command
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.core.background import Background

@@ -6,7 +6,7 @@ from time import monotonic
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from panpan.capabilities.shell.user_commands import USER_COMMAND_TIMEOUT_S, run_user_command
+from panpan.capabilities.shell.capability import USER_COMMAND_TIMEOUT_S, run_user_command
 from panpan.errors import PanpanError
 from panpan.faces.terminal.commands.registry import command_in, find, unknown
 from panpan.faces.terminal.commands.screen_commands import Screen

@@ -28,8 +28,8 @@ from anyio.lowlevel import checkpoint
 
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
+from panpan.system.processes.own_process import ended_with_panpan
 from panpan.system.processes.process_table import ProcessTree
-from panpan.system.processes.watchdog import ended_with_panpan
 from panpan.types.dataclass import dataclass
 
 CHUNK_BYTES = 1 << 16

@@ -15,8 +15,8 @@ from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task import MAX_ENDED, Registry, TaskRecord
 from panpan.core.background import JobEnd
 from panpan.core.conversation import Conversation
+from panpan.system.processes.own_process import ended_with_panpan
 from panpan.system.processes.process_table import ProcessTree, running_process, running_processes
-from panpan.system.processes.watchdog import ended_with_panpan
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
 from tests.capabilities.background.harness import Home, news, start

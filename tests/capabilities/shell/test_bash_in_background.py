@@ -15,8 +15,8 @@ from panpan.config.settings import BackgroundSettings
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.system.files.output_store import OutputStore
+from panpan.system.processes.own_process import ended_with_panpan
 from panpan.system.processes.process_table import running_processes
-from panpan.system.processes.watchdog import ended_with_panpan
 from panpan.system.text.redact import KnownKeys
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, Progress

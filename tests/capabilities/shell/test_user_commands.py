@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from panpan.capabilities.shell.bash import MAX_COMMAND_BYTES, MAX_RESULT_CHARS
-from panpan.capabilities.shell.user_commands import INTERRUPTED, run_user_command
+from panpan.capabilities.shell.capability import INTERRUPTED, run_user_command
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment, user_environment

@@ -14,9 +14,9 @@ from anyio import CancelScope
 
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
+from panpan.system.processes.own_process import ended_with_panpan
 from panpan.system.processes.process import Captured, Child, Leaving, ProcessEnded, capture, run_child, run_process
 from panpan.system.processes.process_table import ProcessTree
-from panpan.system.processes.watchdog import ended_with_panpan
 from tests.system.backends import on_both_backends, run_on, until
 
 ENV = {"PATH": os.environ["PATH"]}

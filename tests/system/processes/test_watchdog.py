@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from panpan.system.processes.own_process import Watchdog
 from panpan.system.processes.process_table import running_processes
-from panpan.system.processes.watchdog import Watchdog
 from tests.system.backends import run_on, until
 from tests.system.sandbox.boxes import made
 

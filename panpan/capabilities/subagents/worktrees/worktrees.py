@@ -35,8 +35,7 @@ from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.file_lock import is_held
 from panpan.system.files.folder_tree import make_folders, make_private_folder
 from panpan.system.files.read_file import opened_folder
-from panpan.system.git.git import run_git
-from panpan.system.git.git_worktrees import add_worktree, forget_worktree, repository_around
+from panpan.system.git.git import add_worktree, forget_worktree, repository_around, run_git
 from panpan.types.dataclass import dataclass
 from panpan.types.file_change import FileChange
 

@@ -22,7 +22,7 @@ from panpan.session.budget.opening import count_earlier, session_budget
 from panpan.session.capability import Capabilities, Capability, OfferedT
 from panpan.session.frontend import Frontend, SessionConfig
 from panpan.session.log.fold import UnfinishedCall
-from panpan.session.log.record_kinds import permission_mode_record
+from panpan.session.log.record_kinds import PermissionModeRecord
 from panpan.session.log.recorder import Recorder
 from panpan.session.opening import OpenedLog, opening_mode
 from panpan.session.setup import SessionSetup
@@ -74,7 +74,9 @@ class SessionContext:
             store=RuleFile(setup.locations.local_settings),
             auto_approve=frontend.auto_approve,
         )
-        self.gate.subscribe(lambda mode: transcript.recorder.decided(permission_mode_record(mode)))
+        self.gate.subscribe(
+            lambda mode: transcript.recorder.decided(PermissionModeRecord(permission_mode=mode).as_json())
+        )
         asks = frontend.askers.permission
         ask = AskerOfMode(lambda: self.gate.mode, YesToAll(asks) if frontend.auto_approve else asks or NobodyToAsk())
         budget = session_budget(setup.settings, clock, frontend.warn, transcript.recorder.decided)

@@ -14,7 +14,7 @@ from panpan.session.agent import ModelParts
 from panpan.session.git_branch import git_branch
 from panpan.session.log.fold import FoldedSession, folded
 from panpan.session.log.prefix import SessionPrefix, kept_prefix
-from panpan.session.log.record_kinds import opened_record
+from panpan.session.log.record_kinds import OpenedRecord
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.setup import SessionSetup
 from panpan.session.stored.store import newest_session, session_path
@@ -160,7 +160,7 @@ class OpenedLog:
         is_own = self.log.parent_uuid is None or bool(self.forked_from)
         if is_interactive == self.before.is_interactive or not (is_interactive or is_own):
             return None
-        return opened_record(is_interactive=is_interactive)
+        return OpenedRecord(interactive=is_interactive).as_json()
 
 
 def open_log(

@@ -23,7 +23,8 @@ from panpan.session.capability import Capabilities, OfferedT, beside
 from panpan.session.command import NoCommands, SlashCommands
 from panpan.session.context_usage import ContextUsage, measured_usage
 from panpan.session.log.prefix import kept_prefix
-from panpan.session.log.record_kinds import model_record, title_record
+from panpan.session.log.record_kinds import ModelRecord, TitleRecord
+from panpan.session.log.records import record_of
 from panpan.session.one_shot import GeneratedTitle
 from panpan.session.opening import EarlierModel, prefix_note
 from panpan.session.steering import Steering
@@ -393,7 +394,7 @@ class Session(AsyncContextManagerMixin):
         if not line:
             raise ConfigError("a title needs at least one character")
         self._title = line
-        self._recorder.decided(title_record(line))
+        self._recorder.decided(TitleRecord(summary=line).as_json())
         return line
 
     @property
@@ -408,7 +409,7 @@ class Session(AsyncContextManagerMixin):
         self.conversation.side_calls.append(made.reply)
         self._title = self._title or made.title or None
         if self._title is not None:
-            self._recorder.decided(title_record(self._title, reply=made.reply))
+            self._recorder.decided(TitleRecord(summary=self._title, reply=record_of(made.reply)).as_json())
         self._note_side_calls()
 
     # what the model may do
@@ -500,7 +501,7 @@ class Session(AsyncContextManagerMixin):
         for warning in model.warnings:
             if warning not in known:
                 self.agent.warn(warning)
-        self._recorder.decided(model_record(model.name, model.effort))
+        self._recorder.decided(ModelRecord(model=model.name, effort=model.effort).as_json())
 
     def _note_side_calls(self) -> None:
         try:

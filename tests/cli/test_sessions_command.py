@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from panpan.cli.sessions.command import command
 from panpan.config.locations import Locations
-from panpan.session.log.record_kinds import opened_record, title_record
+from panpan.session.log.record_kinds import OpenedRecord, TitleRecord
 from panpan.session.log.records import record_of
 from panpan.session.log.session_log import SessionLog
 from panpan.types.messages import UserMessage
@@ -45,10 +45,10 @@ def session(
     folder = Locations.find(project, {"PANPAN_HOME": str(home)}).sessions_folder
     log = SessionLog(folder / f"{session_id}.jsonl", session_id=session_id, cwd=project)
     if not is_interactive:
-        log.append(opened_record(is_interactive=False))
+        log.append(OpenedRecord(interactive=False).as_json())
     log.append(record_of(UserMessage.of(prompt)))
     if title:
-        log.append(title_record(title))
+        log.append(TitleRecord(summary=title).as_json())
     log.close()
     os.utime(folder / f"{session_id}.jsonl", (written_at, written_at))
 

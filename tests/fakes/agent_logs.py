@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from panpan.session.log.agent_log import AgentEnd, AgentRecord, agent_log_path, end_record
+from panpan.session.log.agent_log import AgentEnd, AgentRecord, SubagentEndRecord, agent_log_path
 from panpan.session.log.records import record_of
 from panpan.session.log.session_log import SessionLog
 from panpan.types.messages import Message
@@ -26,5 +26,5 @@ def keep_turn(
     for message in messages:
         log.append(record_of(message))
     if end is not None:
-        log.append(end_record(end))
+        log.append(SubagentEndRecord(outcome=end).as_json())
     log.close()

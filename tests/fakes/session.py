@@ -20,7 +20,7 @@ from panpan.session.budget.budget import Budget
 from panpan.session.capability import Capabilities
 from panpan.session.log.fold import FoldedSession, folded
 from panpan.session.log.prefix import NO_PREFIX
-from panpan.session.log.record_kinds import SpentRecord, permission_mode_record
+from panpan.session.log.record_kinds import PermissionModeRecord, SpentRecord
 from panpan.session.log.recorder import Recorder
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.session import Session, Titles
@@ -68,7 +68,7 @@ def session_in(
     budget.note = budget.note or (lambda spending, cause: recorder.decided(SpentRecord.of(spending, cause).as_json()))
     budget.count(before.spent)
     gate = parts.pop("gate", None) or PermissionGate(mode=permission_mode or "default")
-    gate.subscribe(lambda mode: recorder.decided(permission_mode_record(mode)))
+    gate.subscribe(lambda mode: recorder.decided(PermissionModeRecord(permission_mode=mode).as_json()))
     model = ModelParts(
         name="scripted",
         llm=llm,

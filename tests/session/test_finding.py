@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import SessionError
-from panpan.session.log.record_kinds import title_record
+from panpan.session.log.record_kinds import TitleRecord
 from panpan.session.log.records import record_of
 from panpan.session.log.session_log import SessionLog
 from panpan.session.stored.finding import MOST_NAMED, find_session
@@ -26,7 +26,7 @@ class Home:
         log = SessionLog(folder / f"{session_id}.jsonl", session_id=session_id, cwd=Path("/w"))
         log.append(record_of(UserMessage.of(prompt)))
         if title:
-            log.append(title_record(title))
+            log.append(TitleRecord(summary=title).as_json())
         log.close()
         return log.path
 

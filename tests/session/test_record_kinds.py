@@ -8,23 +8,23 @@ import pytest
 
 from panpan.capabilities.snapshots.history import SnapshotJournal, SnapshotRecord
 from panpan.session.budget.spending import Spending
-from panpan.session.log.agent_log import AgentRecord, end_record
+from panpan.session.log.agent_log import AgentRecord, SubagentEndRecord
 from panpan.session.log.prefix import SessionPrefix
 from panpan.session.log.record_kinds import (
     CallStartedRecord,
     CompactionRecord,
     FileChangesRecord,
     ImportedRecord,
+    ModelRecord,
+    OpenedRecord,
+    PermissionModeRecord,
     PlanFileRecord,
     PrefixRecord,
     RecordedChange,
     RewindRecord,
     SpentRecord,
-    model_record,
-    opened_record,
-    permission_mode_record,
+    TitleRecord,
     session_record,
-    title_record,
 )
 from panpan.session.log.records import encoded, record_of
 from panpan.session.session_costs import ModelCosts
@@ -116,11 +116,11 @@ def journalled(*args: Any, **options: Any) -> Mapping[str, Any]:
             '"tools":[]}',
         ),
         (
-            opened_record(is_interactive=False),
+            OpenedRecord(interactive=False).as_json(),
             '{"type":"system","subtype":"opened","uuid":"ID","interactive":false}',
         ),
         (
-            permission_mode_record("plan"),
+            PermissionModeRecord(permission_mode="plan").as_json(),
             '{"type":"system","subtype":"permission_mode","uuid":"ID","permissionMode":"plan"}',
         ),
         (
@@ -128,13 +128,16 @@ def journalled(*args: Any, **options: Any) -> Mapping[str, Any]:
             '{"type":"system","subtype":"plan_file","uuid":"ID","planFile":"p.md","isApproved":false}',
         ),
         (
-            model_record("m", "high"),
+            ModelRecord(model="m", effort="high").as_json(),
             '{"type":"system","subtype":"model","uuid":"ID","model":"m","effort":"high"}',
         ),
-        (model_record("", None), '{"type":"system","subtype":"model","uuid":"ID","model":"","effort":null}'),
-        (title_record("a title"), '{"type":"summary","uuid":"ID","summary":"a title"}'),
         (
-            title_record("a title", reply=REPLY),
+            ModelRecord(model="", effort=None).as_json(),
+            '{"type":"system","subtype":"model","uuid":"ID","model":"","effort":null}',
+        ),
+        (TitleRecord(summary="a title").as_json(), '{"type":"summary","uuid":"ID","summary":"a title"}'),
+        (
+            TitleRecord(summary="a title", reply=record_of(REPLY)).as_json(),
             '{"type":"summary","uuid":"ID","summary":"a title","reply":' + REPLY_JSON + "}",
         ),
         (
@@ -188,7 +191,10 @@ def journalled(*args: Any, **options: Any) -> Mapping[str, Any]:
             '{"type":"system","subtype":"subagent","uuid":"ID","agentId":"0a","agentType":"explore",'
             '"description":"find it","toolUseId":"t1","worktree":"/copy","parentAgentId":"0b"}',
         ),
-        (end_record("done"), '{"type":"system","subtype":"subagent_end","uuid":"ID","outcome":"done"}'),
+        (
+            SubagentEndRecord(outcome="done").as_json(),
+            '{"type":"system","subtype":"subagent_end","uuid":"ID","outcome":"done"}',
+        ),
     ],
 )
 def test_record_is_written_as_the_format_says(record: dict[str, Any], written: str) -> None:

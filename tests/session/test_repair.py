@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from panpan.app import BUILTIN
 from panpan.session.log.fold import folded
 from panpan.session.log.log_writer import fork
-from panpan.session.log.record_kinds import SYSTEM_RECORDS, RewindRecord, title_record
+from panpan.session.log.record_kinds import SYSTEM_RECORDS, RewindRecord, TitleRecord
 from panpan.session.log.records import encoded, record_of
 from panpan.session.log.repair import MOST_BRANCHES, Finding, repaired_copies, set_modes, validate
 from panpan.session.log.session_log import SessionLog, read_records
@@ -131,7 +131,7 @@ def test_a_note_that_nobody_followed_is_no_second_writer(log: Path, tmp_path: Pa
     last = [record["uuid"] for record in read_records(log)][-1]
     again = SessionLog(log, session_id="s1", cwd=tmp_path)
     again.parent_uuid = last
-    again.append(title_record("a title"))
+    again.append(TitleRecord(summary="a title").as_json())
     again.parent_uuid = last
     again.append(record_of(UserMessage.of("four")))
     again.close()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.session.log.record_kinds import title_record
+from panpan.session.log.record_kinds import TitleRecord
 from panpan.session.log.records import encoded, record_of
 from panpan.session.log.session_log import SessionLog
 from panpan.session.stored import summary
@@ -46,7 +46,7 @@ def test_it_tells_the_first_line_of_the_first_prompt_and_counts_the_replies(tmp_
 def test_a_reply_within_another_record_is_no_round(tmp_path: Path) -> None:
     path = written(tmp_path / "01.jsonl", UserMessage.of("one"), reply("a"))
     log = SessionLog(path, session_id="01", cwd=Path("/w"))
-    log.append(title_record("a title", reply=reply("a title")))
+    log.append(TitleRecord(summary="a title", reply=record_of(reply("a title"))).as_json())
     log.close()
 
     found = summary_of(path)

@@ -21,7 +21,7 @@ from panpan.core.tool import ToolContext
 from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import PanpanError, ToolError, TurnLimitError
 from panpan.session.agent import Agent
-from panpan.session.log.agent_log import AgentEnd, end_record
+from panpan.session.log.agent_log import AgentEnd, SubagentEndRecord
 from panpan.session.turn import EventChannel, TurnRun
 from panpan.types.agent import AgentDefinition
 from panpan.types.display import SummaryDisplay
@@ -152,7 +152,7 @@ class RunningSubagent:
     async def _to_its_end(self) -> None:
         try:
             await self._run.run(self._prompt)
-            self.child.agent.transcript.recorder.note(end_record(self._end_of_turn()))
+            self.child.agent.transcript.recorder.note(SubagentEndRecord(outcome=self._end_of_turn()).as_json())
         except PanpanError as error:
             self._run.failure.append(error)
         finally:

@@ -16,7 +16,7 @@ from panpan.session.importing.claude_transcript import (
     user_blocks,
 )
 from panpan.session.log.log_writer import write_whole_log
-from panpan.session.log.record_kinds import CompactionRecord, ImportedRecord, session_record, title_record
+from panpan.session.log.record_kinds import CompactionRecord, ImportedRecord, TitleRecord, session_record
 from panpan.session.log.records import format_version, message_of, record_of
 from panpan.types.compaction import Compaction, CompactionReport, CompactionTrigger
 from panpan.types.content import AssistantContent, TextBlock, ToolUseBlock
@@ -282,4 +282,4 @@ def _records(converted: Converted, source: Path) -> Iterator[Mapping[str, Any]]:
         for compaction in converted.compactions.get(message.uuid, ()):
             yield CompactionRecord.of(compaction).as_json()
     if converted.title:
-        yield title_record(converted.title)
+        yield TitleRecord(summary=converted.title).as_json()

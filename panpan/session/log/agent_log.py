@@ -74,11 +74,6 @@ class AgentRecord:
         ).as_json()
 
 
-def end_record(end: AgentEnd) -> dict[str, Any]:
-    """Return the record that the turn of a subagent is over."""
-    return SubagentEndRecord(outcome=end).as_json()
-
-
 def new_agent_id() -> str:
     """Return an id that no subagent has."""
     return secrets.token_hex(4)

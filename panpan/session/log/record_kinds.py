@@ -392,21 +392,6 @@ def session_record(record: Mapping[str, Any]) -> SessionRecord | None:
         return None
 
 
-def opened_record(*, is_interactive: bool) -> dict[str, Any]:
-    """Return the record of whether somebody has the session on a terminal from now on."""
-    return OpenedRecord(interactive=is_interactive).as_json()
-
-
-def permission_mode_record(mode: PermissionMode) -> dict[str, Any]:
-    """Return the record that the user chose a permission mode."""
-    return PermissionModeRecord(permission_mode=mode).as_json()
-
-
-def model_record(model: str, effort: Effort | None) -> dict[str, Any]:
-    """Return the record that the session talks to another model, or with another effort, from now on."""
-    return ModelRecord(model=model, effort=effort).as_json()
-
-
 def subtypes_of(kinds: Iterable[type[SystemRecord]]) -> frozenset[str]:
     """Return what records of these kinds say that they are."""
     return frozenset(name for kind in kinds for name in get_args(kind.model_fields["subtype"].annotation))
@@ -416,13 +401,3 @@ def reply_in(record: Mapping[str, Any] | None) -> AssistantMessage | None:
     """Return the reply that another record holds; None where it holds none that can be read."""
     message = None if record is None else message_of(record)
     return message if isinstance(message, AssistantMessage) else None
-
-
-def title_record(title: str, *, reply: AssistantMessage | None = None) -> dict[str, Any]:
-    """Return the record of a title.
-
-    Args:
-        title: On one line.
-        reply: What a model sent for it; None: the user chose it.
-    """
-    return TitleRecord(summary=title, reply=None if reply is None else record_of(reply)).as_json()

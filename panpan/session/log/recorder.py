@@ -14,12 +14,12 @@ from panpan.session.log.fold import FoldedSession, folded, path_to_newest
 from panpan.session.log.prefix import NO_PREFIX, SessionPrefix
 from panpan.session.log.record_kinds import (
     CompactionRecord,
+    PermissionModeRecord,
     PlanFileRecord,
     PrefixRecord,
     RewindRecord,
     SpentRecord,
-    permission_mode_record,
-    title_record,
+    TitleRecord,
 )
 from panpan.session.log.records import record_of
 from panpan.session.log.session_log import SessionLog, read_records
@@ -172,9 +172,9 @@ class Recorder:
 def _decided_since(kept: FoldedSession, left: FoldedSession) -> Iterator[Mapping[str, Any]]:
     """Yield records of what the user decided on a branch that the session leaves, and what counts on."""
     if left.title is not None and left.title != kept.title:
-        yield title_record(left.title)
+        yield TitleRecord(summary=left.title).as_json()
     if left.permission_mode is not None and left.permission_mode != kept.permission_mode:
-        yield permission_mode_record(left.permission_mode)
+        yield PermissionModeRecord(permission_mode=left.permission_mode).as_json()
     plan = left.plan_file, left.is_plan_approved
     if left.plan_file is not None and plan != (kept.plan_file, kept.is_plan_approved):
         yield PlanFileRecord(plan_file=left.plan_file, is_approved=left.is_plan_approved).as_json()

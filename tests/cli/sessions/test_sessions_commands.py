@@ -17,7 +17,7 @@ from panpan.cli.main import cli
 from panpan.config.locations import Locations
 from panpan.errors import ConfigError, SessionError
 from panpan.session.log.log_writer import write_whole_log
-from panpan.session.log.record_kinds import CompactionRecord, title_record
+from panpan.session.log.record_kinds import CompactionRecord, TitleRecord
 from panpan.session.log.records import record_of
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.types.compaction import Compaction
@@ -63,7 +63,7 @@ class Place:
             log.append(record_of(UserMessage.of(prompt)))
             log.append(record_of(AssistantMessage(content=(TextBlock(text=f"answer to {prompt}"),), model="m")))
         if title:
-            log.append(title_record(title))
+            log.append(TitleRecord(summary=title).as_json())
         log.close()
         return log.path
 
@@ -325,7 +325,7 @@ def test_what_another_panpan_writes_at_the_moment_is_no_news(place: Place) -> No
     results = []
 
     def records() -> Iterator[Mapping[str, Any]]:
-        yield title_record("half")
+        yield TitleRecord(summary="half").as_json()
         results.append((len(list(place.folder().glob("*.unfinished"))), place.run("doctor")))
 
     write_whole_log(place.folder(), records(), cwd=place.project)

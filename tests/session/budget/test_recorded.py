@@ -19,7 +19,7 @@ from panpan.session.budget.turn_clock import TurnClock
 from panpan.session.log.agent_log import AgentRecord
 from panpan.session.log.fold import folded
 from panpan.session.log.log_writer import fork
-from panpan.session.log.record_kinds import CompactionRecord, SpentRecord, title_record
+from panpan.session.log.record_kinds import CompactionRecord, SpentRecord, TitleRecord
 from panpan.session.log.records import record_of
 from panpan.session.log.repair import repaired_copies
 from panpan.session.log.session_log import SessionLog, read_records
@@ -49,7 +49,7 @@ def test_all_replies_count_whatever_they_were_for() -> None:
     cut = say("a", stop_reason="interrupted")
     records = [
         record_of(reply()),
-        title_record("t", reply=reply()),
+        TitleRecord(summary="t", reply=record_of(reply())).as_json(),
         CompactionRecord.of(compaction).as_json(),
         record_of(cut),
     ]

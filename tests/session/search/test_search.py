@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from panpan.errors import ConfigError
-from panpan.session.log.record_kinds import title_record
+from panpan.session.log.record_kinds import TitleRecord
 from panpan.session.log.records import record_of
 from panpan.session.log.session_log import SessionLog
 from panpan.session.stored.search import MOST_CHARS, excerpt_of, search_sessions
@@ -55,7 +55,7 @@ def test_every_kind_of_speech_is_found_and_what_panpan_told_is_not(sessions: Ses
         record_of(SystemReminder(text="reminding", cause="x")),
         record_of(AssistantMessage(content=(TextBlock(text="Let me look."), use), model="m", stop_reason="tool_use")),
         record_of(ToolResultMessage(result=result)),
-        title_record("the failing build"),
+        TitleRecord(summary="the failing build").as_json(),
     )
 
     for text in ("fail", "look", "pytest", "bash", "assertionerror", "failing build", "seven assertionerror"):

@@ -7,7 +7,7 @@ from panpan.config.locations import Locations
 from panpan.errors import SessionError
 from panpan.faces.terminal.commands.session_commands import MOST_SESSIONS, age
 from panpan.session.command import Leave, OpenSession
-from panpan.session.log.record_kinds import opened_record, title_record
+from panpan.session.log.record_kinds import OpenedRecord, TitleRecord
 from panpan.session.log.records import encoded
 from panpan.types.messages import UserMessage
 from tests.faces.terminal.commands.command_fixtures import FakeTerminal, terminal_in, type_in
@@ -28,8 +28,8 @@ def keep_session(
     said = {"type": "user", "uuid": "u1", "message": {"role": "user", "content": [{"type": "text", "text": prompt}]}}
     reply = {"type": "assistant", "uuid": "a1"}
     path = folder / f"{session_id}.jsonl"
-    opened = [] if is_interactive else [opened_record(is_interactive=False)]
-    records = [*opened, said, reply, *([title_record(title)] if title else [])]
+    opened = [] if is_interactive else [OpenedRecord(interactive=False).as_json()]
+    records = [*opened, said, reply, *([TitleRecord(summary=title).as_json()] if title else [])]
     path.write_bytes(b"".join(map(encoded, records)))
     os.utime(path, (written_at, written_at))
 

@@ -7,9 +7,9 @@ import anyio
 import httpx2
 
 from benchmarks.figure import Figure, ratio
-from panpan.capabilities.web.fetching import fetched
+from panpan.capabilities.web.fetching import fetch_page
 from panpan.capabilities.web.settings import WebSettings
-from panpan.capabilities.web.web_pages import WebPages, Wish
+from panpan.capabilities.web.web_pages import FetchRequest, WebPages
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.system.web.url_guard import PlainUrl
 from tests.fakes.outside import PUBLIC, Network
@@ -45,8 +45,8 @@ async def _measured(port: int, runs: int) -> list[Figure]:
         for number in range(runs + 1):
             times = (
                 await _bare_get(port),
-                await _timed(lambda: fetched(client, "http://example.org/", allow, timeout_s=30)),
-                await _timed(lambda: pages.page(Wish("http://example.org/"))),
+                await _timed(lambda: fetch_page(client, "http://example.org/", allow, timeout_s=30)),
+                await _timed(lambda: pages.page(FetchRequest("http://example.org/"))),
             )
             if number:  # the first one imports
                 for values, value in zip((bare, plain, whole), times, strict=True):

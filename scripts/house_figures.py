@@ -28,7 +28,7 @@ TOUCHED = (
 ENTRY_POINTS = frozenset({"panpan.capabilities"})
 """Names of groups of entry points that are names of modules, too."""
 
-FOREIGN = frozenset({"buffer", "response", "params"})
+FOREIGN = frozenset({"buffer", "response", "params", "model_params"})
 """Names of objects of other libraries, which are filled in after they were made."""
 
 

@@ -18,7 +18,7 @@ HELD = {
     "lines": 105_200,
     "files in one folder, 90th percentile": 15,
     "most parameters": 15,
-    "attributes set on another object": 18,
+    "attributes set on another object": 15,
 }
 """Each figure as it is. `scripts/house_figures.py` prints them, each with its aim."""
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import anyio
 
 from panpan.app import open_session
+from panpan.capabilities.cassettes.recorded_file import Prompts
 from panpan.capabilities.cassettes.recorded_session import RecordedTurn, read_session
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Mode, Replay
-from panpan.capabilities.cassettes.replaying import Prompts, do_again, replay_session
+from panpan.capabilities.cassettes.replaying import do_again, replay_session
 from panpan.capabilities.cassettes.requests import transcript_hash
 from panpan.config.environment import VARIABLES
 from panpan.errors import CassetteError, ConfigError

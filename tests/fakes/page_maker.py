@@ -2,9 +2,9 @@
 
 from io import BytesIO
 
-from panpan.capabilities.web.fetching import Came, Made, made_from, question
+from panpan.capabilities.web.fetching import ParsedPage, ParseRequest, decoded_answer, encoded_job
 from panpan.capabilities.web.page_text import answer
 
 
-async def made_here(came: Came) -> Made:
-    return made_from(answer(BytesIO(question(came))))
+async def made_here(request: ParseRequest) -> ParsedPage:
+    return decoded_answer(answer(BytesIO(encoded_job(request))))

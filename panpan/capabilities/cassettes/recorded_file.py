@@ -200,11 +200,17 @@ _SETTINGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
-    """What the first line says."""
+class Prompts:
+    """The user's changes to the system prompt."""
 
-    model: str
-    """The name of the model that was asked first."""
+    system_prompt: str | None = None
+    append_system_prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first line."""
+
     workspace: str
     """The folder that was worked in, canonical."""
     settings: Mapping[str, Any]
@@ -214,11 +220,10 @@ class Header:
     is_attended: bool
     is_resumed: bool
     """Whether the session had begun before the recording."""
-    system_prompt: str | None = None
-    append_system_prompt: str | None = None
+    prompts: Prompts = Prompts()
     profile: str = FULL.name
     """How much of panpan the model was given."""
-    without_use: Sequence[str] | None = None
+    unavailable: Sequence[str] | None = None
     """Names of tools that could not work where it was recorded; None: it does not say."""
 
 
@@ -252,7 +257,7 @@ def header_of(file: RecordedFile) -> Header:
     """
     match file.header:
         case {
-            "model": str(model),
+            "model": str(),
             "workspace": str(workspace),
             "settings": dict(settings),
             "asks": list(asks),
@@ -260,16 +265,14 @@ def header_of(file: RecordedFile) -> Header:
             "appendSystemPrompt": str() | None as append_system_prompt,
         } if Path(workspace).is_absolute():
             return Header(
-                model,
                 workspace,
                 _checked(settings, f"cassette {file.path}:1"),
                 frozenset(map(str, asks)),
                 is_attended=file.header.get("isAttended") is True,
                 is_resumed=file.header.get("isResumed") is True,
-                system_prompt=system_prompt,
-                append_system_prompt=append_system_prompt,
+                prompts=Prompts(system_prompt, append_system_prompt),
                 profile=str(file.header.get("profile", FULL.name)),
-                without_use=_names(file.header.get("withoutUse")),
+                unavailable=_names(file.header.get("withoutUse")),
             )
         case _:
             raise ConfigError(f"cassette {file.path}:1 does not say what a replay has to know")

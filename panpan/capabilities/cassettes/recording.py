@@ -174,7 +174,7 @@ class Recording(SessionInterceptor):
             self._note_record(CompactionRecord.of(compaction).as_json())
         self.mark("cassette_opened")
         self._is_open = True
-        session.opened.log.listener = self._note_record
+        session.opened.log.listen(self._note_record)
 
     def end(self) -> None:
         """Write no more."""

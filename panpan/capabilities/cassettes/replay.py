@@ -130,8 +130,7 @@ class Replay(SessionInterceptor):
         self.divergence: Divergence | None = None
         self.other_texts: list[Divergence] = []
         """With real tools: results that say something else than they did."""
-        self.interrupt: Callable[[], object] = lambda: None
-        """Ends the turn; set by whoever drives the session."""
+        self._interrupt: Callable[[], object] = lambda: None
         self.played = 0
         """How many requests were answered."""
         self._has_rules_of_now = has_rules_of_now
@@ -181,6 +180,14 @@ class Replay(SessionInterceptor):
         if self.mode == "live-tools":  # else nothing is run, and the paths stay those of the recording
             self._to_here = relocation(workspace, here)
         self._as_recorded = lambda text: to_recorded(redact(text))
+
+    def interrupt_with(self, interrupt: Callable[[], object]) -> None:
+        """Let the session that plays this end a turn where the user ended it."""
+        self._interrupt = interrupt
+
+    def interrupt(self) -> None:
+        """End the turn."""
+        self._interrupt()
 
     # what is next
 

@@ -8,6 +8,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from panpan.capabilities.cassettes.recorded_file import Prompts
 from panpan.capabilities.cassettes.recorded_session import (
     AnswersChosen,
     ModelChanged,
@@ -69,14 +70,6 @@ class ReplayReport:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Prompts:
-    """What the user wants of the system prompt."""
-
-    system_prompt: str | None = None
-    append_system_prompt: str | None = None
-
-
 Opener: TypeAlias = Callable[..., AbstractAsyncContextManager[Session]]
 """`panpan.open_session`, or what stands in for it."""
 
@@ -116,7 +109,7 @@ async def replay_session(
     """
     recorded = replay.recorded
     header = recorded.header
-    prompts = prompts or Prompts(header.system_prompt, header.append_system_prompt)
+    prompts = prompts or header.prompts
     with temporary_folder("panpan-replay-") as scratch:
         workspace = cwd or scratch / "workspace"
         workspace.mkdir(exist_ok=True)
@@ -134,11 +127,11 @@ async def replay_session(
             append_system_prompt=prompts.append_system_prompt,
             is_attended=header.is_attended,
             env=own,
-            unavailable=header.without_use,
+            unavailable=header.unavailable,
             tap=replay,
             warn=warn,
         ) as session:
-            replay.interrupt = session.interrupt
+            replay.interrupt_with(session.interrupt)
             yield session
 
 

@@ -9,7 +9,7 @@ to user.
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from panpan.capabilities.cassettes.recorded_reply import Change
 from panpan.capabilities.cassettes.recorded_session import RecordedRequest, RecordedSession
@@ -29,29 +29,8 @@ from panpan.types.permission import Decision, PermissionAnswer, PermissionQuesti
 from panpan.types.reminder_causes import MEMORY, PROJECT_CONTEXT
 from panpan.types.tool import Output, ToolYield
 
-
-class Tape(Protocol):
-    """What was recorded, and how far it was played."""
-
-    def answer(self, request: ModelRequest, options: ModelOptions) -> RecordedRequest:
-        """Return the recorded request that this is.
-
-        Raises:
-            CassetteError: It differs, or no more was recorded.
-        """
-        ...
-
-    def events(self, recorded: RecordedRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield what the model said.
-
-        Raises:
-            ProviderError: The request failed when it was recorded.
-        """
-        ...
-
-    def count(self) -> int | None:
-        """Return how many tokens the provider said that a request has, each time that it was asked."""
-        ...
+if TYPE_CHECKING:
+    from panpan.capabilities.cassettes.replay import Replay
 
 
 class TapedModel:
@@ -59,17 +38,17 @@ class TapedModel:
 
     name = "cassette"
 
-    def __init__(self, tape: Tape) -> None:
-        self._tape = tape
+    def __init__(self, replay: "Replay") -> None:
+        self._replay = replay
 
     async def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[StreamEvent, None]:
-        recorded = self._tape.answer(request, options)
-        async with aclosing(self._tape.events(recorded)) as events:
+        recorded = self._replay.answer(request, options)
+        async with aclosing(self._replay.events(recorded)) as events:
             async for event in events:
                 yield event
 
     async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
-        return self._tape.count()
+        return self._replay.count()
 
     async def prepare(self) -> None:
         """Do nothing: the cassette is in memory."""
@@ -78,42 +57,22 @@ class TapedModel:
         """Do nothing: the cassette is in memory."""
 
 
-class Comparison(Protocol):
-    """Compares requests and replies with a recording."""
-
-    def answer(self, request: ModelRequest, options: ModelOptions) -> RecordedRequest:
-        """Return the recorded request that this is.
-
-        Raises:
-            CassetteError: It differs, or no more was recorded.
-        """
-        ...
-
-    def check_reply(self, recorded: RecordedRequest, reply: AssistantMessage) -> None:
-        """Let a reply stand in the place of the recorded one.
-
-        Raises:
-            CassetteError: It makes other calls.
-        """
-        ...
-
-
 class ComparedModel:
     """Implements `Provider` by another one, whose replies are compared before anything that they call is answered."""
 
-    def __init__(self, inner: Provider, comparison: Comparison) -> None:
+    def __init__(self, inner: Provider, replay: "Replay") -> None:
         self.name = inner.name
         self._inner = inner
-        self._comparison = comparison
+        self._replay = replay
         self._asked: RecordedRequest | None = None
 
     async def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[StreamEvent, None]:
-        recorded = self._asked or self._comparison.answer(request, options)
+        recorded = self._asked or self._replay.answer(request, options)
         self._asked = recorded  # the same request may be tried again
         async with aclosing(self._inner.stream(request, options)) as stream:
             async for event in stream:
                 if isinstance(event, AssistantMessage):
-                    self._comparison.check_reply(recorded, event)
+                    self._replay.check_reply(recorded, event)
                     self._asked = None
                 yield event
 
@@ -228,45 +187,19 @@ def _answers(recorded: RecordedSession, asked: str) -> Iterator[Mapping[str, Any
     return (line for line in recorded.answers if line["asked"] == asked)
 
 
-class Additions(Protocol):
-    """What a cassette says of the turn that runs."""
-
-    @property
-    def is_turn_over(self) -> bool:
-        """Whether no more requests of the turn are recorded."""
-        ...
-
-    def was_ended_in(self, tool_use_id: str) -> bool:
-        """Return whether the user interrupted the turn before this call had done its work."""
-        ...
-
-    @property
-    def interrupt(self) -> Callable[[], object]:
-        """Ends the turn as the user does."""
-        ...
-
-    def additions(self, live: Sequence[SystemReminder] = ()) -> Sequence[UserMessage | SystemReminder]:
-        """Return what was put into the conversation before the next request, once."""
-        ...
-
-    def pinned(self) -> Sequence[SystemReminder]:
-        """Return what stayed in the next compaction."""
-        ...
-
-
 class TapedHook(Hook):
     """One service. It decides about no call, since none is run.
 
     Args:
         inner: The service.
-        tape: What it adds, with all others.
+        replay: Says what it adds, with all others.
         live: Shared by all: what they would add.
         is_last: Whether it is the one that speaks for all of them.
     """
 
-    def __init__(self, inner: Hook, tape: Additions, live: list[SystemReminder], *, is_last: bool) -> None:
+    def __init__(self, inner: Hook, replay: "Replay", live: list[SystemReminder], *, is_last: bool) -> None:
         self._inner = inner
-        self._tape = tape
+        self._replay = replay
         self._live = live
         self._is_last = is_last
 
@@ -297,14 +230,14 @@ class TapedHook(Hook):
         return self._said() if self._is_last and not round_.conversation.awaits_model else ()
 
     def ends_turn(self, round_: Round) -> bool:
-        return self._inner.ends_turn(round_) or (self._is_last and self._tape.is_turn_over)
+        return self._inner.ends_turn(round_) or (self._is_last and self._replay.is_turn_over)
 
     @property
     def turn_files(self) -> Sequence[FileChange]:
         return self._inner.turn_files
 
     async def pinned(self) -> Sequence[SystemReminder]:
-        return self._tape.pinned() if self._is_last else ()
+        return self._replay.pinned() if self._is_last else ()
 
     async def interrupted(self, conversation: Conversation) -> None:
         await self._inner.interrupted(conversation)
@@ -321,31 +254,31 @@ class TapedHook(Hook):
     def _said(self) -> Sequence[Addition]:
         live = list(self._live)
         self._live.clear()
-        return self._tape.additions(live)
+        return self._replay.additions(live)
 
 
 class LiveHook(Hook):
     """With real services: does again what the user did while a turn ran, and ends turns where the cassette does."""
 
-    def __init__(self, tape: Additions) -> None:
-        self._tape = tape
+    def __init__(self, replay: "Replay") -> None:
+        self._replay = replay
 
     async def before_request(self, round_: Round) -> Sequence[Addition]:
         return self._said()
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
-        if self._tape.was_ended_in(call.tool_use_id):
-            self._tape.interrupt()
+        if self._replay.was_ended_in(call.tool_use_id):
+            self._replay.interrupt()
         return None
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
         return () if round_.conversation.awaits_model else self._said()
 
     def ends_turn(self, round_: Round) -> bool:
-        return self._tape.is_turn_over
+        return self._replay.is_turn_over
 
     def _said(self) -> Sequence[Addition]:
-        return [addition for addition in self._tape.additions() if isinstance(addition, UserMessage)]
+        return [addition for addition in self._replay.additions() if isinstance(addition, UserMessage)]
 
 
 _RULES_BLOCK = re.compile(r'\n?<context name="rules">\n(?P<explanation>[^\n]*)\n(?P<rules>.*)\n</context>\Z', re.DOTALL)

@@ -171,7 +171,8 @@ def _output_of_its_own() -> Any:
 def _server(order: Order) -> Any:
     xllamacpp = import_module("xllamacpp")  # not there without the extra, and without types
     params = xllamacpp.CommonParams()
-    params.model.path = order.weights
+    model_params = params.model
+    model_params.path = order.weights
     params.model_alias = {order.name}
     params.chat_template = order.template
     params.use_jinja = True

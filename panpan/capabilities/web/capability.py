@@ -9,7 +9,7 @@ from typing import Any
 from panpan.capabilities.web.browser.browser import Browser, browser_of
 from panpan.capabilities.web.settings import WebSettings
 from panpan.capabilities.web.web_fetch import PageAnswers, WebFetchTool
-from panpan.capabilities.web.web_pages import WebPages
+from panpan.capabilities.web.web_pages import WebPages, parse_sandboxed
 from panpan.capabilities.web.web_search import NoEngine, WebSearchTool, searcher_of
 from panpan.config.known_secrets import without_provider_keys
 from panpan.core.tool import Tool
@@ -43,7 +43,7 @@ class Web(Capability):
             session.user_agent,
             new_restriction=gate.new_restriction,
             renderer=self._browser,
-            sandbox=session.tool_context.sandbox,
+            parse=parse_sandboxed(session.tool_context.sandbox),
         )
         keep = session.conversation.side_calls.append
         # what an interceptor sees must not miss a request to a model

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio
@@ -53,7 +52,7 @@ Check: TypeAlias = Callable[[PlainUrl], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedPage:
     """What a server answered."""
 
     url: str
@@ -80,7 +79,7 @@ class _RedirectedError(Exception):
         self.url = url
 
 
-async def fetched(client: GuardedClient, url: str, check: Check, *, timeout_s: float) -> Fetched:
+async def fetch_page(client: GuardedClient, url: str, check: Check, *, timeout_s: float) -> FetchedPage:
     """Ask for a page, and for what it redirects to.
 
     Args:
@@ -111,11 +110,7 @@ async def fetched(client: GuardedClient, url: str, check: Check, *, timeout_s: f
 
 
 def _one_hop() -> Callable[[PlainUrl], None]:
-    """Return what lets one address be asked for, and ends the request at the next one.
-
-    The client could follow by itself; but what is checked before an address may ask other servers, for which it has to
-    be free.
-    """
+    """Allow one address, and end the request at the next one: `check` may need the client to ask other servers."""
     asked: list[str] = []
 
     def allow(plain: PlainUrl) -> None:
@@ -126,7 +121,7 @@ def _one_hop() -> Callable[[PlainUrl], None]:
     return allow
 
 
-async def _read(response: "GuardedResponse") -> Fetched:
+async def _read(response: "GuardedResponse") -> FetchedPage:
     media_type, charset = _content_type(response.headers.get("content-type", ""))
     body = bytearray()
     kind: Kind | None = None
@@ -149,7 +144,7 @@ async def _read(response: "GuardedResponse") -> Fetched:
     if is_cut and kind in ("pdf", "image"):
         raise ToolError(f"{response.url} has more than the {MAX_FILE_BYTES:,} bytes that are read of such a file")
     kept = b"" if kind == "other" else bytes(body[:MAX_TEXT_BYTES] if is_cut else body)
-    return Fetched(response.url, response.status, response.headers, kind, media_type, charset, kept, is_cut)
+    return FetchedPage(response.url, response.status, response.headers, kind, media_type, charset, kept, is_cut)
 
 
 def kind_of(media_type: str, head: bytes) -> Kind:
@@ -190,25 +185,21 @@ _MAX_BYTES = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
-    """What came, and what has to be known of it to read it."""
+class ParseRequest:
+    """A page to make text of, and how."""
 
-    kind: Kind
-    body: bytes
-    url: str
+    page: FetchedPage
     asked: str
-    """The address that was asked for, which may be another one."""
-    status: int
-    headers: Mapping[str, str] = field(default_factory=dict)
-    charset: str | None = None
+    """The address that was asked for, which may be another than that of the page."""
     wants_all: bool = False
     pages: str | None = None
+    """Of a PDF, such as "3-7"."""
     is_rendered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """What became of it."""
+class ParsedPage:
+    """A page as text or as a picture."""
 
     text: str = ""
     is_cut: bool = False
@@ -225,48 +216,44 @@ class Made:
     picture: ImageBlock | None = None
 
 
-async def made_of(
-    came: Came, sandbox: CommandSandbox, *, within_s: float = WITHIN_S, memory_bytes: int = MEMORY_BYTES
-) -> Made:
-    """Return what came, as text or as a picture.
-
-    Args:
-        came: What came.
-        sandbox: That of the session's commands.
-        within_s: Seconds that it may take.
-        memory_bytes: That may be used for it.
+async def parse_page(
+    request: ParseRequest, sandbox: CommandSandbox, *, within_s: float = WITHIN_S, memory_bytes: int = MEMORY_BYTES
+) -> ParsedPage:
+    """Return a page as text or as a picture, made in a process of its own.
 
     Raises:
         ToolError: It is damaged, or takes too much time or memory.
     """
-    module, asked, most = "panpan.capabilities.web.page_text", question(came), _MAX_BYTES
-    ended = await run_parser(module, (), asked, sandbox, max_bytes=most, within_s=within_s, memory_bytes=memory_bytes)
+    module, job, most = "panpan.capabilities.web.page_text", encoded_job(request), _MAX_BYTES
+    ended = await run_parser(module, (), job, sandbox, max_bytes=most, within_s=within_s, memory_bytes=memory_bytes)
     if ended.timed_out or ended.exit_code != 0 or ended.is_truncated:
         why = f"it took more than {within_s:g} s" if ended.timed_out else "it is damaged, or takes too much memory"
         raise ToolError(f"what came cannot be made text: {why}")
-    return made_from(ended.stdout)
+    return decoded_answer(ended.stdout)
 
 
-_TOLD = ("kind", "url", "asked", "status", "charset", "wants_all", "pages", "is_rendered")
+def encoded_job(request: ParseRequest) -> bytes:
+    """Return the input of the process: a line of JSON, and the body behind it."""
+    page = request.page
+    job = {
+        "kind": page.kind, "url": page.url, "status": page.status, "headers": dict(page.headers),
+        "charset": page.charset, "asked": request.asked, "wants_all": request.wants_all, "pages": request.pages,
+        "is_rendered": request.is_rendered,
+    }  # fmt: skip
+    return json.dumps(job).encode() + b"\n" + page.body
 
 
-def question(came: Came) -> bytes:
-    """Return what the process is asked."""
-    job = {name: getattr(came, name) for name in _TOLD} | {"headers": dict(came.headers)}
-    return json.dumps(job).encode() + b"\n" + came.body
-
-
-def made_from(answer: bytes) -> Made:
-    """Return what the process has answered.
+def decoded_answer(answer: bytes) -> ParsedPage:
+    """Return the page that the process has written.
 
     Raises:
-        ToolError: It could not read what came.
+        ToolError: It could not read the page.
     """
     said: dict[str, Any] = json.loads(answer)
     if "error" in said:
         raise ToolError(said["error"])
     obstacle, picture = said.pop("obstacle", None), said.pop("picture", None)
-    return Made(
+    return ParsedPage(
         **said,
         obstacle=Obstacle(**obstacle) if obstacle else None,
         picture=ImageBlock.model_validate(picture) if picture else None,

@@ -200,7 +200,7 @@ MAX_CHARS = 5_000_000
 """Of a text. HTML of a few bytes can be made to come to gigabytes: `rowspan`, lists in lists."""
 
 Job: TypeAlias = Mapping[str, Any]
-Made: TypeAlias = dict[str, Any]
+Parsed: TypeAlias = dict[str, Any]
 
 
 def main() -> None:
@@ -223,7 +223,7 @@ def answer(asked: BinaryIO) -> bytes:
     return json.dumps(made, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _of_html(job: Job, body: bytes) -> Made:
+def _of_html(job: Job, body: bytes) -> Parsed:
     from panpan.capabilities.web.page_tree import obstacle_of
 
     html = decoded(body, job["charset"])
@@ -237,26 +237,26 @@ def _of_html(job: Job, body: bytes) -> Made:
     return _bounded(text.markdown) | about | {"obstacle": obstacle}
 
 
-def _of_text(job: Job, body: bytes) -> Made:
+def _of_text(job: Job, body: bytes) -> Parsed:
 
     return _bounded(decoded(body, job["charset"]))
 
 
-def _of_pdf(job: Job, body: bytes) -> Made:
+def _of_pdf(job: Job, body: bytes) -> Parsed:
     from panpan.documents.read_pdf import read_pdf
 
     pdf = read_pdf(body, job["pages"], "the PDF")
     return _bounded(pdf.text) | {"scans": pdf.scans}
 
 
-def _of_image(_: Job, body: bytes) -> Made:
+def _of_image(_: Job, body: bytes) -> Parsed:
     from panpan.documents.read_image import prepare_image
 
     picture = prepare_image(body, "what came")
     return {"what": picture.description, "picture": picture.block.model_dump(mode="json")}
 
 
-def _bounded(text: str) -> Made:
+def _bounded(text: str) -> Parsed:
     clean = clean_for_terminal(text[: MAX_CHARS + 1])
     return {"text": clean[:MAX_CHARS], "is_cut": len(clean) > MAX_CHARS}
 

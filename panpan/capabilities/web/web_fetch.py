@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, Protocol
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.web.web_pages import MAX_SHOWN_CHARS, WebPage, WebPages, Wish, in_ascii, marked
+from panpan.capabilities.web.web_pages import MAX_SHOWN_CHARS, FetchRequest, WebPage, WebPages, in_ascii, marked
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import PanpanError, ToolError
@@ -132,8 +132,8 @@ class WebFetchTool(Tool[WebFetchInput]):
     async def run(self, args: WebFetchInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         if self._pages is None:
             raise ToolError("there is no session to ask for pages in")
-        wish = Wish(args.url, args.wait, args.scroll, args.raw, args.pages)
-        page = await self._pages.page(wish, may_be_kept=args.offset > 0)
+        request = FetchRequest(args.url, args.wait, args.scroll, args.raw, args.pages)
+        page = await self._pages.page(request, may_be_kept=args.offset > 0)
         text = _text_of(page)
         if args.offset and args.offset >= len(text):
             raise ToolError(f"offset is {args.offset:,}, but the page has {len(text):,} characters")

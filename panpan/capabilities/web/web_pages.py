@@ -29,7 +29,7 @@ from panpan.types.content import ImageBlock
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from panpan.capabilities.web.fetching import Came, Fetched, Made
+    from panpan.capabilities.web.fetching import FetchedPage, ParsedPage, ParseRequest
     from panpan.capabilities.web.page_tree import Obstacle
 
 
@@ -152,8 +152,8 @@ def in_ascii(url: str, most: int | None = None) -> str:
     return plain if most is None or len(plain) <= most else f"{plain[:most]}…"
 
 
-MakePage: TypeAlias = "Callable[[Came], Awaitable[Made]]"
-"""Makes text or a picture of what came, or raises ToolError."""
+ParsePage: TypeAlias = "Callable[[ParseRequest], Awaitable[ParsedPage]]"
+"""Makes text or a picture of a page, or raises ToolError."""
 
 SCRIPTS_S = 3.0
 """As long as most pages need that load what they show."""
@@ -163,8 +163,8 @@ _KEPT_PAGES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """Which page is wanted, and how."""
+class FetchRequest:
+    """A page to fetch, and how."""
 
     url: str
     wait_s: float = 0.0
@@ -203,9 +203,8 @@ class WebPages:
             the first, which was asked for; None where there is none.
         renderer: Opens pages in a browser; None: there is none.
         pace: Keeps requests apart; None: as the settings say.
-        sandbox: That of the session's commands, in which what came is taken apart; None: in none.
         scripts_s: Seconds given to the scripts of a page in the browser where nothing else was asked for.
-        make: Makes text of what came; by default in a process of its own.
+        parse: Makes text of a page; None: in a process without a sandbox.
     """
 
     def __init__(
@@ -217,9 +216,8 @@ class WebPages:
         new_restriction: Callable[[str, str], str | None] = lambda *_: None,
         renderer: PageRenderer | None = None,
         pace: Pace | None = None,
-        sandbox: CommandSandbox | None = None,
         scripts_s: float = SCRIPTS_S,
-        make: "MakePage | None" = None,
+        parse: "ParsePage | None" = None,
     ) -> None:
         self._client = client
         self._timeout_s = settings.timeout_s
@@ -228,23 +226,23 @@ class WebPages:
         self._pace = pace or Pace(settings.pace_s)
         self._new_restriction = new_restriction
         self._renderer = renderer
-        self._make = make or partial(_made_apart, sandbox or CommandSandbox())
+        self._parse = parse or parse_sandboxed(CommandSandbox())
         self._scripts_s = scripts_s
-        self._kept: OrderedDict[Wish, WebPage] = OrderedDict()
+        self._kept: OrderedDict[FetchRequest, WebPage] = OrderedDict()
 
-    async def page(self, wish: Wish, *, may_be_kept: bool = False) -> WebPage:
+    async def page(self, request: FetchRequest, *, may_be_kept: bool = False) -> WebPage:
         """Return a page.
 
         Args:
-            wish: Which one.
+            request: Which one.
             may_be_kept: Whether one that was read before will do.
 
         Raises:
             ToolError: It cannot be had; says why.
         """
-        if may_be_kept and wish in self._kept:
-            return self._kept[wish]
-        page = self._kept[wish] = await self._page(wish)
+        if may_be_kept and request in self._kept:
+            return self._kept[request]
+        page = self._kept[request] = await self._page(request)
         if len(self._kept) > _KEPT_PAGES:
             self._kept.popitem(last=False)
         return replace(page, notes=(*page.notes, _ASKED_ANEW)) if may_be_kept else page
@@ -257,27 +255,27 @@ class WebPages:
         """
         return self._client.plain(url)
 
-    async def _page(self, wish: Wish) -> WebPage:
-        from panpan.capabilities.web.fetching import RedirectCircleError, fetched  # not every session reads pages
+    async def _page(self, request: FetchRequest) -> WebPage:
+        from panpan.capabilities.web.fetching import RedirectCircleError, fetch_page  # not every session reads pages
 
-        plain = self.plain(wish.url)
-        if wish.wait_s or wish.scroll != "none":
-            return await self._rendered(wish, plain)
+        plain = self.plain(request.url)
+        if request.wait_s or request.scroll != "none":
+            return await self._rendered(request, plain)
         try:
-            answer = await fetched(self._client, wish.url, partial(self._check, plain), timeout_s=self._timeout_s)
+            answer = await fetch_page(self._client, request.url, partial(self._check, plain), timeout_s=self._timeout_s)
         except RedirectCircleError as error:
-            return await self._rendered_instead(wish, plain, error)
-        page = await _read(answer, wish, self._make)
+            return await self._rendered_instead(request, plain, error)
+        page = await _read(answer, request, self._parse)
         if answer.kind != "html" or page.obstacle is None or not page.obstacle.may_yield_to_a_browser:
             return page
         try:
-            return await self._rendered(wish, self.plain(answer.url))
+            return await self._rendered(request, self.plain(answer.url))
         except ToolError as error:
             return replace(page, notes=(*page.notes, f"a browser may show more, but {error}"))
 
-    async def _rendered_instead(self, wish: Wish, plain: PlainUrl, failure: ToolError) -> WebPage:
+    async def _rendered_instead(self, request: FetchRequest, plain: PlainUrl, failure: ToolError) -> WebPage:
         try:
-            return await self._rendered(wish, plain)
+            return await self._rendered(request, plain)
         except ToolError as error:
             raise ToolError(f"{failure}; a browser keeps them, but {error}") from error
 
@@ -303,78 +301,78 @@ class WebPages:
         if (rule := self._new_restriction(wanted.url, plain.url)) is not None:
             raise ToolError(f"{wanted.host} sends on to {plain.host}, of which a rule speaks: {rule}")
 
-    async def _rendered(self, wish: Wish, plain: PlainUrl) -> WebPage:
-        from panpan.capabilities.web.fetching import Came
+    async def _rendered(self, request: FetchRequest, plain: PlainUrl) -> WebPage:
+        from panpan.capabilities.web.fetching import FetchedPage, ParseRequest
 
-        wanted = self.plain(wish.url)
+        wanted = self.plain(request.url)
         if self._renderer is None:
             raise ToolError("there is no browser in this session")
         self._refuse_strangers(wanted, plain)
         await self._check(plain, plain)
         allow = partial(self._refuse_strangers, wanted)
         shown = await self._renderer.render(
-            plain.url, wait_s=wish.wait_s or self._scripts_s, scroll=wish.scroll, allow=allow
+            plain.url, wait_s=request.wait_s or self._scripts_s, scroll=request.scroll, allow=allow
         )
         if (ended := self.plain(shown.url)) != plain:
             self._refuse_strangers(wanted, ended)
             await self._check(plain, ended)
-        came = Came(
-            "html", shown.html.encode("utf-8", "replace"), shown.url, wish.url, shown.status,
-            charset="utf-8", wants_all=wish.wants_all, is_rendered=True,
-        )  # fmt: skip
-        page = _html_page(came, "shown by a browser", await self._make(came))
+        fetched = FetchedPage(
+            shown.url, shown.status, {}, "html", "text/html", "utf-8", shown.html.encode("utf-8", "replace")
+        )
+        job = ParseRequest(fetched, request.url, request.wants_all, is_rendered=True)
+        page = _html_page(fetched, "shown by a browser", await self._parse(job))
         return replace(page, title=shown.title or page.title, notes=(*page.notes, *shown.notes))
 
 
-async def _made_apart(sandbox: CommandSandbox, came: "Came") -> "Made":
-    from panpan.capabilities.web.fetching import made_of
+def parse_sandboxed(sandbox: CommandSandbox) -> ParsePage:
+    """Return what makes text of pages in a process in the sandbox."""
 
-    return await made_of(came, sandbox)
+    async def parse(request: "ParseRequest") -> "ParsedPage":
+        from panpan.capabilities.web.fetching import parse_page
+
+        return await parse_page(request, sandbox)
+
+    return parse
 
 
-async def _read(answer: "Fetched", wish: Wish, make: MakePage) -> WebPage:
-    """Return what came, as a model can read it."""
-    from panpan.capabilities.web.fetching import Came, Made
+async def _read(answer: "FetchedPage", request: FetchRequest, parse: ParsePage) -> WebPage:
+    from panpan.capabilities.web.fetching import ParsedPage, ParseRequest
     from panpan.capabilities.web.page_tree import status_obstacle
 
     what = answer.media_type or "of no type"
-    came = Came(
-        answer.kind, answer.body, answer.url, wish.url, answer.status, answer.headers, answer.charset,
-        wants_all=wish.wants_all, pages=wish.pages,
-    )  # fmt: skip
-    made = Made() if answer.kind == "other" else await make(came)
+    job = ParseRequest(answer, request.url, request.wants_all, request.pages)
+    parsed = ParsedPage() if answer.kind == "other" else await parse(job)
     notes = [f"only its first {len(answer.body):,} bytes were read"] if answer.is_cut else []
     match answer.kind:
         case "html":
-            page = _html_page(came, what, made)
+            page = _html_page(answer, what, parsed)
             return replace(page, notes=(*page.notes, *notes))
         case "pdf":
             what = "PDF"
-            if made.scans:
-                notes.append(f"pages {', '.join(map(str, made.scans))} hold pictures and no text")
+            if parsed.scans:
+                notes.append(f"pages {', '.join(map(str, parsed.scans))} hold pictures and no text")
         case "image":
-            what = made.what
+            what = parsed.what
         case "other":
             size = f", {answer.headers['content-length']} bytes" if "content-length" in answer.headers else ""
             notes.append(f"it is a file of another kind ({what}{size}), which was not read; to have it, download it")
         case "text":
             pass
     obstacle = status_obstacle(answer.status, answer.headers)
-    return WebPage(answer.url, answer.status, what, "", made.text, tuple(notes), obstacle, made.picture)
+    return WebPage(answer.url, answer.status, what, "", parsed.text, tuple(notes), obstacle, parsed.picture)
 
 
-def _html_page(came: "Came", what: str, made: "Made") -> WebPage:
-
+def _html_page(answer: "FetchedPage", what: str, parsed: "ParsedPage") -> WebPage:
     notes: list[str] = []
-    if made.extent != "all" and made.text:
-        left_out = "what stands around the article" if made.extent == "article" else "navigation"
+    if parsed.extent != "all" and parsed.text:
+        left_out = "what stands around the article" if parsed.extent == "article" else "navigation"
         notes.append(f"{left_out} was left out; raw=true gives all")
-    if made.is_cut:
-        notes.append(f"only the first {len(made.text):,} characters of its text are here")
-    if made.sends_on_to:
+    if parsed.is_cut:
+        notes.append(f"only the first {len(parsed.text):,} characters of its text are here")
+    if parsed.sends_on_to:
         with suppress(ValueError, ToolError):  # what is no address is not told: it could say anything
-            onward = plain_url(urljoin(came.url, made.sends_on_to)).url
+            onward = plain_url(urljoin(answer.url, parsed.sends_on_to)).url
             notes.append(f"browsers go on from here to {in_ascii(onward, MAX_SHOWN_CHARS)}")
-    if (raw := raw_form(came.url)) is not None:
+    if (raw := raw_form(answer.url)) is not None:
         notes.append(f"the file alone is at {in_ascii(raw, MAX_SHOWN_CHARS)}")
-    return WebPage(came.url, came.status, what, made.title, made.text, tuple(notes), made.obstacle)
+    return WebPage(answer.url, answer.status, what, parsed.title, parsed.text, tuple(notes), parsed.obstacle)

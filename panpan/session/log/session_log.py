@@ -158,13 +158,16 @@ class SessionLog:
             raise
         self.parent_uuid: str | None = None
         """The record that the next one follows."""
-        self.listener: Callable[[Mapping[str, Any]], None] = lambda _: None
-        """Told each record, whole, before it is written."""
+        self._listener: Callable[[Mapping[str, Any]], None] = lambda _: None
 
     @property
     def is_new(self) -> bool:
         """True if nothing was ever written into it."""
         return os.fstat(self._fd).st_size == 0
+
+    def listen(self, listener: Callable[[Mapping[str, Any]], None]) -> None:
+        """Tell a listener each record, whole, before it is written."""
+        self._listener = listener
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Write a record that follows the one before; if it cannot be, it is written before the next one.
@@ -175,7 +178,7 @@ class SessionLog:
         whole = {"parentUuid": self.parent_uuid, **self._base, "timestamp": timestamp(), **record}
         self.parent_uuid = record["uuid"]
         self._waiting.append(encoded(whole))
-        self.listener(whole)
+        self._listener(whole)
         self.flush()
 
     def flush(self) -> None:
@@ -272,7 +275,9 @@ class UnkeptLog(SessionLog):
         self.git_branch = ""
         self.parent_uuid = None
         self.is_locked = True
-        self.listener = lambda _: None
+
+    def listen(self, listener: Callable[[Mapping[str, Any]], None]) -> None:
+        pass
 
     def append(self, record: Mapping[str, Any]) -> None:
         pass

@@ -62,9 +62,9 @@ async def test_the_tools_are_those_that_could_work_where_it_was_recorded(place: 
 
     report = await place.replay("strict", cwd=elsewhere)
 
-    assert recorded.header.without_use is not None
-    assert "pip" not in recorded.header.without_use
-    assert "MergeWorktree" in recorded.header.without_use
+    assert recorded.header.unavailable is not None
+    assert "pip" not in recorded.header.unavailable
+    assert "MergeWorktree" in recorded.header.unavailable
     assert report.is_same
 
 
@@ -140,7 +140,7 @@ async def test_another_prompt_is_named_with_request_and_field(place: Place) -> N
 
 async def test_another_system_prompt_is_named_in_strict_and_is_no_matter_in_semantic_mode(place: Place) -> None:
     recorded = await place.record("look around", append_system_prompt="Be kind.")
-    assert recorded.header.append_system_prompt == "Be kind."
+    assert recorded.header.prompts.append_system_prompt == "Be kind."
     rewrite(
         place.cassette,
         [

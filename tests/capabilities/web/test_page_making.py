@@ -5,7 +5,7 @@ import os
 import anyio
 import pytest
 
-from panpan.capabilities.web.fetching import Came, Kind, Made, made_of
+from panpan.capabilities.web.fetching import FetchedPage, Kind, ParsedPage, ParseRequest, parse_page
 from panpan.errors import ToolError
 from panpan.system.processes.process_table import running_processes
 from panpan.system.sandbox.command_sandbox import CommandSandbox
@@ -15,8 +15,12 @@ SLOW = b"<math alttext='x'>y</math>" * 190_000
 """A minute's work."""
 
 
-async def made(kind: Kind, body: bytes, **more: object) -> Made:
-    return await made_of(Came(kind, body, PAGE, PAGE, 200, {}, **more), CommandSandbox())  # type: ignore[arg-type]
+def job(kind: Kind, body: bytes, *, charset: str | None = None, pages: str | None = None) -> ParseRequest:
+    return ParseRequest(FetchedPage(PAGE, 200, {}, kind, "", charset, body), PAGE, pages=pages)
+
+
+async def made(kind: Kind, body: bytes, *, charset: str | None = None, pages: str | None = None) -> ParsedPage:
+    return await parse_page(job(kind, body, charset=charset, pages=pages), CommandSandbox())
 
 
 def workers() -> list[int]:
@@ -37,7 +41,7 @@ async def test_a_page_that_takes_too_long_is_given_up_and_nothing_of_it_runs_on(
     before = workers()
 
     with pytest.raises(ToolError, match=r"more than 0\.3 s"):
-        await made_of(Came("html", SLOW, PAGE, PAGE, 200), CommandSandbox(), within_s=0.3)
+        await parse_page(job("html", SLOW), CommandSandbox(), within_s=0.3)
 
     assert workers() == before
 
@@ -60,7 +64,7 @@ async def test_a_page_that_grows_beyond_measure_is_given_up() -> None:
     grows = b"<blockquote>a" * 250 + b"<p>line<br>" * 5_000
 
     with pytest.raises(ToolError, match="takes too much memory"):
-        await made_of(Came("html", grows, PAGE, PAGE, 200), CommandSandbox(), memory_bytes=200_000_000)
+        await parse_page(job("html", grows), CommandSandbox(), memory_bytes=200_000_000)
 
 
 async def test_of_a_text_that_grows_the_beginning_is_given() -> None:
@@ -87,9 +91,7 @@ async def test_of_a_text_that_grows_the_beginning_is_given() -> None:
     ids=["refresh", "style", "base", "deep", "hidden", "entity", "data", "attributes"],
 )
 async def test_a_page_that_is_made_to_take_long_does_not(start: bytes) -> None:
-    found = await made_of(
-        Came("html", b"<p>begun</p>" + start + b"<p>ended</p>", PAGE, PAGE, 200), CommandSandbox(), within_s=20
-    )
+    found = await parse_page(job("html", b"<p>begun</p>" + start + b"<p>ended</p>"), CommandSandbox(), within_s=20)
 
     assert found.title == ""
 

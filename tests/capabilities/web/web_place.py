@@ -77,7 +77,7 @@ async def web_place(
                 new_restriction=restricts,
                 renderer=renderer,
                 pace=Pace(web.pace_s, clock=lambda: 0.0, sleep=sleep, jitter=lambda: 0.0),
-                make=made_here,
+                parse=made_here,
             )
             yield WebPlace(site, network, found, WebFetchTool(found, reader), folder, waits)
 

@@ -86,7 +86,7 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True)
-class PageWish:
+class RenderRequest:
     """What is wanted of a page."""
 
     plain: PlainUrl
@@ -168,16 +168,16 @@ class Browser:
         Raises:
             ToolError: There is no browser, with the way to get one; the address is refused; or it took too long.
         """
-        wish = PageWish(plain_url(url, self._network.private), min(max(wait_s, 0.0), MAX_WAIT_S), scroll, allow)
-        storage = self._storage_for(wish.plain.host)
+        request = RenderRequest(plain_url(url, self._network.private), min(max(wait_s, 0.0), MAX_WAIT_S), scroll, allow)
+        storage = self._storage_for(request.plain.host)
         async with self._free:
             chromium = await self._running()
             try:
-                return await self._rendered(chromium, wish, storage)
+                return await self._rendered(chromium, request, storage)
             except ToolError:
                 if chromium.is_alive or self._is_closed:
                     raise
-            return await self._rendered(await self._running(), wish, storage)  # Chromium itself crashed or hung
+            return await self._rendered(await self._running(), request, storage)  # Chromium itself crashed or hung
 
     async def aclose(self) -> None:
         """End the browser; nothing more is shown."""
@@ -188,18 +188,18 @@ class Browser:
                 self._chromium = None
 
     async def _rendered(
-        self, chromium: "RunningChromium", wish: PageWish, storage: Mapping[str, Any] | None
+        self, chromium: "RunningChromium", request: RenderRequest, storage: Mapping[str, Any] | None
     ) -> RenderedPage:
         from panpan.capabilities.web.browser.page_rendering import rendered_page
 
         manners = Manners(self._user_agent, self._product, chromium.launch.hides_driver, storage)
-        limit_s = self._waits.begin_s + self._waits.load_s + wish.wait_s + _STEPS_S
+        limit_s = self._waits.begin_s + self._waits.load_s + request.wait_s + _STEPS_S
         try:
             with anyio.fail_after(limit_s):
-                return await rendered_page(chromium, self._network, wish, manners, self._waits)
+                return await rendered_page(chromium, self._network, request, manners, self._waits)
         except TimeoutError:
             await chromium.kill()  # whatever hangs, the next page does not wait for it
-            raise ToolError(f"the page of {wish.plain.host} was given up after {limit_s:g} s") from None
+            raise ToolError(f"the page of {request.plain.host} was given up after {limit_s:g} s") from None
 
     async def _running(self) -> "RunningChromium":
         """Return Chromium, started where it does not run."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import CancelScope
 
-from panpan.capabilities.web.browser.browser import Allow, Manners, PageWish, RenderedPage, Scroll, Waits
+from panpan.capabilities.web.browser.browser import Allow, Manners, RenderedPage, RenderRequest, Scroll, Waits
 from panpan.capabilities.web.browser.running_chromium import PROXY_HOST, RunningChromium
 from panpan.errors import ToolError
 from panpan.system.own_packages import how_to_install
@@ -223,31 +223,31 @@ _OF_PROXY = "panpan: "
 
 
 async def rendered_page(
-    chromium: RunningChromium, network: WebNetwork, wish: PageWish, manners: Manners, waits: Waits
+    chromium: RunningChromium, network: WebNetwork, request: RenderRequest, manners: Manners, waits: Waits
 ) -> RenderedPage:
     """Return the page as it became.
 
     Raises:
         ToolError: It cannot be shown, or not in time; says why.
     """
-    async with FilterProxy(network.for_page(wish.plain)) as proxy:
+    async with FilterProxy(network.for_page(request.plain)) as proxy:
         try:
-            return await _shown_through(proxy, chromium, wish, manners, waits)
+            return await _shown_through(proxy, chromium, request, manners, waits)
         except ToolError as exc:  # which would leave the proxy's task group in a group of errors
             refused = exc
     raise refused
 
 
 async def _shown_through(
-    proxy: FilterProxy, chromium: RunningChromium, wish: PageWish, manners: Manners, waits: Waits
+    proxy: FilterProxy, chromium: RunningChromium, request: RenderRequest, manners: Manners, waits: Waits
 ) -> RenderedPage:
     from playwright.async_api import Error
 
     try:
         async with page_context(chromium, proxy, manners, waits.open_s) as context:
-            return await _shown(context, proxy, wish, waits)
+            return await _shown(context, proxy, request, waits)
     except Error as exc:
-        raise _why_not_shown(wish.plain, str(exc), proxy) from exc
+        raise _why_not_shown(request.plain, str(exc), proxy) from exc
 
 
 @asynccontextmanager
@@ -310,28 +310,28 @@ async def _user_agent(chromium: RunningChromium, manners: Manners) -> str:
     return without_driver(said) if manners.hides_driver else f"{said} {manners.product}".strip()
 
 
-async def _shown(context: "BrowserContext", proxy: FilterProxy, wish: PageWish, waits: Waits) -> RenderedPage:
+async def _shown(context: "BrowserContext", proxy: FilterProxy, request: RenderRequest, waits: Waits) -> RenderedPage:
     from playwright.async_api import TimeoutError as PlaywrightTimeout
 
     page = await context.new_page()
     answers = _Answers(page)
     context.on("page", _close)
     session = await context.new_cdp_session(page)
-    main_frame = await MainFrame.watched(session, wish.allow, proxy.private)
+    main_frame = await MainFrame.watched(session, request.allow, proxy.private)
     world = PageWorld(session, waits.answer_s)
     notes: list[str] = []
-    await _open(page, wish, main_frame, waits)
+    await _open(page, request, main_frame, waits)
     try:
         await page.wait_for_load_state("domcontentloaded", timeout=waits.load_s * 1000)
     except PlaywrightTimeout:
         notes.append(f"the page was still loading after {waits.load_s:g} s; this is what was there")
-    if wish.wait_s:
-        await anyio.sleep(wish.wait_s)
-    notes += await _scroll(world, MAX_SCROLLS[wish.scroll], waits.scroll_s, is_step=wish.scroll == "full")
+    if request.wait_s:
+        await anyio.sleep(request.wait_s)
+    notes += await _scroll(world, MAX_SCROLLS[request.scroll], waits.scroll_s, is_step=request.scroll == "full")
     seen = await world.document(MAX_HTML_CHARS)
     url = page.url
     if not url.startswith(("http://", "https://")):
-        raise ToolError(f"{wish.plain.host} went to an address of another kind ({url[:5]!r}…), which is no web page")
+        raise ToolError(f"{request.plain.host} went to an address of another kind ({url[:5]!r}…), which is no web page")
     if answers.status >= 400 and proxy.has_said(refusal := _refusal_in(seen.html)):
         raise ToolError(refusal)
     if seen.is_cut:
@@ -340,14 +340,14 @@ async def _shown(context: "BrowserContext", proxy: FilterProxy, wish: PageWish, 
     return RenderedPage(url, answers.status, seen.html, seen.title, (*notes, *_told(proxy.refused)))
 
 
-async def _open(page: "Page", wish: PageWish, main_frame: MainFrame, waits: Waits) -> None:
+async def _open(page: "Page", request: RenderRequest, main_frame: MainFrame, waits: Waits) -> None:
     from playwright.async_api import Error
     from playwright.async_api import TimeoutError as PlaywrightTimeout
 
     try:
-        await page.goto(wish.plain.url, wait_until="commit", timeout=waits.begin_s * 1000)
+        await page.goto(request.plain.url, wait_until="commit", timeout=waits.begin_s * 1000)
     except PlaywrightTimeout:
-        raise ToolError(f"{wish.plain.host} did not begin to answer within {waits.begin_s:g} s") from None
+        raise ToolError(f"{request.plain.host} did not begin to answer within {waits.begin_s:g} s") from None
     except Error as exc:
         if main_frame.refused:
             raise ToolError(main_frame.refused[-1]) from exc

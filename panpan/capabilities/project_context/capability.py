@@ -9,6 +9,7 @@ from panpan.capabilities.project_context.session_start import GivenContext, Sess
 from panpan.core.hooks import Hook
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
+from panpan.session.command import Command
 from panpan.system.files.canonical import user_home
 
 
@@ -33,3 +34,9 @@ class ProjectContext(Capability):
             lambda: project_context(session.conversation), identity.worktree, is_made_anew=identity.has_new_worktree
         )
         return given, NestedMemory(root, top, home, locations.home, session.warn, withholds)
+
+    @classmethod
+    def commands(cls) -> Iterable[Command]:
+        from panpan.capabilities.project_context.memory_command import MEMORY_COMMANDS
+
+        return MEMORY_COMMANDS

@@ -4,13 +4,10 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import accumulate
 
 from anyio import to_thread
 
-from panpan.capabilities.project_context.collect import ContextPlaces, take_project_context
-from panpan.capabilities.project_context.nested_memory import ToldRules, rules_told
 from panpan.config.keys import dotted, flatten
 from panpan.config.locations import Locations
 from panpan.config.settings import Settings
@@ -24,7 +21,6 @@ from panpan.session.context_usage import SOURCES, ContextUsage, Source, context_
 from panpan.session.git_branch import git_branch
 from panpan.session.session import Session
 from panpan.session.session_costs import ModelCosts, SessionCosts, session_costs
-from panpan.system.files.canonical import user_home
 from panpan.system.processes.process import capture
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.display import Span, TextDisplay, text
@@ -279,42 +275,10 @@ async def _status(terminal: Terminal, rest: str) -> None:
     say_pairs(terminal, [(name, clean_line(text)) for name, text in pairs])
 
 
-async def _memory(terminal: Terminal, rest: str) -> None:
-    told = rules_told(terminal.session.conversation.messages)
-    if told:
-        say(terminal, "The model was told of these files, later ones win:", "strong")
-    else:
-        told = await _rules_to_come(terminal)
-        if not told:
-            say(terminal, "there is no AGENTS.md or CLAUDE.md for this folder; /init lets the model write one")
-            return
-        say(terminal, "The model is told of these files with the first message, later ones win:", "strong")
-    say_pairs(terminal, [(rules.path, _of_rules(rules)) for rules in told])
-    say(terminal, "Files of deeper folders follow when the model first touches something there.", "dim")
-
-
-async def _rules_to_come(terminal: Terminal) -> Sequence[ToldRules]:
-    """Return the files that a session which begins now would tell the model of."""
-    cwd = terminal.session.info.cwd
-    locations = Locations.find(cwd, terminal.env)
-    withholds = partial(terminal.session.gate.keeps_from_context, root=cwd)
-    places = ContextPlaces(cwd, locations.project_root, locations.home, user_home(), withholds=withholds)
-    context = await take_project_context(places)
-    for warning in context.warnings:
-        say(terminal, warning, "warn")
-    return rules_told([context.reminder])
-
-
-def _of_rules(rules: ToldRules) -> str:
-    origin = f", imported by {rules.imported_by}" if rules.imported_by else ""
-    return f"{rules.chars:,} characters{origin}"
-
-
 SHOW_COMMANDS: Sequence[Command] = (
     Command("context", "Show what fills the context window", _context, is_immediate=True),
     Command("cost", "Show tokens, money and time", _cost, aliases=("usage",), is_immediate=True),
     Command("status", "Show session, model, mode and version", _status, is_immediate=True),
-    Command("memory", "Show which AGENTS.md and CLAUDE.md are in force", _memory, is_immediate=True),
 )
 
 

@@ -6,7 +6,7 @@ until somebody asks for a model of that kind, by `--model KIND` or `--model KIND
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import field
 from importlib import import_module
 from types import MappingProxyType
@@ -129,6 +129,10 @@ class ProviderKind(ABC):
         """Return the profiles of its models other than `FULL`."""
         return ()
 
+    def ready_models(self, env: Mapping[str, str]) -> Mapping[str, str]:
+        """Return what `--model` can choose right now, each with a line about it; nothing is sent to find out."""
+        return {}
+
     def notes(self, answers: "GenerationOptions") -> Iterable[str]:
         """Return what the user should know of wishes that its models do not fulfil, one sentence each."""
         return ()
@@ -149,6 +153,15 @@ def provider_kind(kind: str, place: str) -> Iterator[ProviderKind]:
         raise
     except Exception as exc:  # of another package, whose mistakes are told as such
         raise ConfigError(f"the provider of {kind} models, {place}, failed: {type(exc).__name__}: {exc}") from exc
+
+
+def ready_models(kinds: ProviderKinds, env: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the models of all kinds that can be chosen right now, each with a line about it."""
+    ready: dict[str, str] = {}
+    for kind, place in kinds.items():
+        with suppress(ConfigError), provider_kind(kind, place) as models:
+            ready |= models.ready_models(env)
+    return ready
 
 
 def known_profiles(kinds: ProviderKinds) -> Iterator[ModelProfile]:

@@ -11,7 +11,7 @@ from panpan.config.models import FREE, ModelFacts
 from panpan.errors import ConfigError
 from panpan.models.factory import ResolvedModel, create_client, resolve_model
 from panpan.models.model_choice import Wish
-from panpan.models.provider_kind import KnownModel, NamedProvider, ProviderKind
+from panpan.models.provider_kind import KnownModel, NamedProvider, ProviderKind, ready_models
 from panpan.models.reply import ReplyBuilder
 from panpan.session.capability import Capability, provider_kinds
 from panpan.types.events import StreamEvent
@@ -154,3 +154,15 @@ def test_two_capabilities_cannot_bring_the_same_kind() -> None:
     assert provider_kinds([EchoCapability, EchoCapability]) == EchoCapability.providers
     with pytest.raises(ConfigError, match="two capabilities bring echo models"):
         provider_kinds([EchoCapability, Other])
+
+
+class ReadyModels(EchoModels):
+    def ready_models(self, env: Mapping[str, str]) -> Mapping[str, str]:
+        return {"echo:loud": "says it in capitals"} if "LOUD" in env else {}
+
+
+def test_kinds_say_which_of_their_models_are_ready() -> None:
+    kinds = {"echo": f"{__name__}:ReadyModels", "broken": "no_such_module:Kind"}
+
+    assert ready_models(kinds, {}) == {}
+    assert ready_models(kinds, {"LOUD": "1"}) == {"echo:loud": "says it in capitals"}

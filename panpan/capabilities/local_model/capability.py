@@ -61,6 +61,12 @@ class EmbeddedModels(ProviderKind):
 
         return (embedded_profile().model,)
 
+    def ready_models(self, env: Mapping[str, str]) -> Mapping[str, str]:
+        from panpan.capabilities.local_model.warm_up import MODEL_NAME
+        from panpan.capabilities.local_model.weight_store import embedded_store
+
+        return {MODEL_NAME: "the small model that runs inside panpan"} if embedded_store(env).is_ready else {}
+
     def notes(self, answers: "GenerationOptions") -> Iterator[str]:
         from panpan.models.factory import named_wish
 

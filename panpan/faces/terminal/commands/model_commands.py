@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast, get_args
 
-from panpan.capabilities.local_model.warm_up import MODEL_NAME
-from panpan.capabilities.local_model.weight_store import embedded_store
 from panpan.config.models import facts_about, known_models
 from panpan.config.settings import Settings
 from panpan.config.vendors import ALIASES, VENDORS, Vendor
 from panpan.errors import ConfigError
+from panpan.models.provider_kind import NO_KINDS, ProviderKinds, ready_models
 from panpan.session.command import Command, Option, Terminal, say
+from panpan.session.models import SessionModels
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
@@ -29,7 +29,9 @@ async def _model(terminal: Terminal, name: str) -> None:
 async def _chosen_model(terminal: Terminal) -> str | None:
     """Return the name of the model that the user picks."""
     info = terminal.session.info
-    models = models_for(terminal.session.settings, terminal.env)
+    of_session = terminal.session.find(SessionModels)
+    kinds = NO_KINDS if of_session is None else of_session.setup.kinds
+    models = models_for(terminal.session.settings, terminal.env, kinds)
     if not models:
         say(terminal, f"panpan asks {clean_line(info.choice)}; /model NAME changes that, such as /model ollama/NAME")
         return None
@@ -80,9 +82,10 @@ class OfferedModel:
     detail: str
 
 
-def models_for(settings: Settings, env: Mapping[str, str]) -> Sequence[OfferedModel]:
+def models_for(settings: Settings, env: Mapping[str, str], kinds: ProviderKinds) -> Sequence[OfferedModel]:
     """Return the models to offer; nothing is sent to find out."""
-    return [*_of_settings(settings), *_of_vendors(settings, env), *_embedded(env)]
+    of_kinds = (OfferedModel(name, name, detail) for name, detail in ready_models(kinds, env).items())
+    return [*_of_settings(settings), *_of_vendors(settings, env), *of_kinds]
 
 
 def _of_settings(settings: Settings) -> Iterator[OfferedModel]:
@@ -114,8 +117,3 @@ def _detail(vendor: Vendor, model: str, settings: Settings) -> str:
         rates = facts.price.rates[0]
         price = f"${rates.input:g} in, ${rates.output:g} out"
     return "; ".join(part for part in (*aliases[:1], window, price) if part)
-
-
-def _embedded(env: Mapping[str, str]) -> Iterator[OfferedModel]:
-    if embedded_store(env).is_ready:
-        yield OfferedModel(MODEL_NAME, MODEL_NAME, "the small model that runs inside panpan")

@@ -10,7 +10,7 @@ from scripts.house_figures import Figure, Package, deletable, figures, most_para
 ROOT = Path(__file__).parents[1]
 
 HELD = {
-    "capabilities whose folder can be deleted": 19,
+    "capabilities whose folder can be deleted": 23,
     "imports between features": 0,
     "imports upward": 1,
     "lines of code a file": 115,

@@ -35,6 +35,7 @@ from panpan.system.processes.process_table import ProcessTree
 from panpan.types.content import TextBlock, UserContent
 from panpan.types.dataclass import dataclass
 from panpan.types.events import CommandRan, Compacted, Event, TurnEnded
+from panpan.types.file_change import FileChange
 from panpan.types.llm import Effort
 from panpan.types.messages import AssistantMessage, Usage, UserMessage
 from panpan.types.permission import PermissionMode, is_permission_mode
@@ -278,6 +279,11 @@ class Session(AsyncContextManagerMixin):
                     f"the model was woken {MOST_WOKEN} times without a word of yours; of what ends in the background "
                     "from now on it hears with your next message"
                 )
+
+    @property
+    def turn_files(self) -> Sequence[FileChange]:
+        """What the newest turn changed in files, as far as that is kept."""
+        return [file for hook in self.agent.model.hooks for file in hook.turn_files]
 
     @property
     def may_be_woken(self) -> bool:

@@ -5,7 +5,7 @@ directory, limits, how it ends and what is kept of its output), but nobody is as
 gets all of their variables except keys.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -18,10 +18,10 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
+from panpan.session.feature_protocols import UserCommandResult, UserShell
 from panpan.system.processes.detached import marked_as_users
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.terminal_text import clean_for_terminal
-from panpan.types.dataclass import dataclass
 from panpan.types.messages import UserMessage, new_id
 from panpan.types.told_commands import tagged
 from panpan.types.tool import Output, Progress
@@ -31,16 +31,22 @@ USER_COMMAND_TIMEOUT_S = MAX_TIMEOUT_MS / 1000
 INTERRUPTED = "[interrupted by the user; what it printed until then is above]"
 
 
-@dataclass(frozen=True, slots=True)
-class UserCommandResult:
-    """Outcome of a command of the user's."""
+class UserCommands(UserShell):
+    """Runs them in one session.
 
-    message: UserMessage
-    """For the conversation: the command, and what it printed, within bounds."""
-    lines: Sequence[str]
-    """Its output and how it ended, harmless for a terminal."""
-    is_error: bool
-    """True if it failed, was stopped or took too long."""
+    Args:
+        context: Returns what its tools work with.
+    """
+
+    timeout_s = USER_COMMAND_TIMEOUT_S
+
+    def __init__(self, context: Callable[[], ToolContext]) -> None:
+        self._context = context
+
+    async def run(
+        self, command: str, show: Callable[[str], None], *, scope: CancelScope | None = None
+    ) -> UserCommandResult:
+        return await run_user_command(command, self._context(), show, scope=scope)
 
 
 async def run_user_command(
@@ -99,6 +105,9 @@ class Shell(Capability):
     """Runs commands."""
 
     name = "shell"
+
+    def offers(self) -> Iterable[object]:
+        return (UserCommands(lambda: self.session.main.context),)
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         return (BashTool(self.session.find(Background) if agent.is_main else None),)

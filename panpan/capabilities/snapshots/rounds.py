@@ -21,6 +21,7 @@ from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import PanpanError, SessionError
 from panpan.file_trees.kept_files import KeepLimits
 from panpan.file_trees.snapshot import Snapshot
+from panpan.session.feature_protocols import FileHistory
 from panpan.session.log.records import timestamp
 from panpan.types.file_change import FileChange
 from panpan.types.messages import AssistantMessage, SystemReminder
@@ -28,6 +29,7 @@ from panpan.types.tool import Output
 
 if TYPE_CHECKING:
     from panpan.capabilities.snapshots.undo import Undo
+    from panpan.session.command import Terminal
 
 
 log = logging.getLogger(__name__)
@@ -265,7 +267,7 @@ class RoundSnapshots(Hook):
         return tuple(change for change in changes if change.path in touched)
 
 
-class Snapshots:
+class Snapshots(FileHistory):
     """The snapshots of a session."""
 
     def __init__(
@@ -287,6 +289,11 @@ class Snapshots:
     def turn_files(self) -> Sequence[FileChange]:
         """Changes of the newest turn, as far as they are kept."""
         return self.rounds.turn_files
+
+    async def go_back(self, terminal: "Terminal", to: str) -> bool:
+        from panpan.capabilities.snapshots.undo_commands import carry_out
+
+        return await carry_out(terminal, self.undo, await self.undo.plan_rewind(to))
 
 
 class SnapshotsBeside(Hook):

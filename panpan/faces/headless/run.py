@@ -7,7 +7,6 @@ from typing import Literal, TypeAlias
 
 import anyio
 
-from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.core.background import Background
 from panpan.errors import AnswerNeededError, ConfigError, PanpanError, ToolError, unwrap_single_exception
@@ -309,8 +308,7 @@ class _Run:
                         outcome = INTERRUPTED
         except PanpanError as error:
             outcome = outcome_of_error(error)
-            if (snapshots := session.find(Snapshots)) is not None:
-                self._summary.files = snapshots.turn_files  # of a turn that failed no event tells
+            self._summary.files = session.turn_files  # of a turn that failed no event tells
         except Exception as error:  # a bug; the result is shown, and the report is written above
             await self._show(Outcome("error_during_execution", 1, f"unexpected {type(error).__name__}"), 0.0)
             raise

@@ -7,11 +7,10 @@ from time import monotonic
 
 import anyio
 
-from panpan.capabilities.shell.capability import run_user_command
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.core.background import Background
-from panpan.errors import OutputError, PanpanError, unwrap_single_exception
+from panpan.errors import ConfigError, OutputError, PanpanError, unwrap_single_exception
 from panpan.faces.amounts import WaitingTime
 from panpan.faces.answer_text import note_on_end
 from panpan.faces.plain.line_asker import LineReader
@@ -21,6 +20,7 @@ from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.rendering.text_rows import LEAST_WIDTH, plain_rows
 from panpan.session.background_tasks import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles
 from panpan.session.command import Leave, Next, OpenSession
+from panpan.session.feature_protocols import NO_SHELL, UserShell
 from panpan.session.session import Session
 from panpan.types.background import TaskInfo
 from panpan.types.messages import AssistantMessage
@@ -267,9 +267,9 @@ class _LineLoop:
         self._warned_at = float("-inf")
         self._command_scope = anyio.CancelScope()
         try:
-            result = await run_user_command(
-                command, self._session.agent.context, lambda _: None, scope=self._command_scope
-            )
+            if (shell := self._session.find(UserShell)) is None:
+                raise ConfigError(NO_SHELL)
+            result = await shell.run(command, lambda _: None, scope=self._command_scope)
             await self._out.write("".join(f"{line}\n" for line in result.lines))
             self._session.add_message(result.message)
         except PanpanError as error:

@@ -6,8 +6,7 @@ from time import monotonic
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from panpan.capabilities.shell.capability import USER_COMMAND_TIMEOUT_S, run_user_command
-from panpan.errors import PanpanError
+from panpan.errors import ConfigError, PanpanError
 from panpan.faces.terminal.commands.registry import command_in, find, unknown
 from panpan.faces.terminal.commands.screen_commands import Screen
 from panpan.faces.terminal.inbox import Inbox, Sent
@@ -16,6 +15,7 @@ from panpan.faces.terminal.rendering.text_rows import output_of_users_command, s
 from panpan.faces.terminal.turn_runner import TurnRunner
 from panpan.faces.terminal.views.turn_view import TurnView
 from panpan.session.command import Command
+from panpan.session.feature_protocols import NO_SHELL, UserShell
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import UserMessage
@@ -28,7 +28,8 @@ _SHOWN_ROWS = 40
 class _Running:
     """A command that runs, and what it has printed."""
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, shell: UserShell, command: str) -> None:
+        self.shell = shell
         self.command = command
         self.output = LiveOutput()
         self.began_s = monotonic()
@@ -59,10 +60,16 @@ class ShellLine:
         return self._running is not None
 
     def begin(self, command: str) -> None:
-        """Begin a command; none may run."""
+        """Begin a command; none may run.
+
+        Raises:
+            ConfigError: The session has no shell.
+        """
         assert self._running is None, "one command at a time"
+        if (shell := self._terminal.session.find(UserShell)) is None:
+            raise ConfigError(NO_SHELL)
         self._terminal.show(self._terminal.theme.paint("user", f"! {clean_for_terminal(command)}"))
-        self._running = _Running(command)
+        self._running = _Running(shell, command)
         self._has_begun.set()
 
     def interrupt(self) -> bool:
@@ -85,9 +92,7 @@ class ShellLine:
     async def _run(self, running: _Running) -> None:
         """Run a command, show what it printed, and let the model have it."""
         try:
-            result = await run_user_command(
-                running.command, self._terminal.session.agent.context, running.output.feed, scope=running.scope
-            )
+            result = await running.shell.run(running.command, running.output.feed, scope=running.scope)
             terminal = self._terminal
             printed = "\n".join(result.lines)
             terminal.show(*output_of_users_command(printed, terminal.width, terminal.theme, _SHOWN_ROWS))
@@ -102,7 +107,7 @@ class ShellLine:
         theme, now_s = self._terminal.theme, monotonic()
         return [
             running_line(
-                "!", running.command, now_s, now_s - running.began_s, width, theme, timeout_s=USER_COMMAND_TIMEOUT_S
+                "!", running.command, now_s, now_s - running.began_s, width, theme, timeout_s=running.shell.timeout_s
             ),
             *running.output.preview(_LIVE_LINES, width, theme),
         ]

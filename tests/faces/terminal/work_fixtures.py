@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 
+from panpan.capabilities.shell.capability import UserCommands
 from panpan.faces.amounts import WaitingTime
 from panpan.faces.terminal.views.turn_view import TurnView
 from panpan.types.events import ModelEvent
@@ -56,7 +57,9 @@ class FakeScreen(FakeTerminal):
 def screen_in(cwd: Path, llm: Any) -> FakeScreen:
     """Return a terminal whose session asks `llm`; the session has to be entered."""
     cwd.mkdir(exist_ok=True)
-    return FakeScreen(session_in(cwd, llm), {"HOME": str(cwd.parent)})
+    session = session_in(cwd, llm)
+    session.capabilities.offer(UserCommands(lambda: session.agent.context))
+    return FakeScreen(session, {"HOME": str(cwd.parent)})
 
 
 def view_on(screen: FakeScreen) -> TurnView:

@@ -9,11 +9,10 @@ from threading import Event
 
 from anyio import to_thread
 
-from panpan.capabilities.snapshots.rounds import Snapshots
-from panpan.capabilities.snapshots.undo_commands import carry_out, undo_of
 from panpan.config.locations import Locations
 from panpan.errors import PanpanError
 from panpan.session.command import Command, Leave, OpenSession, Option, Terminal, numbered, say
+from panpan.session.feature_protocols import FileHistory
 from panpan.session.log.log_writer import fork
 from panpan.session.stored.finding import named_session
 from panpan.session.stored.store import newest_first
@@ -36,8 +35,9 @@ async def _rewind(terminal: Terminal, rest: str) -> None:
     if picked is None:
         return
     prompt = prompts[picked]
-    what = await _what(terminal)
-    if what is None or ("files" in what and not await _files_went_back(terminal, prompt)):
+    files = session.find(FileHistory)
+    what = CONVERSATION if files is None else await _what(terminal)
+    if what is None or (files is not None and "files" in what and not await files.go_back(terminal, prompt.uuid)):
         return
     if "conversation" in what:
         await session.rewind(prompt.uuid)
@@ -48,17 +48,9 @@ async def _rewind(terminal: Terminal, rest: str) -> None:
 
 async def _what(terminal: Terminal) -> str | None:
     """Return what the user wants to have back; None where he wants nothing."""
-    if terminal.session.find(Snapshots) is None:
-        return CONVERSATION
     choices = (BOTH, CONVERSATION, FILES)
     picked = await terminal.choose("What goes back?", numbered([Option(choice) for choice in choices]))
     return None if picked is None else choices[picked]
-
-
-async def _files_went_back(terminal: Terminal, prompt: UserMessage) -> bool:
-    """Bring the files back to what they were before a message; return whether they are so now."""
-    undo = undo_of(terminal)
-    return await carry_out(terminal, undo, await undo.plan_rewind(prompt.uuid))
 
 
 def _prompt_option(prompt: UserMessage) -> Option:

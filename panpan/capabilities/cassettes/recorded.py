@@ -115,16 +115,12 @@ class RecordedProvider:
 
 
 def replies_of(file: RecordedFile) -> list[RecordedReply]:
-    """Return the replies of a recording in their order.
-
-    Raises:
-        ConfigError: One cannot be read.
-    """
+    """Return the replies of a recording in their order; raise `ConfigError` if one cannot be read."""
     return [recorded_reply(line, f"{file.path}:{number}") for number, line in file.of_type("cassette_reply")]
 
 
 def outcomes_of(file: RecordedFile) -> dict[str, bool]:
-    """Return whether each recorded call failed, by its id."""
+    """Return True for each recorded call that failed, by its id."""
     outcomes = {}
     for _, line in file.of_type("user"):
         match line:

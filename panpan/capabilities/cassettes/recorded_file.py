@@ -53,7 +53,7 @@ class RecordedFile:
 
 
 def is_recorded(path: Path) -> bool:
-    """Return whether the file looks like a recorded cassette and not like a tape in TOML; False where there is none."""
+    """Return True if the file looks like a recorded cassette and not like a tape in TOML; False where there is none."""
     try:
         if not path.is_file():
             return False
@@ -134,7 +134,7 @@ class CassetteWriter:
         self._bytes_left = max_bytes - ROOM_FOR_END
         self._fd: int | None = None
         self.is_over = False
-        """Whether no more is written."""
+        """True if no more is written."""
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Write a line, or end the recording if that is not possible."""
@@ -219,7 +219,7 @@ class Header:
     """Which of "permission", "user" and "plan" somebody was there for."""
     is_attended: bool
     is_resumed: bool
-    """Whether the session had begun before the recording."""
+    """True if the session had begun before the recording."""
     prompts: Prompts = Prompts()
     profile: str = FULL.name
     """How much of panpan the model was given."""
@@ -250,11 +250,7 @@ def header_line(session: SessionContext, askers: Askers) -> dict[str, Any]:
 
 
 def header_of(file: RecordedFile) -> Header:
-    """Return what the first line says.
-
-    Raises:
-        ConfigError: It is damaged.
-    """
+    """Return what the first line says; raise `ConfigError` if it is damaged."""
     match file.header:
         case {
             "model": str(),
@@ -283,11 +279,7 @@ def _names(found: Any) -> Sequence[str] | None:
 
 
 def _checked(settings: Mapping[str, Any], place: str) -> Mapping[str, Any]:
-    """Return what counts of the recorded settings.
-
-    Raises:
-        ConfigError: One cannot be.
-    """
+    """Return what counts of the recorded settings; raise `ConfigError` if one is invalid."""
     chosen = {key: value for key, value in settings.items() if key in _keys()}
     values: dict[str, Any] = {}
     for key, value in chosen.items():

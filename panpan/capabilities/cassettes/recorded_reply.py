@@ -64,11 +64,7 @@ def event_json(event: StreamEvent) -> Any:
 
 
 def event_of(value: Any) -> StreamEvent:
-    """Return the event that JSON says.
-
-    Raises:
-        ValueError: It says none that this panpan knows.
-    """
+    """Return the event that JSON says; raise `ValueError` for an unknown one."""
     match value:
         case ["text", int(index), str(text)]:
             return TextDelta(index, text)
@@ -128,7 +124,7 @@ class RecordedReply:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether nobody waited for its end."""
+        """True if nobody waited for its end."""
         return self.message is None and self.failure is None
 
     def as_json(self) -> dict[str, Any]:
@@ -140,15 +136,7 @@ class RecordedReply:
 
 
 def recorded_reply(line: Mapping[str, Any], place: str) -> RecordedReply:
-    """Return the reply that a line of a cassette says.
-
-    Args:
-        line: The line.
-        place: File and line number, for the error.
-
-    Raises:
-        ConfigError: It says none.
-    """
+    """Return the reply that a line of a cassette says; raise `ConfigError` if there is none."""
     try:
         events = tuple((float(at_s), event_of(event)) for at_s, event in line["events"])
         failure = line.get("failure")

@@ -52,7 +52,7 @@ class RecordedTurn:
     """What the provider said when it was asked how many tokens a request has."""
     is_interrupted: bool = False
     is_whole: bool = False
-    """Whether its end was recorded."""
+    """True if its end was recorded."""
 
 
 @dataclass(slots=True)
@@ -100,7 +100,7 @@ class AnswersChosen:
 
     effort: Effort | None
     thinks: bool | None = None
-    """Whether it was asked to think first; None: nothing was asked since."""
+    """True if it was asked to think first; None: nothing was asked since."""
 
 
 RecordedStep: TypeAlias = RecordedTurn | RecordedCompaction | Said | Rewound | ModelChanged | AnswersChosen
@@ -137,11 +137,7 @@ class RecordedSession:
 
 
 def read_session(path: Path) -> RecordedSession:
-    """Return what a recorded cassette says.
-
-    Raises:
-        ConfigError: It is not there, or damaged.
-    """
+    """Return what a recorded cassette says; raise `ConfigError` if it is not there, or damaged."""
     return _Reader(read_recorded(path)).session
 
 
@@ -314,13 +310,6 @@ def write_session(
 ) -> str:
     """Write a session of its own that begins with `messages`, and return its id.
 
-    Args:
-        folder: Where sessions of the project lie.
-        messages: What was said, valid to send.
-        cwd: Where the session works.
-        compactions: What was made shorter of them, oldest first.
-        change: Changes the texts, such as the path of the workspace.
-
     Raises:
         SessionError: It cannot be written.
         SessionLogError: The disk is full.
@@ -348,12 +337,6 @@ class Fork:
 
 def fork_recorded(recorded: RecordedSession, at: int, folder: Path, cwd: Path) -> Fork:
     """Write a session that holds the first `at` rounds.
-
-    Args:
-        recorded: The conversation.
-        at: How many rounds: replies of the model, with what its calls answered.
-        folder: Where sessions of the project lie.
-        cwd: Where the session works; paths of the recorded workspace become its own.
 
     Raises:
         ConfigError: There are not so many rounds, or the session cannot be written.

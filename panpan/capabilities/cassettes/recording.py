@@ -86,7 +86,7 @@ def _recording_plan(asker: PlanAsker, note: Note) -> PlanAsker:
 
 
 def is_answer(line: Mapping[str, Any]) -> bool:
-    """Return whether a line says what somebody was asked and answered."""
+    """Return True if a line says what somebody was asked and answered."""
     match line:
         case {"asked": "permission", "toolUseId": str(), "answer": {"is_allowed": bool()}}:
             return True
@@ -214,7 +214,6 @@ class Recording(SessionInterceptor):
         self._writer.write(changed_json(record, self._redact))
 
     def _write(self, type_: str, said: Mapping[str, Any]) -> None:
-        """Write a line whose texts hold no secrets any more."""
         self._writer.write({"type": type_, "at": round(self.seconds(), 3), **said})
 
 

@@ -211,14 +211,14 @@ class Replay(SessionInterceptor):
         return UserMessage.model_validate(said)
 
     def was_ended_in(self, tool_use_id: str) -> bool:
-        """Return whether the user interrupted the turn before this call had done its work."""
+        """Return True if the user interrupted the turn before this call had done its work."""
         result = self.recorded.results.get(tool_use_id)
         is_last = self._turn is not None and self._turn.is_interrupted and self.is_turn_over
         return is_last and (result is None or result.is_error)
 
     @property
     def is_turn_over(self) -> bool:
-        """Whether no more requests of the turn are recorded."""
+        """True if no more requests of the turn are recorded."""
         return self._turn is None or self._next >= len(self._turn.requests)
 
     def additions(self, live: Sequence[SystemReminder] = ()) -> Sequence[UserMessage | SystemReminder]:
@@ -261,11 +261,7 @@ class Replay(SessionInterceptor):
         return recorded
 
     async def events(self, recorded: RecordedRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield what the model said.
-
-        Raises:
-            ProviderError: The request failed when it was recorded.
-        """
+        """Yield what the model said; raise `ProviderError` if the request failed when it was recorded."""
         reply = changed_reply(recorded.reply, self._to_here)
         for _, event in reply.events:
             yield event

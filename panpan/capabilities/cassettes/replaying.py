@@ -52,7 +52,7 @@ class ReplayReport:
 
     @property
     def is_same(self) -> bool:
-        """Whether all was as it was recorded."""
+        """True if all was as it was recorded."""
         return self.divergence is None and not self.error
 
     def as_json(self) -> dict[str, Any]:
@@ -204,11 +204,7 @@ async def _play_step(replay: Replay, session: Session, step: RecordedStep, show:
 
 
 async def do_again(replay: Replay, session: Session, step: RecordedStep) -> None:
-    """Do again what the user did between the turns.
-
-    Raises:
-        PanpanError: It cannot be done.
-    """
+    """Do again what the user did between the turns; raise `PanpanError` if it cannot be done."""
     match step:
         case Said(message=message):
             session.add_message(replay.here(message))

@@ -87,13 +87,7 @@ class ComparedModel:
 
 
 def taped(tool: Tool[Any], results: Mapping[str, ToolResultMessage], wait: Callable[[], Awaitable[None]]) -> Tool[Any]:
-    """Return a tool that looks like `tool` and answers as it was recorded.
-
-    Args:
-        tool: The real one.
-        results: What was answered, by the ids of the calls.
-        wait: Awaited before each answer.
-    """
+    """Return a tool that looks like `tool` and answers as it was recorded."""
     kept = ("name", "input_model", "only_reads", "is_shared", "is_for_subagents", "starts_agents", "asks_user")
     looks = {name: getattr(tool, name) for name in kept}
     made: Tool[Any] = type("TapedTool", (_TapedTool,), looks)(tool, results, wait)
@@ -188,14 +182,7 @@ def _answers(recorded: RecordedSession, asked: str) -> Iterator[Mapping[str, Any
 
 
 class TapedHook(Hook):
-    """One service. It decides about no call, since none is run.
-
-    Args:
-        inner: The service.
-        replay: Says what it adds, with all others.
-        live: Shared by all: what they would add.
-        is_last: Whether it is the one that speaks for all of them.
-    """
+    """One service. It decides about no call, since none is run."""
 
     def __init__(self, inner: Hook, replay: "Replay", live: list[SystemReminder], *, is_last: bool) -> None:
         self._inner = inner

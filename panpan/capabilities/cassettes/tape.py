@@ -197,20 +197,12 @@ class CassetteProvider:
 
     @classmethod
     def from_file(cls, path: Path) -> "CassetteProvider":
-        """Return a provider that plays a file.
-
-        Raises:
-            ConfigError: It is not there, or is no cassette.
-        """
+        """Return a provider that plays a file; raise `ConfigError` if it is not there, or is no cassette."""
         tape, lines = read_tape(path)
         return cls(tape, place=str(path), lines=lines)
 
     async def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the next reply of the tape.
-
-        Raises:
-            CassetteError: The tape is over, or the request does not fit.
-        """
+        """Yield the next reply of the tape; raise `CassetteError` if the tape is over, or the request does not fit."""
         if self._played >= len(self.tape.reply):
             raise CassetteError(
                 f"{self._place} is over: it has {_counted(len(self.tape.reply))}, and one more was asked for",
@@ -315,7 +307,6 @@ class CassetteProvider:
 
 
 def _since_newest_reply(messages: Sequence[Message]) -> list[Message]:
-    """Return what came after the model last spoke."""
     new: list[Message] = []
     for message in reversed(messages):
         if isinstance(message, AssistantMessage):

@@ -48,11 +48,7 @@ class BoundedStream:
         self._is_counted_when_skipped = is_counted_when_skipped
 
     def read(self, size: int = -1) -> bytes:
-        """Read as a file does.
-
-        Raises:
-            ToolError: It is more than is left.
-        """
+        """Read as a file does; raise `ToolError` if it is more than is left."""
         if size < 0 and self.left is not None:
             data = self._stream.read(self.left + 1)
             self._count(len(data))
@@ -118,7 +114,7 @@ class _Member:
 
 
 def is_archive(name: str) -> bool:
-    """Return whether a file is one that can be unpacked, by its name."""
+    """Return True if a file is one that can be unpacked, by its name."""
     return name.lower().endswith((".zip", *_TAR_SUFFIXES))
 
 

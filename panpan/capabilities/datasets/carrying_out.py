@@ -49,15 +49,7 @@ def usual_pause(tries: int) -> float:
 
 
 class Transfer:
-    """How files are brought.
-
-    Args:
-        client: Asks for them.
-        allow: Asked before each address, redirects included.
-        token: For files that need one.
-        max_bytes: Of a file whose size nobody says.
-        retry: When to try again.
-    """
+    """How files are brought."""
 
     def __init__(
         self, client: GuardedClient, allow: Allow, *, token: str = "", max_bytes: int, retry: RetryPolicy
@@ -113,13 +105,7 @@ class Transfer:
 
 
 class CarryingOut:
-    """Carries a plan out.
-
-    Args:
-        plan: The plan.
-        transfer: Brings files.
-        limits: For what is unpacked.
-    """
+    """Carries a plan out."""
 
     def __init__(self, plan: DownloadPlan, transfer: Transfer, limits: UnpackLimits) -> None:
         self._plan = plan

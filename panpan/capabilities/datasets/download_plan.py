@@ -55,7 +55,7 @@ class RemoteFile:
     validator: str = ""
     """Its strong ETag or the time of its last change, by which a download that goes on knows that it is the same."""
     can_go_on: bool = False
-    """Whether the server sends the rest of it alone."""
+    """True if the server sends the rest of it alone."""
     sha256: str = ""
     """Of its content, in hexadecimal, where somebody has said it."""
     git_sha1: str = ""
@@ -65,7 +65,7 @@ class RemoteFile:
     sent_on_to: str = ""
     """Address that the server sends on to, where that is another."""
     needs_token: bool = False
-    """Whether it is asked for with the token of the hub."""
+    """True if it is asked for with the token of the hub."""
 
     @property
     def key(self) -> str:
@@ -86,7 +86,7 @@ class PlannedFile:
     arrived: int
     """Bytes of it that an earlier download has left there."""
     is_there: bool
-    """Whether the target exists, with the checksum that it should have."""
+    """True if the target exists, with the checksum that it should have."""
     unpacked: Path | None = None
     """The folder that it is unpacked into; None: it is not unpacked."""
 
@@ -255,16 +255,7 @@ def data_setup_of(
     user_agent: str,
     new_restriction: Callable[[str, str], str | None] = lambda _, __: None,
 ) -> DataSetup:
-    """Return what the downloads of a session need.
-
-    Args:
-        data: The user's settings.
-        web: Those of the network.
-        env: The environment, which holds the token.
-        network: How the outside is reached.
-        user_agent: What servers are told of who asks.
-        new_restriction: As in `DataSetup`.
-    """
+    """Return what the downloads of a session need."""
     most = int(data.max_gb * 10**9)
     return DataSetup(
         client=GuardedClient(network, user_agent=user_agent, own=(data.hub,)),

@@ -24,11 +24,7 @@ _READ_BYTES = 1 << 20
 
 
 class Checksum:
-    """The checksums of a content that comes piece by piece.
-
-    Args:
-        remote: What it should be.
-    """
+    """The checksums of a content that comes piece by piece."""
 
     def __init__(self, remote: RemoteFile) -> None:
         self._remote = remote
@@ -50,7 +46,7 @@ class Checksum:
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing that is known of the content speaks against it."""
+        """True if nothing that is known of the content speaks against it."""
         if self._remote.sha256:
             return self.sha256 == self._remote.sha256
         return self._git is None or self._git.hexdigest() == self._remote.git_sha1

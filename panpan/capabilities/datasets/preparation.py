@@ -181,7 +181,7 @@ class HubFiles:
 
 
 def is_hub_source(source: str) -> bool:
-    """Return whether a source names a repository of the hub."""
+    """Return True if a source names a repository of the hub."""
     return source.startswith("hf://")
 
 
@@ -321,11 +321,7 @@ async def prepared(
 
 
 def require_space(plan: DownloadPlan) -> None:
-    """Refuse what does not fit onto the disk.
-
-    Raises:
-        ToolError: It does not.
-    """
+    """Refuse what does not fit onto the disk; raise `ToolError` otherwise."""
     if plan.needed_bytes is not None and plan.needed_bytes > plan.free_bytes:
         raise ToolError(
             f"{plan.shown_folder} has {size_text(plan.free_bytes)} free, and the download needs "

@@ -33,7 +33,7 @@ class LocalModel:
     store: WeightStore
     sources: Sequence[Source]
     is_attended: bool
-    """Whether somebody is there to be asked."""
+    """True if somebody is there to be asked."""
     require_machine: Callable[[], None] = require_machine
 
     @classmethod
@@ -279,11 +279,7 @@ def introduce(model: LocalModel) -> None:
 
 
 def _agrees(model: LocalModel, says_yes: bool, question: str, unasked: str) -> bool:
-    """Return whether the user agrees, now or with `--yes` beforehand.
-
-    Raises:
-        ConfigError: Nobody can be asked.
-    """
+    """Return True if the user agrees, now or with `--yes` beforehand; raise `ConfigError` if nobody can be asked."""
     if not (says_yes or model.is_attended):
         raise ConfigError(f"nobody is here to be asked; run: {unasked}")
     return says_yes or click.confirm(question, default=True)

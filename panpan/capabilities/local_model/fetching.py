@@ -73,10 +73,6 @@ class Source(Protocol):
 class PartialWeights(PartialFile):
     """The weights as far as they were fetched. Only for the holder of the lock.
 
-    Args:
-        path: The partial file; made where it is missing.
-        size_bytes: What it will have when it is whole.
-
     Raises:
         FetchError: It cannot be opened.
     """
@@ -134,13 +130,7 @@ _PAUSE_S = 1.0
 
 
 class HubSource:
-    """The model hub.
-
-    Args:
-        url: The file.
-        idle_s: Seconds of silence after which a connection counts as cut.
-        pause_s: Seconds before a connection that was cut is made again.
-    """
+    """The model hub."""
 
     def __init__(self, url: str, *, idle_s: float = _IDLE_S, pause_s: float = _PAUSE_S) -> None:
         self._url = url

@@ -71,7 +71,7 @@ def with_direction_as_said(use: ToolUseBlock, words: str) -> ToolUseBlock:
 
 
 def _puts_first_for_second(words: str, first: str, second: str) -> bool:
-    """Whether the words are "FIRST instead of SECOND" or another of the forms that name the new thing first."""
+    """True if the words are "FIRST instead of SECOND" or another of the forms that name the new thing first."""
     if not first.strip() or not second.strip():
         return False
     a, b = (rf"[\"'`]?(?<!\w){re.escape(text.strip())}(?!\w)[\"'`]?" for text in (first, second))
@@ -203,12 +203,7 @@ _ALL = re.compile(r"\b(?:all|each|every|everywhere|throughout)\b", re.IGNORECASE
 
 
 def reply_after_result(messages: Sequence[Message], model: str) -> list[StreamEvent]:
-    """Return a reply with the call that follows from the result that came last; nothing where none does.
-
-    Args:
-        messages: The conversation so far.
-        model: The model that the reply is said to be of.
-    """
+    """Return a reply with the call that follows from the result that came last; nothing where none does."""
     if not messages or not isinstance(result := messages[-1], ToolResultMessage):
         return []
     uses = {use.id: use for reply in messages if isinstance(reply, AssistantMessage) for use in reply.tool_uses}

@@ -67,7 +67,7 @@ class Answer:
         return None
 
     def is_about(self, server: LocalServer) -> bool:
-        """Whether the program that listens is the one that the user was asked about, as far as can be told."""
+        """True if the program that listens is the one that the user was asked about, as far as can be told."""
         return (self.program, self.user) == (server.program, server.user)
 
     def model_of(self, server: LocalServer) -> str | None:
@@ -190,7 +190,7 @@ async def offered_model(
 
 
 def has_embedded_model(env: Mapping[str, str]) -> bool:
-    """Return whether the embedded model is set up on this machine, and the machine can run it."""
+    """Return True if the embedded model is set up on this machine, and the machine can run it."""
     from panpan.capabilities.local_model.weight_store import embedded_store, require_machine
 
     try:

@@ -82,12 +82,7 @@ def prefix_files(folder: Path) -> Iterator[Path]:
 
 
 def intact_prefix(folder: Path, key: str) -> str | None:
-    """Return the name of the file with this beginning; None where there is none. Damaged ones are removed.
-
-    Args:
-        folder: Where the weights are.
-        key: What tells the beginning from others, see `warm_up.prefix_key`.
-    """
+    """Return the name of the file with this beginning; None where there is none. Damaged ones are removed."""
     intact = None
     for path in folder.glob(f"prefix-{key}-*.bin"):
         digest = _digest(path)
@@ -209,7 +204,6 @@ def _warm_up(address: str, order: Order, warm_up: WarmUp) -> None:
 
 
 def _post(address: str, order: Order, path: str, body: dict[str, Any]) -> bool:
-    """Send one request and return whether it succeeded."""
     place = urlsplit(address)
     connection = HTTPConnection(place.hostname or "", place.port, timeout=WARM_UP_TIMEOUT_S)
     headers = {"Authorization": f"Bearer {order.api_key}", "Content-Type": "application/json"}

@@ -61,7 +61,7 @@ class ServedModel:
     api_key: str = field(repr=False)
     """Made for this run, so that no other user of the machine can use the server."""
     has_ended: Callable[[], bool] = lambda: False
-    """Whether the server is gone, as far as whoever started it can tell."""
+    """True if the server is gone, as far as whoever started it can tell."""
 
 
 @asynccontextmanager
@@ -225,10 +225,6 @@ def started(weights: Path, *, port: int = 0, api_key: str | None = None) -> Abst
 @contextmanager
 def announced(folder: Path, served: ServedModel) -> Iterator[None]:
     """Let other processes of the same user find a server for as long as the context lasts.
-
-    Args:
-        folder: Where the weights are.
-        served: The server.
 
     Raises:
         ConfigError: Another process announces one already, or the files cannot be written.

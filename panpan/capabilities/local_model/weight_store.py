@@ -168,9 +168,6 @@ class Stamp:
 class Verification:
     """Reads a file to its end for its SHA-256, a step at a time, so that somebody can watch and stop it.
 
-    Args:
-        path: The file.
-
     Raises:
         ConfigError: It cannot be opened, or is not a regular file.
     """
@@ -242,12 +239,7 @@ def models_folder(env: Mapping[str, str]) -> Path:
 
 
 class WeightStore:
-    """The place of one model's weights.
-
-    Args:
-        folder: Where weights are kept; see `models_folder`. Made by `held`.
-        weights: Which ones.
-    """
+    """The place of one model's weights."""
 
     def __init__(self, folder: Path, weights: Weights) -> None:
         self.folder = folder
@@ -263,7 +255,7 @@ class WeightStore:
 
     @property
     def is_ready(self) -> bool:
-        """Whether a file of the right size lies there; `check` tells whether it is the right one."""
+        """True if a file of the right size lies there; `check` tells whether it is the right one."""
         return _regular_size(self.path) == self.weights.size_bytes
 
     @property
@@ -315,11 +307,7 @@ class WeightStore:
             )
 
     def accept(self, stamp: Stamp | None) -> bool:
-        """Return whether the file at `path` is the weights, and remember it if so.
-
-        Args:
-            stamp: What its verification found.
-        """
+        """Return True if the file at `path` is the weights, and remember it if so."""
         is_right = stamp is not None and stamp.sha256 == self.weights.sha256
         if stamp is not None and is_right:
             self._leave_stamp(stamp)
@@ -327,7 +315,7 @@ class WeightStore:
 
     @property
     def is_stamped(self) -> bool:
-        """Whether the weights were verified before and have not changed since, as far as nobody else could pretend."""
+        """True if the weights were verified before and have not changed since, as far as nobody else could pretend."""
         try:
             status = self.path.stat()
             owners = {status.st_uid, self._stamp_path.stat().st_uid}
@@ -361,9 +349,6 @@ class WeightStore:
 
     def complete(self, stamp: Stamp) -> None:
         """Make the partial file the weights, after it was verified. Only for the holder of the lock.
-
-        Args:
-            stamp: What the verification found.
 
         Raises:
             FetchError: The file system refused; nothing is lost, and the next set-up goes on there.
@@ -405,11 +390,7 @@ class WeightStore:
         return freed
 
     def clear_scratch(self) -> None:
-        """Remove what an earlier set-up left in the folder for parts.
-
-        Raises:
-            OSError: It cannot be removed.
-        """
+        """Remove what an earlier set-up left in the folder for parts; raise `OSError` if it cannot be removed."""
         if self.scratch_folder.exists():
             remove_tree(self.scratch_folder)
 

@@ -38,9 +38,6 @@ _OPEN_S = 60.0
 def require_display(env: Mapping[str, str]) -> None:
     """Raise where no window can be opened.
 
-    Args:
-        env: The environment; says whether there is a display.
-
     Raises:
         ToolError: There is none.
     """
@@ -98,11 +95,7 @@ async def _left_by(
 
 
 async def _until_done(closed: Awaitable[object], until: Callable[[], Awaitable[None]]) -> None:
-    """Wait for the user's word.
-
-    Raises:
-        ToolError: He closed the page.
-    """
+    """Wait for the user's word; raise `ToolError` if he closed the page."""
     from playwright.async_api import Error
 
     is_done = False

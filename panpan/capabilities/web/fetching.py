@@ -82,12 +82,6 @@ class _RedirectedError(Exception):
 async def fetch_page(client: GuardedClient, url: str, check: Check, *, timeout_s: float) -> FetchedPage:
     """Ask for a page, and for what it redirects to.
 
-    Args:
-        client: The session's.
-        url: As somebody wrote it.
-        check: Asked before each address.
-        timeout_s: Seconds for a server to answer, and between two pieces of a body.
-
     Raises:
         RedirectCircleError: It comes back to where it was.
         ToolError: There is no answer that can be read, or it is not to be asked for.
@@ -244,11 +238,7 @@ def encoded_job(request: ParseRequest) -> bytes:
 
 
 def decoded_answer(answer: bytes) -> ParsedPage:
-    """Return the page that the process has written.
-
-    Raises:
-        ToolError: It could not read the page.
-    """
+    """Return the page that the process has written; raise `ToolError` if it could not read the page."""
     said: dict[str, Any] = json.loads(answer)
     if "error" in said:
         raise ToolError(said["error"])

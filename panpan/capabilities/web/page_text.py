@@ -51,13 +51,7 @@ class PageText:
 
 
 def page_text(html: str, url: str, *, wants_all: bool) -> PageText:
-    """Return what a page says, whatever it is; a page that cannot be read at all says nothing.
-
-    Args:
-        html: The document.
-        url: Where it is from, for its links.
-        wants_all: Whether navigation is wanted, too.
-    """
+    """Return what a page says, whatever it is; a page that cannot be read at all says nothing."""
     tree = parsed(html)
     facts = facts_of(tree)
     make_links_whole(tree, url)
@@ -209,11 +203,7 @@ def main() -> None:
 
 
 def answer(asked: BinaryIO) -> bytes:
-    """Return what became of what came.
-
-    Args:
-        asked: As the standard input.
-    """
+    """Return what became of what came."""
     job = json.loads(asked.readline())
     try:
         made = _MAKERS[job["kind"]](job, asked.read())

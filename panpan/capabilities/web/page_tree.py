@@ -39,9 +39,9 @@ class PageFacts:
     noscript: str
     """What it says where there are no scripts."""
     has_password: bool
-    """Whether it has a field for one."""
+    """True if it has a field for one."""
     is_for_subscribers: bool
-    """Whether it says of itself that not everybody may read it all."""
+    """True if it says of itself that not everybody may read it all."""
     sends_on_to: str = ""
     """The address where browsers go by themselves from it, as it wrote it; mostly empty."""
 
@@ -157,7 +157,7 @@ def _linked_data(tree: "HtmlElement") -> Iterator[object]:
 
 
 def _says_not_free(node: object, depth: int = 0) -> bool:
-    """Return whether https://schema.org/isAccessibleForFree is said to be false at the top of linked data."""
+    """Return True if https://schema.org/isAccessibleForFree is said to be false at the top of linked data."""
     if isinstance(node, list):
         return depth < 4 and any(_says_not_free(each, depth + 1) for each in node[:50])
     if not isinstance(node, dict):
@@ -249,11 +249,11 @@ class Obstacle:
     reason: str
     """In words for the model."""
     is_partial: bool = False
-    """Whether what came is worth reading all the same, such as an abstract."""
+    """True if what came is worth reading all the same, such as an abstract."""
 
     @property
     def may_yield_to_a_browser(self) -> bool:
-        """Whether a browser may see the page itself: it runs scripts, and may have a log-in."""
+        """True if a browser may see the page itself: it runs scripts, and may have a log-in."""
         return self.kind in ("scripts", "challenge", "forbidden", "login")
 
 
@@ -267,17 +267,7 @@ def obstacle_of(
     url: str,
     is_rendered: bool = False,
 ) -> Obstacle | None:
-    """Return what stands between the reader and the page; None where nothing is seen to.
-
-    Args:
-        status: Of the answer.
-        headers: Of the answer.
-        facts: What the document shows.
-        html: The document.
-        asked: The address that was asked for.
-        url: The address where the answer came from.
-        is_rendered: Whether its scripts have run.
-    """
+    """Return what stands between the reader and the page; None where nothing is seen to."""
     is_short = len(facts.text) <= SHORT_TEXT_CHARS
     words = f"{facts.title} {facts.text}" if is_short else facts.title
     is_notice = len(facts.text) <= NOTICE_CHARS

@@ -45,7 +45,7 @@ class RobotsRule:
     allows: bool
 
     def matches(self, path: str) -> bool:
-        """Return whether it speaks of a path, which is in its plain form as the pattern is."""
+        """Return True if it speaks of a path, which is in its plain form as the pattern is."""
         is_whole = self.pattern.endswith("$")
         first, *rest = self.pattern.removesuffix("$").split("*")
         if not path.startswith(first):
@@ -89,11 +89,7 @@ class Robots:
         return cls(tuple(meant.rules), min(meant.delay_s or 0.0, MAX_DELAY_S))
 
     def allow(self, path: str) -> bool:
-        """Return whether a path may be asked for.
-
-        Args:
-            path: As it stands in the address, with its query.
-        """
+        """Return True if a path may be asked for."""
         path = _plain(path or "/")
         if path == "/robots.txt":
             return True
@@ -115,7 +111,6 @@ class _Group:
 
     @property
     def is_complete(self) -> bool:
-        """Whether a further program would begin another group."""
         return bool(self.rules) or self.delay_s is not None
 
     def add(self, other: "_Group") -> None:
@@ -190,12 +185,7 @@ class _ElsewhereError(Exception):
 
 
 class SiteRobots:
-    """Says which pages are closed to panpan.
-
-    Args:
-        client: The session's.
-        user_agent: What servers are told of who asks.
-    """
+    """Says which pages are closed to panpan."""
 
     def __init__(self, client: GuardedClient, user_agent: str) -> None:
         self._client = client

@@ -77,21 +77,12 @@ class SearchEngine(Protocol):
         ...
 
     def pages(self, answer: bytes) -> Sequence[FoundPage]:
-        """Return what an answer with status 200 holds, best first.
-
-        Raises:
-            ToolError: It is no such answer.
-        """
+        """Return what an answer with status 200 holds, best first; raise `ToolError` if it is no such answer."""
         ...
 
 
 def rows(answer: bytes, title: str, *path: str) -> Sequence[Mapping[str, Any]]:
     """Return the objects of the list to which `path` leads; none where it leads nowhere.
-
-    Args:
-        answer: What came.
-        title: The engine, for the message.
-        path: Keys, from outside in.
 
     Raises:
         ToolError: It is no JSON object, or what lies there is no list.
@@ -143,12 +134,7 @@ _BRAVE_QUERY_CHARS = 400
 
 
 class Brave:
-    """The engine.
-
-    Args:
-        key: The token of a subscription.
-        refused: See `SearchEngine`.
-    """
+    """The engine."""
 
     title = "Brave Search"
     host = "api.search.brave.com"
@@ -214,7 +200,6 @@ def _html_page(result: Any) -> FoundPage | None:
 
 
 def _of_class(element: Any, name: str) -> list[Any]:
-    """Return the elements below that are of a class."""
     found: list[Any] = element.xpath(
         ".//*[contains(concat(' ', normalize-space(@class), ' '), concat(' ', $name, ' '))]", name=name
     )
@@ -238,12 +223,7 @@ _TEXT_CHARS = 500
 
 
 class Exa:
-    """The engine.
-
-    Args:
-        key: Of an account.
-        refused: See `SearchEngine`.
-    """
+    """The engine."""
 
     title = "Exa"
     host = "api.exa.ai"
@@ -287,9 +267,6 @@ _SEARXNG_QUERY_CHARS = 1_000
 class SearXng:
     """One instance.
 
-    Args:
-        url: Where it is, as the user's settings name it.
-
     Raises:
         ToolError: The address cannot be read.
     """
@@ -312,12 +289,7 @@ class SearXng:
 
 
 class Tavily:
-    """The engine.
-
-    Args:
-        key: Begins with `tvly-`.
-        refused: See `SearchEngine`.
-    """
+    """The engine."""
 
     title = "Tavily"
     host = "api.tavily.com"

@@ -25,17 +25,17 @@ class WebSettings(NetworkSettings):
     timeout_s: float = Field(default=30.0, ge=1, le=600)
     """Seconds that a server may take for the head of an answer, and between two pieces of it."""
     robots: bool = True
-    """Whether pages that a site's robots.txt closes to programs are left alone."""
+    """True if pages that a site's robots.txt closes to programs are left alone."""
     pace_s: float = Field(default=2.0, ge=0, le=60)
     """Seconds between two requests to the same host; up to a second is added, by chance."""
     browser: Name = "auto"
     """Program that shows pages which need a browser, an absolute path; auto: the system's Chromium; off: none."""
     stealth: bool = False
-    """Whether the browser hides that a program drives it."""
+    """True if the browser hides that a program drives it."""
     pages: int = Field(default=4, ge=1, le=16)
     """Pages that the browser has open at the same time."""
     login_window: bool = True
-    """Whether a window may be opened in which the user logs in to a site himself."""
+    """True if a window may be opened in which the user logs in to a site himself."""
 
     @property
     def key_variables(self) -> tuple[str, ...]:

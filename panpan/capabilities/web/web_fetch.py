@@ -73,10 +73,6 @@ class PageReader(Protocol):
     async def answer(self, prompt: str, page_text: str) -> str:
         """Return what the page says to a question.
 
-        Args:
-            prompt: What is wanted.
-            page_text: What the page says, marked as what it is.
-
         Raises:
             ToolError: Nobody could answer; half a sentence that says why.
         """
@@ -212,13 +208,7 @@ _TIME_LIMIT_S = 90.0
 
 
 class PageAnswers:
-    """Implements `PageReader`.
-
-    Args:
-        setup: The session's.
-        budget: Pays for it.
-        keep: Given each reply, for what it cost.
-    """
+    """Implements `PageReader`."""
 
     most_chars = MOST_CHARS
 

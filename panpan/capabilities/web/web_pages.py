@@ -130,12 +130,7 @@ _UNSEEN_JOINERS = re.compile(r"(?<=[ -\"$-)+-/:-~])[\u200c\u200d\ufe00-\ufe0f]+"
 
 
 def marked(text: str, source: str) -> str:
-    """Return text of the web between tags that name where it is from; control characters are gone from it.
-
-    Args:
-        text: As it came.
-        source: An address or a name.
-    """
+    """Return text of the web between tags that name where it is from; control characters are gone from it."""
     body = _OWN_TAG.sub("&lt;", _UNSEEN_JOINERS.sub("", clean_for_terminal(text))).strip("\n")
     named = in_ascii(source, MAX_SHOWN_CHARS).replace('"', "%22").replace("<", "%3C")
     return f'<{TAG} source="{named}">\n{body}\n</{TAG}>'
@@ -231,15 +226,7 @@ class WebPages:
         self._kept: OrderedDict[FetchRequest, WebPage] = OrderedDict()
 
     async def page(self, request: FetchRequest, *, may_be_kept: bool = False) -> WebPage:
-        """Return a page.
-
-        Args:
-            request: Which one.
-            may_be_kept: Whether one that was read before will do.
-
-        Raises:
-            ToolError: It cannot be had; says why.
-        """
+        """Return a page; raise `ToolError` if it cannot be had."""
         if may_be_kept and request in self._kept:
             return self._kept[request]
         page = self._kept[request] = await self._page(request)

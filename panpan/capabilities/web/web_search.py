@@ -64,14 +64,7 @@ class Found:
 
 
 class WebSearcher:
-    """Asks one engine.
-
-    Args:
-        engine: Which.
-        client: The way to it.
-        domains: Of which hosts results are taken, whatever a call says.
-        timeout_s: Seconds that the engine may take to answer.
-    """
+    """Asks one engine."""
 
     def __init__(
         self, engine: SearchEngine, client: GuardedClient, domains: DomainLists, *, timeout_s: float = 30.0
@@ -189,20 +182,13 @@ class NoEngine:
     why: str
     """What is missing, and what to do."""
     is_mistake: bool
-    """Whether the user wants one and would miss it."""
+    """True if the user wants one and would miss it."""
 
 
 def searcher_of(
     settings: WebSettings, env: Mapping[str, str], network: WebNetwork, user_agent: str
 ) -> WebSearcher | NoEngine:
-    """Return what asks the engine of a session.
-
-    Args:
-        settings: The user's.
-        env: The environment, which holds the keys.
-        network: How the outside is reached.
-        user_agent: What the engine is told of who asks.
-    """
+    """Return what asks the engine of a session."""
     engine = chosen_engine(settings, env)
     if isinstance(engine, NoEngine):
         return engine
@@ -213,12 +199,7 @@ def searcher_of(
 
 
 def chosen_engine(settings: WebSettings, env: Mapping[str, str]) -> SearchEngine | NoEngine:
-    """Return which engine is asked.
-
-    Args:
-        settings: The user's.
-        env: The environment, which holds the keys.
-    """
+    """Return which engine is asked."""
     variables = {"tavily": settings.tavily_key_env, "brave": settings.brave_key_env, "exa": settings.exa_key_env}
     match settings.search:
         case "off":

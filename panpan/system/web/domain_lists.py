@@ -96,7 +96,7 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 
 
 def is_same_site(allowed: PlainUrl, asked: PlainUrl) -> bool:
-    """Return whether `asked` is of the site of `allowed`: the same name and port, or both on the usual ones."""
+    """Return True if `asked` is of the site of `allowed`: the same name and port, or both on the usual ones."""
     is_same_port = allowed.port == asked.port or (_is_usual(allowed) and _is_usual(asked))
     return is_same_port and _bare(allowed.host) == _bare(asked.host)
 

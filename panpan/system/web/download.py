@@ -102,23 +102,14 @@ class RetryPolicy:
 
 
 class PartialFile(ABC):
-    """A file that grows at its end. Synchronous.
-
-    Args:
-        fd: Open for writing; closed by its owner.
-        size: Bytes that are known to be there.
-    """
+    """A file that grows at its end. Synchronous."""
 
     def __init__(self, fd: int, size: int) -> None:
         self._fd = fd
         self.size = size
 
     def write(self, data: bytes | bytearray) -> None:
-        """Append data; what was written before a failure is kept.
-
-        Raises:
-            PanpanError: The disk is full or failed.
-        """
+        """Append data, and raise `PanpanError` if the disk fails; what was written before that is kept."""
         rest = memoryview(data)
         try:
             while rest:
@@ -129,11 +120,7 @@ class PartialFile(ABC):
             raise self.failure(exc) from exc
 
     def restart(self) -> None:
-        """Forget everything.
-
-        Raises:
-            PanpanError: The disk failed.
-        """
+        """Forget everything; raise `PanpanError` if the disk failed."""
         try:
             os.ftruncate(self._fd, 0)
         except OSError as exc:

@@ -29,11 +29,7 @@ _OF_BODY = ("content-encoding", "content-language", "content-location", "content
 
 
 class WebHeaders(Mapping[str, str]):
-    """Headers by name, whatever its case; those of one name are one, with commas between (RFC 9110, section 5.3).
-
-    Args:
-        pairs: As they came.
-    """
+    """Headers by name, whatever its case; those of one name are one, with commas between (RFC 9110, section 5.3)."""
 
     def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
         self._values: dict[str, str] = {}
@@ -64,7 +60,7 @@ class WebRequest:
     """By name in lower case."""
     content: bytes | None = None
     is_own: bool = False
-    """Whether the user's own settings name it, so that it may lead into his network."""
+    """True if the user's own settings name it, so that it may lead into his network."""
 
 
 def location_of(request: WebRequest, status: int, headers: WebHeaders) -> str | None:
@@ -259,11 +255,7 @@ class Decoder:
                 yield piece
 
     def finish(self) -> Iterator[bytes]:
-        """Yield what is left at the end of the body.
-
-        Raises:
-            ToolError: The body was not whole.
-        """
+        """Yield what is left at the end of the body; raise `ToolError` if the body was not whole."""
         if self._zlib is None or self._zlib.eof:
             return
         while piece := self._zlib.decompress(b"", PIECE_BYTES):
@@ -292,7 +284,7 @@ class Decoder:
 
 
 def _is_zlib(data: bytes) -> bool:
-    """Whether it begins like RFC 1950, as far as it goes."""
+    """True if it begins like RFC 1950, as far as it goes."""
     if len(data) < 2:
         return data[0] & 0x0F == zlib.DEFLATED
     return data[0] & 0x0F == zlib.DEFLATED and int.from_bytes(data[:2], "big") % 31 == 0
@@ -353,15 +345,7 @@ class GuardedResponse:
             yield piece
 
     async def read(self, max_bytes: int, *, within_s: float = BODY_S) -> bytes:
-        """Return the whole body.
-
-        Args:
-            max_bytes: Bytes that it may have, decoded.
-            within_s: Seconds that it may take to come.
-
-        Raises:
-            ToolError: It has more, or did not come whole in time.
-        """
+        """Return the whole body; raise `ToolError` if it has more, or did not come whole in time."""
         body = bytearray()
         try:
             with anyio.fail_after(within_s):

@@ -39,12 +39,7 @@ IDLE_S = 300.0
 
 
 class FilterProxy(AsyncContextManagerMixin):
-    """Listens while it is entered.
-
-    Args:
-        network: How the outside is reached.
-        waits: How long a connection may take.
-    """
+    """Listens while it is entered."""
 
     port: int
     """On 127.0.0.1."""
@@ -90,7 +85,7 @@ class FilterProxy(AsyncContextManagerMixin):
         await self._served.serve(connection, stream, self._note)
 
     def has_said(self, text: str) -> bool:
-        """Return whether the proxy itself said this in place of a server, of which pages can know the words."""
+        """Return True if the proxy itself said this in place of a server, of which pages can know the words."""
         return text in self._said
 
     def _say(self, text: str) -> None:

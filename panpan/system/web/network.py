@@ -61,11 +61,7 @@ Dial: TypeAlias = Callable[[str, int], Awaitable[ByteStream]]
 
 
 async def connect(address: str, port: int) -> ByteStream:
-    """Connect to an IP address.
-
-    Raises:
-        OSError: Nothing takes the connection.
-    """
+    """Connect to an IP address; raise `OSError` if nothing takes the connection."""
     return await anyio.connect_tcp(address, port)
 
 
@@ -128,10 +124,6 @@ class WebNetwork:
     def as_set_up(self, private_hosts: Sequence[str], proxy: str | None) -> Self:
         """Return this network with what the user's settings open, and their way out.
 
-        Args:
-            private_hosts: As `PrivateHosts.parse` takes them.
-            proxy: Address of a proxy, as `UpstreamProxy.parse` takes it.
-
         Raises:
             ToolError: One of them cannot be read.
         """
@@ -150,11 +142,7 @@ _CLOSE_S = 2.0
 
 
 class Connector:
-    """Opens connections.
-
-    Args:
-        network: How the outside is reached.
-    """
+    """Opens connections."""
 
     def __init__(self, network: WebNetwork) -> None:
         self._network = network

@@ -256,7 +256,6 @@ class ProxyConnection:
         raise ToolError(f"{route.host} does not answer at port {route.port}")
 
     def _stir(self) -> None:
-        """Put off the end for want of anything that arrives."""
         self._idle.deadline = anyio.current_time() + self._waits.idle_s
 
     async def _tunnel(self, server: ByteStream) -> None:
@@ -314,11 +313,7 @@ class ProxyConnection:
         exchange.cancel()
 
     async def _send_answer(self, server: HttpSide, *, is_old: bool) -> None:
-        """Send the answer on to the client.
-
-        Raises:
-            ToolError: The server sends none, or not to its end.
-        """
+        """Send the answer on to the client; raise `ToolError` if the server sends none, or not to its end."""
         is_whole = False
         while not is_whole:
             try:
@@ -360,11 +355,7 @@ _AGAIN_S = 0.1
 
 
 class Served:
-    """Connections of a proxy that are served at the same time; one too many is told so.
-
-    Args:
-        most: How many.
-    """
+    """Connections of a proxy that are served at the same time; one too many is told so."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -48,10 +48,6 @@ class UpstreamProxy:
     def parse(cls, url: str, certificates: Callable[[], ssl.SSLContext] = ssl.create_default_context) -> Self:
         """Return the proxy at `url`, such as `http://proxy.example.org:3128` or `socks5://user:password@127.0.0.1:1080`.
 
-        Args:
-            url: As the user wrote it.
-            certificates: As in `UpstreamProxy`.
-
         Raises:
             ToolError: It is no such address; the error does not repeat it, as it may hold a password.
         """
@@ -70,12 +66,7 @@ class UpstreamProxy:
         return scheme == "http" and self.kind != "socks5"
 
     def forwarded(self, request: h11.Request, authority: str) -> h11.Request:
-        """Return a request as it is sent to the proxy, where it `forwards` that.
-
-        Args:
-            request: With a path as its target.
-            authority: Host and port that it is for.
-        """
+        """Return a request as it is sent to the proxy, where it `forwards` that."""
         target = b"http://" + authority.encode("ascii") + request.target
         return h11.Request(method=request.method, target=target, headers=[*request.headers.raw_items(), *self._login()])
 

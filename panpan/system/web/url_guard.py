@@ -307,7 +307,7 @@ def public_addresses(
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Return whether the address belongs to the public internet."""
+    """Return True if the address belongs to the public internet."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_V4)
     is_special = address.scope_id is not None or any(address in network for network in _NOT_PUBLIC_V6)
@@ -363,7 +363,7 @@ def _host(text: str) -> str:
 
 
 def _is_local(host: str) -> bool:
-    """Whether the name leads into a private network, whatever a name server says."""
+    """True if the name leads into a private network, whatever a name server says."""
     return "." not in host or any(host == name or host.endswith(f".{name}") for name in _LOCAL_NAMES)
 
 

@@ -248,11 +248,7 @@ def site_of(host: str) -> str:
 
 
 class SavedLogins:
-    """The log-ins that are kept.
-
-    Args:
-        folder: Where they are; may not exist.
-    """
+    """The log-ins that are kept."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -324,7 +320,7 @@ def _of_site(storage: Mapping[str, Any], site: str) -> Mapping[str, Any]:
 
 
 def _is_related(domain: str, site: str) -> bool:
-    """Whether the site sees a cookie of the domain, or has one below itself."""
+    """True if the site sees a cookie of the domain, or has one below itself."""
     return _is_at(domain, site) or _is_at(site, domain)
 
 

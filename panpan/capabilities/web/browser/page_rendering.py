@@ -70,23 +70,14 @@ class Scrolled:
 
 
 class PageWorld:
-    """Asks one page.
-
-    Args:
-        session: Speaks to the page.
-        answer_s: Seconds for it to answer; one whose scripts keep it busy does not.
-    """
+    """Asks one page."""
 
     def __init__(self, session: "CDPSession", answer_s: float) -> None:
         self._session = session
         self._answer_s = answer_s
 
     async def document(self, max_chars: int) -> SeenDocument:
-        """Return the document, its HTML cut at `max_chars`.
-
-        Raises:
-            ToolError: The page does not answer.
-        """
+        """Return the document, its HTML cut at `max_chars`; raise `ToolError` if the page does not answer."""
         found = await self._asked(_READ.replace("MOST", str(max_chars)))
         return SeenDocument(str(found["html"]), bool(found["isCut"]), str(found["title"]))
 
@@ -225,11 +216,7 @@ _OF_PROXY = "panpan: "
 async def rendered_page(
     chromium: RunningChromium, network: WebNetwork, request: RenderRequest, manners: Manners, waits: Waits
 ) -> RenderedPage:
-    """Return the page as it became.
-
-    Raises:
-        ToolError: It cannot be shown, or not in time; says why.
-    """
+    """Return the page as it became; raise `ToolError` if it cannot be shown, or not in time."""
     async with FilterProxy(network.for_page(request.plain)) as proxy:
         try:
             return await _shown_through(proxy, chromium, request, manners, waits)
@@ -355,11 +342,7 @@ async def _open(page: "Page", request: RenderRequest, main_frame: MainFrame, wai
 
 
 class _Answers:
-    """Keeps what a server said for the page itself, whichever way it went there.
-
-    Args:
-        page: The page.
-    """
+    """Keeps what a server said for the page itself, whichever way it went there."""
 
     def __init__(self, page: "Page") -> None:
         self._page = page

@@ -98,11 +98,7 @@ def _elsewhere(env: Mapping[str, str]) -> Iterator[str]:
 
 
 def arguments(*, hides_driver: bool) -> tuple[str, ...]:
-    """Return what Chromium is started with, beside what Playwright starts it with.
-
-    Args:
-        hides_driver: Whether pages are to see less of what tells that a program drives it.
-    """
+    """Return what Chromium is started with, beside what Playwright starts it with."""
     return (
         # No name leads anywhere but that of the proxy, and no address of this machine either: what Chromium would ask
         # for directly, it does not find. Names are looked up by the proxy.
@@ -138,7 +134,7 @@ def left_out() -> tuple[str, ...]:
 
 
 def can_have_sandbox() -> bool:
-    """Return whether Chromium can bound its own processes: never as root, for which it refuses to start with them."""
+    """Return True if Chromium can bound its own processes: never as root, for which it refuses to start with them."""
     return os.geteuid() != 0
 
 
@@ -164,7 +160,7 @@ class Launch:
     env: Mapping[str, str]
     """Its whole environment; no keys."""
     hides_driver: bool = False
-    """Whether pages are to see less of what tells that a program drives it."""
+    """True if pages are to see less of what tells that a program drives it."""
     has_window: bool = False
     max_data_bytes: int = 4 << 30
     """Memory that one of its processes may have for data, where the system can bound it; Linux can."""
@@ -229,7 +225,7 @@ class RunningChromium:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked for pages."""
+        """True if it can be asked for pages."""
         return not self._is_closed and self.driven.is_connected()
 
     async def kill(self) -> None:

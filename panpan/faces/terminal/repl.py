@@ -24,14 +24,14 @@ from panpan.faces.terminal.inbox import Sent
 from panpan.faces.terminal.input.completion import FileIndex, InputCompleter
 from panpan.faces.terminal.input.draft import ClipboardPaste
 from panpan.faces.terminal.input.key_actions import KeyActions
-from panpan.faces.terminal.input.keys import key_bindings
+from panpan.faces.terminal.input.keys import DraftKeys, SecondPress, key_bindings
 from panpan.faces.terminal.rendering.displays import show_displays
 from panpan.faces.terminal.rendering.text_rows import say
 from panpan.faces.terminal.screen.external_program import ExternalProgram
 from panpan.faces.terminal.screen.footer import Footer, PassingHint, TodosView
 from panpan.faces.terminal.screen.notify import Attention
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.terminal.screen.windows import Contents
+from panpan.faces.terminal.screen.windows import Contents, DialogView
 from panpan.faces.terminal.views.status_view import StatusView
 from panpan.faces.terminal.views.turn_view import TurnView, greeting
 from panpan.faces.terminal.work import Work
@@ -103,17 +103,16 @@ class Repl:
         self._completer = InputCompleter(commands, self._files, paths, lambda command: command.offers(session), agents)
         self._external_program = ExternalProgram(desk.draft, self._view.transcript, desk.env, self._hint.show)
         self._clipboard = ClipboardPaste(desk.draft, desk.env, session.folders.add, self._hint.show)
+        self._second_press = SecondPress(monotonic)
         self._actions = KeyActions(
             session,
-            desk.draft,
+            DraftKeys(desk.draft, self._second_press, self._hint.show),
             self._work,
             self._view,
             self._todos,
-            self._external_program,
+            external_program=self._external_program,
             paste_picture=self._clipboard.want,
-            say=self._hint.show,
-            leave=self.leave,
-            leave_at_once=self._leaving.want_at_once,
+            leaving=self._leaving,
         )
         self._attention = Attention(self._screen.send, session.settings.ui.notify, desk.env, session.info.cwd)
 
@@ -266,12 +265,10 @@ class Repl:
         return Contents(
             key_bindings(self._actions, self._desk.box.buffer, keys_of_dialogs),
             live=self._footer.live,
-            dialog=self._footer.dialog,
-            caret=lambda: self._dialogs.caret,
+            dialog=DialogView(self._footer.dialog, lambda: self._dialogs.caret, self._dialogs.was_drawn),
             queue=self._footer.queue,
             status=self._footer.status,
             is_moving=self._footer.is_moving,
-            was_drawn=self._dialogs.was_drawn,
             key_pressed=self._key_pressed,
         )
 
@@ -296,7 +293,7 @@ class Repl:
         self.refresh()
 
     def _key_pressed(self) -> None:
-        self._actions.key_pressed()
+        self._second_press.key_pressed()
         if not self._dialogs.takes_keys:
             self._dialogs.typed_elsewhere()
 

@@ -26,10 +26,8 @@ from panpan.text_search.engine import RipgrepFinder, SearchRequest, Selection, f
 from panpan.types.dataclass import dataclass
 from panpan.types.mentions import written
 
-# The files of the workspace, for completion: listed in the background, the newest first.
-#
-# The rule: who asks gets what is known, and waits only for the first list. The list is made by the search that Glob
-# uses, so that what git ignores is not in it; and it is bounded, which `is_partial` tells.
+# The list of files is made by the search that Glob uses, so that what git ignores is not in it. Whoever asks gets what
+# is known, and waits only for the first list.
 
 MAX_PATHS = 50_000
 MAX_AGE_S = 15.0
@@ -68,13 +66,7 @@ class FileList:
 
 
 class FileIndex:
-    """Keeps the list. `run` it in a task.
-
-    Args:
-        paths: Knows the workspace; the list is of the working directory.
-        find: Says which ripgrep to run.
-        clock: Seconds that only grow.
-    """
+    """Keeps the list of the working directory. `run` it in a task; `clock` returns seconds that only grow."""
 
     def __init__(
         self, paths: PathResolver, *, find: RipgrepFinder = find_ripgrep, clock: Callable[[], float] = time.monotonic
@@ -161,11 +153,9 @@ def _parents(path: str) -> Iterator[str]:
         end = path.rfind("/", 0, end)
 
 
-# Finding paths by what is typed of them: `@mainpy`, `@faces/terminal`, `@conftset`.
-#
-# The rule: better kinds of matches are looked for first, and the search ends when there are enough; names count more
-# than paths. It runs in the event loop in steps of a few milliseconds, so that typing goes on, and whoever closes it
-# ends it: a thread would hold the interpreter as long as it searches, and could not be stopped.
+# Paths are found by what is typed of them: `@mainpy`, `@faces/terminal`, `@conftset`. Better kinds of matches are
+# looked for first, until there are enough; names count more than paths. The search runs in the event loop in steps of a
+# few milliseconds, so that typing goes on: a thread would hold the interpreter, and could not be stopped.
 
 STEP_S = 0.002
 _MAX_OF_A_KIND = 200
@@ -180,13 +170,7 @@ _Kind: TypeAlias = "re.Pattern[str]"
 
 
 async def find_paths(files: FileList, typed: str, limit: int) -> list[str]:
-    """Return the paths that fit what is typed, the best first; the newest where nothing is typed.
-
-    Args:
-        files: Where to look.
-        typed: Letters of the path, in their order, not necessarily next to each other.
-        limit: Most paths to return.
-    """
+    """Return the paths that have the typed letters in their order, the best first; with no letters, the newest."""
     wanted = folded(typed.removeprefix("./"))
     found: dict[str, None] = {}
     step = _Step()
@@ -206,8 +190,6 @@ async def find_paths(files: FileList, typed: str, limit: int) -> list[str]:
 
 
 class _Step:
-    """Lets others run after some milliseconds of work."""
-
     def __init__(self) -> None:
         self._end_s = time.perf_counter() + STEP_S
 
@@ -222,7 +204,8 @@ def _kinds(wanted: str) -> Iterator[_Kind]:
 
     None of them tries twice at one place: what stands between two letters cannot hold the second of them.
     """
-    whole, letters = re.escape(wanted), _letters(wanted)
+    whole = re.escape(wanted)
+    letters = "".join(f"[^{re.escape(letter)}\n]*{re.escape(letter)}" for letter in wanted)
     yield re.compile(f"{NAME_MARK}{whole}")  # the name begins so
     yield re.compile(f"{whole}[^{NAME_MARK}\n]*\n")  # it is in the name
     if wanted:
@@ -231,12 +214,7 @@ def _kinds(wanted: str) -> Iterator[_Kind]:
         yield re.compile(f"{PATH_MARK}{letters}")
 
 
-def _letters(wanted: str) -> str:
-    return "".join(f"[^{re.escape(letter)}\n]*{re.escape(letter)}" for letter in wanted)
-
-
 def _matches(kind: _Kind, chunk: Chunk) -> Iterator[str]:
-    """Yield the paths with a match, each once."""
     position = 0
     while (found := kind.search(chunk.folded, position)) is not None:
         start = chunk.text.rfind(PATH_MARK, 0, found.start() + 1) + 1
@@ -259,7 +237,6 @@ def _name(path: str) -> str:
 
 
 async def _misspelt(files: FileList, wanted: str, limit: int, step: _Step) -> Iterable[str]:
-    """Return paths whose names are like what is typed."""
     scored: list[tuple[float, str]] = []
     for chunk in files.chunks:
         await step.pause_if_long()
@@ -283,15 +260,7 @@ _MENTION = re.compile(r'(?<![^\s(\[{])@(?:"(?P<quoted>[^"\n]*)(?P<closed>")?|(?P
 
 
 class InputCompleter(Completer):
-    """Offers commands, files, folders and agents.
-
-    Args:
-        commands: All there are.
-        index: The files.
-        paths: Says which of them may be shown.
-        arguments: Returns what may stand behind a command.
-        agents: Agents by name, each with what it is for, on one line.
-    """
+    """Offers commands, files, folders and agents, each of which has a line that says what it is for."""
 
     def __init__(
         self,
@@ -308,7 +277,7 @@ class InputCompleter(Completer):
         self._agents = agents or {}
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Return the commands, or what may stand behind one; files are only offered asynchronously."""
+        """Return commands, or arguments of one; files are only offered asynchronously."""
         text = document.text_before_cursor
         if typed := _COMMAND.fullmatch(text):
             return self._command_completions(typed[1])
@@ -319,7 +288,6 @@ class InputCompleter(Completer):
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """Yield what fits, the best first."""
         for completion in self.get_completions(document, complete_event):
             yield completion
         typed = _MENTION.search(document.current_line_before_cursor)

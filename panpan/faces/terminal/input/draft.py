@@ -21,13 +21,9 @@ from panpan.types.mentions import written
 
 
 def with_line_break(text: str, cursor: int) -> tuple[str, int] | None:
-    r"""Return text and cursor after Enter behind a backslash, which becomes a line break; None where Enter is Enter.
+    """Return text and cursor after Enter behind a backslash, which becomes a line break; None where Enter is Enter.
 
     Two backslashes are one that is meant, and no line break.
-
-    Args:
-        text: What is typed.
-        cursor: Where the caret is, in characters.
     """
     before = text[:cursor]
     backslashes = len(before) - len(before.rstrip("\\"))
@@ -36,10 +32,8 @@ def with_line_break(text: str, cursor: int) -> tuple[str, int] | None:
     return f"{before[:-1]}\n{text[cursor:]}", cursor
 
 
-# Long pastes: a few words stand for them in the input, and they are sent whole.
-#
-# The rule: only the exact words that were put there stand for a paste. Words that were changed are words of the
-# user's; so one backspace takes all of them (`span_before`), and no half of them is left by accident.
+# A few words stand for a long paste in the input. Only the exact words that were put there do: once changed, they are
+# the user's. So one backspace takes all of them (`span_before`), and no half of them is left by accident.
 
 MAX_SHOWN_LINES = 10
 MAX_SHOWN_CHARS = 1_000
@@ -82,8 +76,10 @@ class Pastes:
         return words
 
     def unfold(self, text: str) -> str:
-        """Return `text` with every paste whole."""
-        return self._words().sub(lambda match: self._text_by_words[match[0]], text) if self._text_by_words else text
+        if not self._text_by_words:
+            return text
+        words = "|".join(map(re.escape, self._text_by_words))
+        return re.sub(words, lambda match: self._text_by_words[match[0]], text)
 
     def span_before(self, text: str, cursor: int) -> int:
         """Return how many characters a backspace at `cursor` should delete: all words of a paste, or 1, or 0."""
@@ -91,19 +87,11 @@ class Pastes:
         found = next((words for words in self._text_by_words if before.endswith(words)), None)
         return len(found) if found else min(1, len(before))
 
-    def _words(self) -> re.Pattern[str]:
-        return re.compile("|".join(map(re.escape, self._text_by_words)))
-
 
 def image_mention(pasted: str, is_file: Callable[[Path], bool] = Path.is_file) -> str | None:
     """Return a mention of the picture whose path was pasted, as terminals do it when a file is dropped on them.
 
-    Args:
-        pasted: The whole paste.
-        is_file: Says whether there is such a file.
-
-    Returns:
-        None where it is anything but the absolute path of one picture: quoted, with backslashes, or as `file://`.
+    None where it is anything but the absolute path of one picture: quoted, with backslashes, or as `file://`.
     """
     text = pasted.strip()
     if "\n" in text or len(text) > 4096:
@@ -128,12 +116,7 @@ MAX_STASHED = 20
 
 
 class Draft:
-    """A text that is not sent yet.
-
-    Args:
-        box: Where it is typed.
-        pastes: What the words stand for that long pastes are folded to.
-    """
+    """A text that is not sent yet."""
 
     def __init__(self, box: InputBox, pastes: Pastes) -> None:
         self._box = box
@@ -160,7 +143,6 @@ class Draft:
         return text
 
     def put(self, text: str) -> None:
-        """Put text before what is typed."""
         self._box.put(text)
 
     def give_back(self, text: str) -> None:
@@ -168,7 +150,6 @@ class Draft:
         self._box.put(text if self.text else f"{text}\n")
 
     def replace(self, text: str) -> None:
-        """Let other text be what is typed."""
         self._box.replace(text)
 
     def clear(self) -> bool:
@@ -187,7 +168,6 @@ class Draft:
         return True
 
     def insert(self, text: str) -> None:
-        """Put text where the caret is."""
         self._box.buffer.insert_text(text)
 
     def paste(self, text: str) -> None:
@@ -251,13 +231,10 @@ _NO_PICTURE = "there is no picture in the clipboard"
 
 
 class ClipboardPaste:
-    """Pastes pictures.
+    """Pastes pictures into the draft.
 
-    Args:
-        draft: What is typed.
-        env: The user's environment.
-        add_folder: Lets what is mentioned be in one more folder. May raise `PanpanError`.
-        say: Told why nothing was pasted.
+    `add_folder` lets what is mentioned be in one more folder, and may raise `PanpanError`; `say` is told why it does
+    not paste one.
     """
 
     def __init__(
@@ -296,7 +273,6 @@ class ClipboardPaste:
                     remove_tree(folder)
 
     def _new_folder(self) -> Path:
-        """Return a folder for its owner alone."""
         folder = Path(tempfile.mkdtemp(prefix="panpan-pictures-"))
         self._add_folder(folder)
         return folder
@@ -312,11 +288,7 @@ class ClipboardPaste:
 
 
 async def save_picture(file: Path, env: Mapping[str, str]) -> str:
-    """Write the picture in the clipboard into a new file, and return a sentence where there is none.
-
-    Args:
-        file: As PNG; not there where there is no picture.
-        env: The user's environment.
+    """Write the picture in the clipboard into a new PNG file; where there is none, write no file and return a sentence.
 
     Raises:
         OSError: It cannot be written.
@@ -341,7 +313,6 @@ def readers(env: Mapping[str, str], file: Path) -> Sequence[Sequence[str]]:
 
 
 async def _reads(command: Sequence[str], file: Path, env: Mapping[str, str]) -> bool:
-    """Run a command, and return whether a picture is in the file now."""
     # Commands of the model may write in this folder, and could have put a link there that leads anywhere.
     fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -353,7 +324,7 @@ async def _reads(command: Sequence[str], file: Path, env: Mapping[str, str]) -> 
 
 
 def _holds_picture(fd: int, file: Path) -> bool:
-    """Return whether a picture is in the file; what is none is deleted."""
+    """Return whether a picture is in the file; anything else is deleted."""
     is_picture = os.pread(fd, len(_PNG), 0) == _PNG and os.fstat(fd).st_size <= MAX_BYTES
     if not is_picture:
         file.unlink()

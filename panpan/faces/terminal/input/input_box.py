@@ -28,16 +28,7 @@ from panpan.system.text.terminal_text import clean_line
 
 
 class CommandCompletion(Completion):
-    """What a command is completed to.
-
-    Args:
-        name: Without the slash.
-        typed: What is there of it, without the slash.
-        arguments: What may stand behind it, such as "[file]".
-        detail: What it does.
-        needs_arguments: Whether it does nothing without them.
-        is_missing: Whether its service is not there yet.
-    """
+    """Completion to a command; names are without the slash, and `arguments` such as "[file]" may stand behind it."""
 
     def __init__(
         self, name: str, typed: str, *, arguments: str, detail: str, needs_arguments: bool, is_missing: bool
@@ -50,18 +41,13 @@ class CommandCompletion(Completion):
         self.is_missing = is_missing
 
 
-# The list of completions below the input, and what Enter takes of it.
-#
-# The rule: nothing is taken that the user has not seen, and what he typed in full is what he means.
-
 MOST_ROWS = 8
 
 
 class CompletionMenu:
     """Shows what can be completed; the first is selected until the user selects another one.
 
-    Args:
-        buffer: What is typed.
+    Enter takes nothing that the user has not seen, and what they typed in full is what they mean.
     """
 
     def __init__(self, buffer: Buffer) -> None:
@@ -72,7 +58,6 @@ class CompletionMenu:
         self._top = 0
 
     def use_theme(self, theme: Theme) -> None:
-        """Draw the list in another theme."""
         self._theme = theme
 
     def rows(self, width: int) -> Sequence[str]:
@@ -127,11 +112,7 @@ def _nothing() -> str:
 
 
 class InputBox:
-    """Where the user types, for as long as panpan runs.
-
-    Args:
-        mark: Returns what stands before the first line, two cells wide.
-    """
+    """Where the user types, for as long as panpan runs; `mark` returns two cells that stand before the first line."""
 
     def __init__(self, mark: Callable[[], str]) -> None:
         self._mark = mark
@@ -166,20 +147,13 @@ class InputBox:
         self.buffer.history = history
 
     def serve(self, completer: Completer, mark: Callable[[], str], hint: Callable[[], str]) -> None:
-        """Serve a session.
-
-        Args:
-            completer: Files, commands, agents.
-            mark: Returns what stands before the first line, two cells wide; it says the mode.
-            hint: Returns what an empty input says.
-        """
+        """Serve a session, whose mark says the mode; `hint` returns what an empty input says."""
         self.buffer.completer, self._mark, self._hint = completer, mark, hint
         if self.buffer.text:  # which was typed before anything could complete it
             self.buffer.start_completion()
 
     @property
     def text(self) -> str:
-        """What is typed."""
         return self.buffer.text
 
     def clear(self) -> None:
@@ -188,7 +162,6 @@ class InputBox:
         get_app().vi_state.input_mode = InputMode.INSERT
 
     def replace(self, text: str) -> None:
-        """Let other text be what is typed."""
         self.buffer.text = text
         self.buffer.cursor_position = len(text)
 
@@ -216,13 +189,10 @@ _LOCK_WAIT_S = 0.0  # it is asked from the loop that also reads keys
 
 
 class PromptHistory(History):
-    """The history in one file, which is read when it is first needed.
+    """The history in one private file, which is read when it is first needed.
 
-    Not in a thread: the keys that recall it may come at once, and a file of its size is read in milliseconds.
-
-    Args:
-        path: The file; made, private, with its folder.
-        warn: Told once what keeps entries from being written, or read.
+    Not in a thread: the keys that recall it may come at once, and a file of its size is read in milliseconds. `warn` is
+    told once why entries are not written, or read.
     """
 
     def __init__(self, path: Path, warn: Callable[[str], None] = lambda _: None) -> None:
@@ -237,18 +207,13 @@ class PromptHistory(History):
         self._has_warned = False
 
     def write_with(self, redact: Callable[[str], str]) -> None:
-        """Write entries from now on, and those that came before.
-
-        Args:
-            redact: Takes secrets out of a text.
-        """
+        """Write entries from now on, and those that came before, without the secrets that `redact` takes out."""
         self._redact = redact
         for text in self._early:
             self.store_string(text)
         self._early.clear()
 
     def load_history_strings(self) -> Iterable[str]:
-        """Yield what was typed, the newest first."""
         try:
             if not self._path.exists():
                 return

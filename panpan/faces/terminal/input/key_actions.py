@@ -1,18 +1,17 @@
 """What the keys make happen, in terms of the parts of the REPL."""
 
 from collections.abc import Callable, Sequence
-from time import monotonic
 
 from panpan.core.background import Background
 from panpan.errors import PanpanError
+from panpan.faces.terminal.background_watch import Leaving
 from panpan.faces.terminal.inbox import Sent
-from panpan.faces.terminal.input.draft import Draft, PasteTooLargeError
-from panpan.faces.terminal.input.keys import DraftKeys, SecondPress
+from panpan.faces.terminal.input.keys import DraftKeys
 from panpan.faces.terminal.screen.external_program import ExternalProgram
 from panpan.faces.terminal.screen.footer import TodosView
 from panpan.faces.terminal.views.turn_view import TurnView
 from panpan.faces.terminal.work import Work
-from panpan.session.command import Leave, Next
+from panpan.session.command import Leave
 from panpan.session.session import Session
 from panpan.types.permission import PermissionMode
 
@@ -21,65 +20,42 @@ MODES: Sequence[PermissionMode] = ("default", "acceptEdits", "plan")
 
 
 class KeyActions:
-    """Does what keys ask for.
-
-    Args:
-        session: The session that is shown.
-        draft: What is typed.
-        work: Does what is sent.
-        view: Shows the turns.
-        todos: Shows the todos of the model.
-        external_program: The editor and the pager.
-        paste_picture: Pastes the picture in the clipboard.
-        say: Shows a hint below the input for a moment.
-        leave: Closes the session, and asks what becomes of background tasks.
-        leave_at_once: Ends the program without asking.
-    """
+    """Does what keys ask for, in a session."""
 
     def __init__(
         self,
         session: Session,
-        draft: Draft,
+        draft_keys: DraftKeys,
         work: Work,
         view: TurnView,
         todos: TodosView,
-        external_program: ExternalProgram,
         *,
+        external_program: ExternalProgram,
         paste_picture: Callable[[], None],
-        say: Callable[[str], None],
-        leave: Callable[[Next], None],
-        leave_at_once: Callable[[], None],
+        leaving: Leaving,
     ) -> None:
         self._session = session
-        self._draft = draft
+        self._draft_keys = draft_keys
+        self._draft = draft_keys.draft
+        self._second = draft_keys.second
+        self._say = draft_keys.say
         self._work = work
         self._view = view
         self._todos = todos
         self._external_program = external_program
-        self._paste_picture = paste_picture
-        self._say = say
-        self._leave = leave
-        self._leave_at_once = leave_at_once
-        self._second = SecondPress(monotonic)
-        self._draft_keys = DraftKeys(draft, self._second, say)
-
-    def key_pressed(self) -> None:
-        """A key was pressed, whichever it is; called before it is handled."""
-        self._second.key_pressed()
+        self.paste_picture = paste_picture
+        self._leaving = leaving
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything runs."""
         return self._work.is_busy
 
     @property
     def has_queued(self) -> bool:
-        """Whether something was sent that can be taken back."""
         return bool(self._work.waiting)
 
     @property
     def is_in_retry_pause(self) -> bool:
-        """Whether a request waits to be sent again."""
         return self._view.is_in_retry_pause
 
     def enter(self) -> None:
@@ -110,12 +86,12 @@ class KeyActions:
         elif self._interrupt():
             pass
         elif self._second.is_second("c-c"):
-            self._leave_at_once()
+            self._leaving.want_at_once()
         else:
             self._say("Ctrl+C again, or Ctrl+D, leaves")
 
     def control_d(self) -> None:
-        self._leave(Leave())  # a turn that runs is ended in good order with the session
+        self._leaving.want(Leave())  # a turn that runs is ended in good order with the session
 
     def expand(self) -> None:
         if not self._view.toggle_expanded():
@@ -158,14 +134,8 @@ class KeyActions:
     def show_todos(self) -> None:
         self._say(self._todos.toggle())
 
-    def paste_picture(self) -> None:
-        self._paste_picture()
-
     def paste(self, text: str) -> None:
-        try:
-            self._draft.paste(text)
-        except PasteTooLargeError as error:
-            self._say(str(error))
+        self._draft_keys.paste(text)
 
     def backspace(self) -> None:
         self._draft.backspace()

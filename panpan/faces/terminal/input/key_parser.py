@@ -51,11 +51,7 @@ _INTRODUCER_CHARS = 2
 
 
 def use_key_parser(keyboard: Vt100Input) -> None:
-    """Let `keyboard` take keys as they are taken here.
-
-    Args:
-        keyboard: As from `create_input`; nothing may have been read from it.
-    """
+    """Let `keyboard`, from which nothing may have been read, take keys as they are taken here."""
     keyboard.vt100_parser = KeyParser(keyboard.vt100_parser.feed_key_callback)
 
 
@@ -64,9 +60,6 @@ class KeyParser(Vt100Parser):
 
     Alt with a key comes as Escape and the key, which is how bindings name it; Escape alone comes with a mark behind it
     that says that no other key belongs to it, so nobody has to wait for one.
-
-    Args:
-        feed_key_callback: Given each key.
     """
 
     def __init__(self, feed_key_callback: Callable[[KeyPress], None]) -> None:
@@ -79,7 +72,6 @@ class KeyParser(Vt100Parser):
         """What came of a paste; None: there is none."""
 
     def feed(self, data: str) -> None:
-        """Take what came."""
         if self._late:
             data = self._after_late(data)
         data, self._held = self._held + data, ""

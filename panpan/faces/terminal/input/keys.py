@@ -33,80 +33,33 @@ _ALWAYS = Always()
 class Actions(Protocol):
     """What keys can make happen."""
 
-    def enter(self) -> None:
-        """Send what is typed; to the model that works, too."""
-
-    def enter_later(self) -> None:
-        """Send what is typed when the turn is over."""
-
-    def take_back(self) -> None:
-        """Put what was sent last, and not delivered, back into the input."""
-
-    def escape(self) -> None:
-        """Interrupt what runs, else clear the input."""
-
-    def control_c(self) -> None:
-        """Clear the input, else interrupt, else leave."""
-
-    def control_d(self) -> None:
-        """Leave, where the input is empty."""
-
-    def expand(self) -> None:
-        """Show more of what tools print, or less."""
-
-    def next_mode(self) -> None:
-        """Change the permission mode."""
-
-    def edit_elsewhere(self) -> None:
-        """Open the input in the user's editor."""
-
-    def suspend(self) -> None:
-        """Stop panpan, until the shell lets it go on."""
-
-    def stash(self) -> None:
-        """Put aside what is typed; where nothing is, bring back what was put aside."""
-
-    def choose_model(self) -> None:
-        """Let the user choose the model."""
-
-    def switch_thinking(self) -> None:
-        """Let the model think first, or no more."""
-
-    def to_background(self) -> None:
-        """Let what runs go on in the background; where nothing runs that can, show what is there."""
-
-    def show_todos(self) -> None:
-        """Show what the model wants to do, or hide it."""
-
-    def paste_picture(self) -> None:
-        """Put a mention of the picture in the clipboard into the input."""
-
-    def paste(self, text: str) -> None:
-        """Put pasted text into the input."""
-
-    def backspace(self) -> None:
-        """Delete what stands before the caret."""
-
-    def retry_now(self) -> None:
-        """End the pause before the next try."""
-
-    def help(self) -> None:
-        """Tell the keys."""
+    def enter(self) -> None: ...  # to the model that works, too
+    def enter_later(self) -> None: ...  # when the turn is over
+    def take_back(self) -> None: ...  # of what was sent and not delivered, the last
+    def escape(self) -> None: ...  # interrupts what runs, else clears the input
+    def control_c(self) -> None: ...  # clears the input, else interrupts, else leaves
+    def control_d(self) -> None: ...
+    def expand(self) -> None: ...
+    def next_mode(self) -> None: ...
+    def edit_elsewhere(self) -> None: ...
+    def suspend(self) -> None: ...
+    def stash(self) -> None: ...
+    def choose_model(self) -> None: ...
+    def switch_thinking(self) -> None: ...
+    def to_background(self) -> None: ...
+    def show_todos(self) -> None: ...
+    def paste_picture(self) -> None: ...
+    def paste(self, text: str) -> None: ...
+    def backspace(self) -> None: ...
+    def retry_now(self) -> None: ...
+    def help(self) -> None: ...
 
     @property
-    def is_busy(self) -> bool:
-        """Whether anything runs."""
-        ...
-
+    def is_busy(self) -> bool: ...
     @property
-    def has_queued(self) -> bool:
-        """Whether something was sent that can be taken back."""
-        ...
-
+    def has_queued(self) -> bool: ...  # which can be taken back
     @property
-    def is_in_retry_pause(self) -> bool:
-        """Whether a request waits to be sent again."""
-        ...
+    def is_in_retry_pause(self) -> bool: ...
 
 
 class KeysOfDialogs(Protocol):
@@ -115,18 +68,11 @@ class KeysOfDialogs(Protocol):
     are_taken: Filter
     """Whether a key that comes now is for a dialog."""
 
-    def bind(self, keys: KeyBindings) -> None:
-        """Let a dialog have every key."""
+    def bind(self, keys: KeyBindings) -> None: ...
 
 
 def key_bindings(actions: Actions, buffer: Buffer, dialogs: KeysOfDialogs | None = None) -> KeyBindings:
-    """Return what the keys do, beside prompt_toolkit's own for editing.
-
-    Args:
-        actions: What they make happen.
-        buffer: What is typed.
-        dialogs: Has them while a dialog is open; None: there are no dialogs.
-    """
+    """Return the keys beside prompt_toolkit's own for editing; a dialog that is open has them all."""
     keys = KeyBindings()
     typing = ~is_searching
     if dialogs is not None:
@@ -212,8 +158,7 @@ AGAIN_S = 3.0
 class SecondPress:
     """Tells the second of two presses from the first: nothing was pressed in between.
 
-    Args:
-        clock: Returns seconds that only ever grow.
+    `clock` returns seconds that only ever grow.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -239,58 +184,61 @@ class SecondPress:
 
 
 class DraftKeys:
-    """Does what these keys ask for.
-
-    Args:
-        draft: What is typed.
-        second: Tells Esc Esc from Esc.
-        say: Shows a hint below the input for a moment; an empty one takes away what was said.
-    """
+    """Does what keys ask for with the draft; `say` shows a hint below the input, and an empty one takes it away."""
 
     def __init__(self, draft: Draft, second: SecondPress, say: Callable[[str], None]) -> None:
-        self._draft = draft
-        self._second = second
-        self._say = say
+        self.draft = draft
+        self.second = second
+        self.say = say
 
     def escape(self) -> None:
         """Clear the input the second time."""
-        if self._second.is_second("escape"):
-            self._draft.clear()
-            self._say("")
+        if self.second.is_second("escape"):
+            self.draft.clear()
+            self.say("")
         else:
-            self._say("Esc again clears the input; Ctrl+S then brings it back")
+            self.say("Esc again clears the input; Ctrl+S then brings it back")
 
     def clear(self) -> None:
         """Clear the input."""
-        self._say("Ctrl+S brings back what was cleared" if self._draft.clear() else "")
+        self.say("Ctrl+S brings back what was cleared" if self.draft.clear() else "")
 
     def stash(self) -> None:
         """Put aside what is typed; where nothing is, bring back what was put aside or cleared last."""
-        if self._draft.clear():
-            self._say("put aside; Ctrl+S in the empty input brings it back")
+        if self.draft.clear():
+            self.say("put aside; Ctrl+S in the empty input brings it back")
         else:
-            self._say("" if self._draft.bring_back() else "nothing was put aside; Ctrl+S does so with what is typed")
+            self.say("" if self.draft.bring_back() else "nothing was put aside; Ctrl+S does so with what is typed")
 
+    def paste(self, text: str) -> None:
+        """Put pasted text where the caret is, or say that it is too large."""
+        try:
+            self.draft.paste(text)
+        except PasteTooLargeError as error:
+            self.say(str(error))
+
+
+# A session takes most of a second to import and open; the user need not wait for it to begin typing.
 
 _MAX_READ_CHARS = 2_000
 
 
-class WaitingInput(Actions):
-    """What keys do meanwhile, and what stands around the input.
+def _later(name: str) -> Callable[["WaitingInput"], None]:
+    def wait(self: "WaitingInput") -> None:
+        self.want(name)
 
-    Args:
-        draft: What is typed.
-        buffer: Where it is typed.
-        theme: How it looks.
-        leave: Ends panpan.
-    """
+    return wait
+
+
+class WaitingInput:
+    """The keys and the input while no session is open: what is sent or asked for waits for one; `leave` ends panpan."""
 
     def __init__(self, draft: Draft, buffer: Buffer, theme: Theme, leave: Callable[[], object]) -> None:
         self._draft = draft
         self._theme = theme
         self._leave = leave
         self._sent: list[Sent] = []
-        self._wanted: list[Callable[[Actions], None]] = []
+        self._wanted: list[str] = []
         self._hint = ""
         second = SecondPress(monotonic)
         self._draft_keys = DraftKeys(draft, second, self._say)
@@ -310,28 +258,29 @@ class WaitingInput(Actions):
         """Let what one session left over wait for the next."""
         self._sent[:0] = sent
 
+    def want(self, name: str) -> None:
+        """Let one of the `Actions` wait for a session."""
+        self._wanted.append(name)
+
     def hand_over(self, actions: Actions, send: Callable[[Sent], None]) -> None:
         """Let a session have what was sent, and do what keys asked for."""
         sent, self._sent = self._sent, []
         wanted, self._wanted = self._wanted, []
         for each in sent:
             send(each)
-        for do in wanted:
-            do(actions)
+        for name in wanted:
+            getattr(actions, name)()
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything runs."""
         return False
 
     @property
     def has_queued(self) -> bool:
-        """Whether something was sent that can be taken back."""
         return bool(self._sent)
 
     @property
     def is_in_retry_pause(self) -> bool:
-        """Whether a request waits to be sent again."""
         return False
 
     def enter(self) -> None:
@@ -357,18 +306,18 @@ class WaitingInput(Actions):
     def control_d(self) -> None:
         self._leave()
 
-    def paste(self, text: str) -> None:
-        try:
-            self._draft.paste(text)
-        except PasteTooLargeError as error:
-            self._hint = str(error)
-
-    def backspace(self) -> None:
-        self._draft.backspace()
-
     def escape(self) -> None:
         if not self.give_back() and self._draft.text:
             self._draft_keys.escape()
+
+    def stash(self) -> None:
+        self._draft_keys.stash()
+
+    def paste(self, text: str) -> None:
+        self._draft_keys.paste(text)
+
+    def backspace(self) -> None:
+        self._draft.backspace()
 
     def give_back(self) -> bool:
         """Put what was sent back into the input, and return whether there was anything."""
@@ -380,38 +329,18 @@ class WaitingInput(Actions):
     def expand(self) -> None:
         """Nothing was printed."""
 
-    def next_mode(self) -> None:
-        self._wanted.append(lambda actions: actions.next_mode())
-
-    def edit_elsewhere(self) -> None:
-        self._wanted.append(lambda actions: actions.edit_elsewhere())
-
-    def suspend(self) -> None:
-        self._wanted.append(lambda actions: actions.suspend())
-
-    def stash(self) -> None:
-        self._draft_keys.stash()
-
-    def choose_model(self) -> None:
-        self._wanted.append(lambda actions: actions.choose_model())
-
-    def switch_thinking(self) -> None:
-        self._wanted.append(lambda actions: actions.switch_thinking())
-
-    def to_background(self) -> None:
-        self._wanted.append(lambda actions: actions.to_background())
-
-    def show_todos(self) -> None:
-        self._wanted.append(lambda actions: actions.show_todos())
-
-    def paste_picture(self) -> None:
-        self._wanted.append(lambda actions: actions.paste_picture())
-
-    def help(self) -> None:
-        self._wanted.append(lambda actions: actions.help())
-
     def retry_now(self) -> None:
         """Nothing was tried."""
+
+    next_mode = _later("next_mode")
+    edit_elsewhere = _later("edit_elsewhere")
+    suspend = _later("suspend")
+    choose_model = _later("choose_model")
+    switch_thinking = _later("switch_thinking")
+    to_background = _later("to_background")
+    show_todos = _later("show_todos")
+    paste_picture = _later("paste_picture")
+    help = _later("help")
 
     def _say(self, hint: str) -> None:
         self._hint = hint

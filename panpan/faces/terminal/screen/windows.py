@@ -93,6 +93,17 @@ def _nothing(width: int) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class DialogView:
+    """The dialog on the screen."""
+
+    rows: Callable[[int], Sequence[str]] = _nothing
+    caret: Callable[[], Caret | None] = lambda: None
+    """Returns row and cell of the caret; None where it is in the input."""
+    was_drawn: Callable[[bool], None] = lambda is_whole: None
+    """Called after each drawing, with whether all of it is on the screen."""
+
+
+@dataclass(frozen=True, slots=True)
 class Contents:
     """What the screen shows below the scrollback beside the input, and what keys do; another for each session.
 
@@ -102,15 +113,11 @@ class Contents:
     keys: KeyBindings
     live: Callable[[int], Sequence[str]] = _nothing
     """What the turn is doing."""
-    dialog: Callable[[int], Sequence[str]] = _nothing
-    caret: Callable[[], Caret | None] = lambda: None
-    """Row and cell of the caret in the dialog; None where it is in the input."""
+    dialog: DialogView = DialogView()
     queue: Callable[[int], Sequence[str]] = _nothing
     status: Callable[[int], Sequence[str]] = _nothing
     is_moving: Callable[[], bool] = lambda: False
-    """Whether something changes by itself, as a spinner does."""
-    was_drawn: Callable[[bool], None] = lambda is_whole: None
-    """Called after each drawing, with whether the whole dialog is on the screen."""
+    """Returns whether something changes by itself, as a spinner does."""
     key_pressed: Callable[[], None] = lambda: None
     """Called before a key is handled."""
 
@@ -128,7 +135,7 @@ class Windows:
         self._output = output
         self._box = box
         self._contents = contents
-        self._dialog = self._window(lambda contents: contents.dialog, lambda: self.room_for_dialog, self._caret)
+        self._dialog = self._window(lambda contents: contents.dialog.rows, lambda: self.room_for_dialog, self._caret)
         self._menu = ViewWindow(box.menu.rows, lambda: (self._output.get_size().columns, self.room))
         box.be_one_row_while(lambda: self._dialog.has_rows)
         self.layout = Layout(self._container(), focused_element=box.window)
@@ -155,12 +162,12 @@ class Windows:
 
     def note_drawn(self) -> None:
         """Tell the dialog and the list of completions whether all of them was seen; else nothing there is answered."""
-        self.contents.was_drawn(self._is_whole(self._dialog))
+        self.contents.dialog.was_drawn(self._is_whole(self._dialog))
         self._box.menu.was_drawn(is_whole=self._is_whole(self._menu))
 
     def forget_drawn(self) -> None:
         """Tell both that what was seen may not be on the screen any more."""
-        self.contents.was_drawn(False)
+        self.contents.dialog.was_drawn(False)
         self._box.menu.was_drawn(is_whole=False)
 
     def _is_whole(self, view: ViewWindow) -> bool:
@@ -204,4 +211,4 @@ class Windows:
         return self.room
 
     def _caret(self) -> Caret | None:
-        return self._contents.caret()
+        return self._contents.dialog.caret()

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from panpan.faces.terminal.input.key_actions import KeyActions
+from panpan.faces.terminal.input.keys import DraftKeys
 from tests.fakes.background import SessionWith
 
 
@@ -22,15 +23,13 @@ def test_what_cannot_go_on_in_the_background_is_said_and_where_nothing_runs_the_
     messages: list[Any] = []
     actions: Any = KeyActions(
         SessionWith(feature=SimpleNamespace(move=lambda: was_moved)),  # type: ignore[arg-type]
-        SimpleNamespace(),  # type: ignore[arg-type]
+        DraftKeys(SimpleNamespace(), SimpleNamespace(), notes.append),  # type: ignore[arg-type]
         SimpleNamespace(send=messages.append),  # type: ignore[arg-type]
         SimpleNamespace(runs_tools=runs_tools),  # type: ignore[arg-type]
         SimpleNamespace(),  # type: ignore[arg-type]
-        SimpleNamespace(),  # type: ignore[arg-type]
+        external_program=SimpleNamespace(),  # type: ignore[arg-type]
         paste_picture=lambda: None,
-        say=notes.append,
-        leave=lambda: None,
-        leave_at_once=lambda: None,
+        leaving=SimpleNamespace(),  # type: ignore[arg-type]
     )
 
     actions.to_background()

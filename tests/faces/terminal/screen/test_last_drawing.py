@@ -14,7 +14,7 @@ from prompt_toolkit.output import DummyOutput
 
 from panpan.faces.terminal.input.input_box import InputBox
 from panpan.faces.terminal.screen.screen import LastDrawing
-from panpan.faces.terminal.screen.windows import Contents, Windows
+from panpan.faces.terminal.screen.windows import Contents, DialogView, Windows
 
 
 class Drawn:
@@ -28,9 +28,7 @@ class Drawn:
         self.caret = None
         contents = Contents(
             KeyBindings(),
-            dialog=lambda width: ["? pick"],
-            caret=lambda: self.caret,
-            was_drawn=self.seen_of_dialog.append,
+            dialog=DialogView(lambda width: ["? pick"], lambda: self.caret, self.seen_of_dialog.append),
         )
         windows = Windows(self.output, self.box, contents)
         self.layout = windows.layout

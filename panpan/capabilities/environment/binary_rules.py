@@ -3,13 +3,16 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from panpan.capabilities.environment.binary_layer import Binary
 from panpan.capabilities.environment.cuda_facts import dotted
-from panpan.capabilities.environment.facts import Facts
 from panpan.capabilities.environment.layers import Constraint, State, judged
 from panpan.capabilities.environment.toolkit_layer import GPU_LIBRARY, Framework, local_platform
 from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.capabilities.environment.examine import Facts
 
 # What the tags of wheels ask of the interpreter and of the system.
 #
@@ -28,7 +31,7 @@ class _Fault:
     has: str
 
 
-def wheel_constraints(facts: Facts) -> Iterator[Constraint]:
+def wheel_constraints(facts: "Facts") -> Iterator[Constraint]:
     """Yield what the wheels of packages ask for, one constraint a package that does not get it."""
     tagged = [package for package in facts.python.packages if package.tags]
     pairs = _pairs(facts)
@@ -45,7 +48,7 @@ def wheel_constraints(facts: Facts) -> Iterator[Constraint]:
         yield judged("python-abi", "holds", f"what wheels were built for ({len(tagged)} say it)", "all fit here")
 
 
-def _pairs(facts: Facts) -> frozenset[tuple[str, str]]:
+def _pairs(facts: "Facts") -> frozenset[tuple[str, str]]:
     """Return tags of interpreters with tags of ABIs that this Python takes; none where it is not known."""
     from packaging.tags import compatible_tags, cpython_tags
 
@@ -57,7 +60,7 @@ def _pairs(facts: Facts) -> frozenset[tuple[str, str]]:
     return frozenset((tag.interpreter, tag.abi) for tag in tags)
 
 
-def _fault(tag: str, pairs: frozenset[tuple[str, str]], facts: Facts) -> _Fault | None:
+def _fault(tag: str, pairs: frozenset[tuple[str, str]], facts: "Facts") -> _Fault | None:
     """Return what is wrong with one tag here; None where nothing is, or nobody can tell."""
     parts = tag.split("-")
     if len(parts) != 3:
@@ -69,7 +72,7 @@ def _fault(tag: str, pairs: frozenset[tuple[str, str]], facts: Facts) -> _Fault 
     return None if None in faults else faults[0]
 
 
-def _platform_fault(platform: str, facts: Facts) -> _Fault | None:
+def _platform_fault(platform: str, facts: "Facts") -> _Fault | None:
     if platform.startswith("win"):
         return _Fault("architecture", "Windows", f"the system is {facts.driver.system or 'another'}")
     match = _PLATFORM.fullmatch(platform)
@@ -107,7 +110,7 @@ _BUILT_FOR_PT = re.compile(r"\+pt(\d)(\d+)(?:cu(\d{2})\d+|cpu)?")
 """As the libraries of PyTorch Geometric name theirs (data.pyg.org)."""
 
 
-def binary_constraints(facts: Facts) -> Iterator[Constraint]:
+def binary_constraints(facts: "Facts") -> Iterator[Constraint]:
     """Yield what the layer of binaries asks for."""
     yield from wheel_constraints(facts)
     yield from _interpreters(facts)
@@ -120,7 +123,7 @@ def binary_constraints(facts: Facts) -> Iterator[Constraint]:
     yield from _numpy_abi(facts)
 
 
-def _interpreters(facts: Facts) -> Iterator[Constraint]:
+def _interpreters(facts: "Facts") -> Iterator[Constraint]:
     """A module that is there for several interpreters is fine, if one of its files is for this one."""
     abi = facts.python.abi
     if not abi:
@@ -139,7 +142,7 @@ def _fits(module: Binary, abi: str) -> bool:
     return f"cp3{match[1]}{match[2]}" == abi if match else not module.tag.startswith("pypy")
 
 
-def _architectures(facts: Facts) -> Iterator[Constraint]:
+def _architectures(facts: "Facts") -> Iterator[Constraint]:
     machine = facts.python.machine
     others = [module for module in facts.binaries.modules if machine and module.elf.machine != machine]
     if others:
@@ -151,7 +154,7 @@ def _architectures(facts: Facts) -> Iterator[Constraint]:
         )
 
 
-def _damaged(facts: Facts) -> Iterator[Constraint]:
+def _damaged(facts: "Facts") -> Iterator[Constraint]:
     for path, reason in facts.binaries.damaged:
         yield judged("damaged-binary", "broken", f"{path} whole", reason)
     if facts.binaries.not_looked_at:
@@ -159,7 +162,7 @@ def _damaged(facts: Facts) -> Iterator[Constraint]:
         yield judged("library", "unknown", f"what {len(facts.binaries.binaries):,} binaries need", has)
 
 
-def _libraries(facts: Facts) -> Iterator[Constraint]:
+def _libraries(facts: "Facts") -> Iterator[Constraint]:
     """What a package cannot be imported without is broken; one module or plug-in of several may never be used."""
     needing: dict[str, list[Binary]] = defaultdict(list)
     for binary in facts.binaries.binaries:
@@ -191,13 +194,13 @@ def _libraries(facts: Facts) -> Iterator[Constraint]:
         yield judged("library", "holds", needs, "all are there")
 
 
-def _is_all_of_a_package(affected: Sequence[Binary], facts: Facts) -> bool:
+def _is_all_of_a_package(affected: Sequence[Binary], facts: "Facts") -> bool:
     """Return whether some package has no module that is not affected."""
     whole = Counter(module.package for module in facts.binaries.modules)
     return any(count == whole[package] for package, count in Counter(one.package for one in affected).items())
 
 
-def _symbol_versions(facts: Facts) -> Iterator[Constraint]:
+def _symbol_versions(facts: "Facts") -> Iterator[Constraint]:
     needing: dict[tuple[str, str], list[Binary]] = defaultdict(list)
     for binary in facts.binaries.binaries:
         for place, version in binary.unfulfilled:
@@ -211,7 +214,7 @@ def _symbol_versions(facts: Facts) -> Iterator[Constraint]:
         yield judged(rule, state, f"{_named(users)} built with {version}", has)
 
 
-def _torch_abi(facts: Facts) -> Iterator[Constraint]:
+def _torch_abi(facts: "Facts") -> Iterator[Constraint]:
     known = [binary for binary in facts.binaries.binaries if binary.has_new_strings is not None]
     own = next((one for one in known if one.shown == "torch/lib/libc10.so"), None)
     others = [one for one in known if not one.shown.startswith("torch/")]
@@ -229,7 +232,7 @@ def _yes(is_new: bool | None) -> str:
     return "TRUE" if is_new else "FALSE"
 
 
-def _built_for_torch(facts: Facts) -> Iterator[Constraint]:
+def _built_for_torch(facts: "Facts") -> Iterator[Constraint]:
     torch = facts.python.package("torch")
     if torch is None:
         return
@@ -248,7 +251,7 @@ def _built_for_torch(facts: Facts) -> Iterator[Constraint]:
         yield from _built_beside_torch(framework, facts)
 
 
-def _built_beside_torch(framework: Framework, facts: Facts) -> Iterator[Constraint]:
+def _built_beside_torch(framework: Framework, facts: "Facts") -> Iterator[Constraint]:
     """PyTorch's own companions are built with it, and refuse another major version of the GPU's runtime."""
     for name in ("torchvision", "torchaudio"):
         package = facts.python.package(name)
@@ -276,7 +279,7 @@ def _said_torch(text: str) -> tuple[str, str]:
     return "", ""
 
 
-def _numpy_abi(facts: Facts) -> Iterator[Constraint]:
+def _numpy_abi(facts: "Facts") -> Iterator[Constraint]:
     numpy = facts.python.package("numpy")
     old = facts.binaries.built_for_numpy_1
     if numpy is not None and old:

@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from panpan.capabilities.environment.facts import Facts
 from panpan.capabilities.environment.layers import Constraint, Finding, State, judged
-from panpan.capabilities.environment.python_rules import marker_values
+from panpan.capabilities.environment.python_layer import marker_values
 from panpan.python_environments.find_environment import interpreter_of
 from panpan.python_environments.machine_root import MachineRoot
 from panpan.python_environments.metadata import applying, fits_python, is_requirement, normalised, unmet
@@ -16,6 +15,8 @@ from panpan.python_environments.project_requirements import ProjectRequirements
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
+
+    from panpan.capabilities.environment.examine import Facts
 
 
 _BUILT = ("pyproject.toml", "setup.cfg", "setup.py")
@@ -53,7 +54,7 @@ def making(root: MachineRoot, requirements: ProjectRequirements) -> str:
     return f"{_python_for(root, specifiers)} -m venv .venv && .venv/bin/python -m pip install {_asked(file)}"
 
 
-def remaking(facts: Facts, folder: str, specifiers: Sequence[str]) -> str:
+def remaking(facts: "Facts", folder: str, specifiers: Sequence[str]) -> str:
     """Return the command that gives an environment the Python that is asked for; empty where no version will do.
 
     Args:
@@ -82,7 +83,7 @@ def lacking(root: MachineRoot, command: str) -> str:
     return f"make sure of {program}, which is neither in {' nor in '.join(_PROGRAMS)}"
 
 
-def filling(facts: Facts, requirements: ProjectRequirements, entry: PackageRequirement) -> str:
+def filling(facts: "Facts", requirements: ProjectRequirements, entry: PackageRequirement) -> str:
     """Return the command, to be run in the project's folder, that installs what a entry is part of."""
     prefix, file = facts.environment.path, entry.file
     managed = _managed(facts.root, requirements.folder, prefix)
@@ -144,7 +145,7 @@ def project_findings(requirements: ProjectRequirements) -> list[Finding]:
     return [*python, *(_finding(kind, one.text, one.source) for kind, one in kinds)]
 
 
-def project_constraints(facts: Facts, requirements: ProjectRequirements) -> Iterator[Constraint]:
+def project_constraints(facts: "Facts", requirements: ProjectRequirements) -> Iterator[Constraint]:
     """Yield what the project asks for, and whether the environment has it."""
     apart = _files_for_others(facts, requirements)
     for file in sorted(apart):
@@ -157,7 +158,7 @@ def project_constraints(facts: Facts, requirements: ProjectRequirements) -> Iter
             yield _told(one)
 
 
-def _files_for_others(facts: Facts, requirements: ProjectRequirements) -> frozenset[str]:
+def _files_for_others(facts: "Facts", requirements: ProjectRequirements) -> frozenset[str]:
     """Return the manifests of conda's that an environment of another kind was not made from, as others say more."""
     files = {entry.file for entry in requirements.packages if not (entry.group or entry.is_bound)}
     if facts.environment.kind == "conda" or not any(not is_for_conda(file) for file in files):
@@ -165,7 +166,7 @@ def _files_for_others(facts: Facts, requirements: ProjectRequirements) -> frozen
     return frozenset(file for file in (*files, *(one.file for one in requirements.python)) if is_for_conda(file))
 
 
-def _python(facts: Facts, requirements: ProjectRequirements, apart: frozenset[str]) -> Iterator[Constraint]:
+def _python(facts: "Facts", requirements: ProjectRequirements, apart: frozenset[str]) -> Iterator[Constraint]:
     version = facts.python.version
     asked = [
         (one, fits_python(one.specifier, version)) for one in requirements.python if version and one.file not in apart
@@ -180,7 +181,7 @@ def _python(facts: Facts, requirements: ProjectRequirements, apart: frozenset[st
         yield judged("project-python", state, needs, has, source=one.source, command=command, first=first)
 
 
-def _packages(facts: Facts, requirements: ProjectRequirements, apart: frozenset[str]) -> Iterator[Constraint]:
+def _packages(facts: "Facts", requirements: ProjectRequirements, apart: frozenset[str]) -> Iterator[Constraint]:
     needed = [entry for entry in requirements.packages if not entry.group and entry.file not in apart]
     is_condas = facts.environment.kind == "conda"
     left_out = Counter(entry.file for entry in needed if entry.is_condas and not is_condas)
@@ -227,7 +228,7 @@ def _counts(
 
 
 def _lacks(
-    facts: Facts, requirement: "Requirement", versions: Mapping[str, str], markers: Mapping[str, str]
+    facts: "Facts", requirement: "Requirement", versions: Mapping[str, str], markers: Mapping[str, str]
 ) -> Iterator[tuple[str, str | None]]:
     """Yield what is asked for, also by the extras of it, with what is there in its place, as `unmet` says."""
     yield f"{requirement.name}{requirement.specifier}", unmet(requirement, versions)

@@ -56,6 +56,6 @@ class CodeIntelligenceCapability(Capability):
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
-        from panpan.capabilities.language_servers.lsp_command import LSP_COMMANDS
+        from panpan.capabilities.language_servers.language_servers import LSP_COMMANDS
 
         return LSP_COMMANDS

@@ -7,23 +7,93 @@ makes no sense is left out.
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from panpan.capabilities.language_servers.code_intelligence import (
-    CodePlace,
-    CodePoint,
-    FileChanges,
-    Found,
-    Problem,
-    Relation,
-    TextChange,
-)
 from panpan.capabilities.language_servers.language_servers import LanguageServers
-from panpan.capabilities.language_servers.wire import lines_of, units
+from panpan.capabilities.language_servers.wire import Encoding, lines_of, units
 from panpan.errors import ToolError
+from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from panpan.capabilities.language_servers.language_server import LanguageServer
+    from panpan.capabilities.language_servers.wire import Diagnostic
+
+
+Relation: TypeAlias = Literal["definition", "references", "implementations", "incoming_calls", "outgoing_calls"]
+"""What leads from one place in the code to others."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodePoint:
+    """A place that is asked about."""
+
+    path: Path
+    """Canonical; a file of the project."""
+    line: int
+    """From 1."""
+    column: int
+    """Characters of the line before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodePlace:
+    """A line that a server names; nobody has looked whether there is such a file, or whether it may be read."""
+
+    place: Path | str
+    """The file; a text where it is none, such as a library inside of the server."""
+    line: int
+    """From 1."""
+    label: str = ""
+    """What is there, such as "function main"; the server's words, as they came."""
+    depth: int = 0
+    """How many symbols it lies in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a server answered."""
+
+    places: Sequence[CodePlace]
+    note: str = ""
+    """What one should know of the answer, such as that the server is still reading the project; mostly nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error or a warning of a server about one line."""
+
+    line: int
+    """From 1."""
+    column: int
+    """From 1, in the server's units; to read only."""
+    is_error: bool
+    message: str
+    """The server's words, as they came."""
+    code: str = ""
+    """Its name for this kind of problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextChange:
+    """One edit of a file, in the units of a server."""
+
+    start_line: int
+    """From 0, as the server counts."""
+    start: int
+    end_line: int
+    end: int
+    new_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges:
+    """What a server would change in one file."""
+
+    path: Path
+    changes: Sequence[TextChange]
+    encoding: Encoding
+    """What `start` and `end` count."""
+
 
 MAX_PLACES = 2_000
 MAX_CALL_ITEMS = 5
@@ -33,7 +103,7 @@ _STILL_READING = "the language server is still reading the project, so this may 
 
 
 class CodeQueries:
-    """Asks the session's servers.
+    """Asks the session's servers. All raise `ToolError`: no server for the file, or it cannot or will not answer.
 
     Args:
         servers: They.
@@ -43,6 +113,7 @@ class CodeQueries:
         self._servers = servers
 
     async def related(self, relation: Relation, point: CodePoint) -> Found:
+        """Return where a relation leads to."""
         from panpan.capabilities.language_servers.wire import locations
 
         match relation:
@@ -61,30 +132,38 @@ class CodeQueries:
         return asked.found(list(dict.fromkeys(places)))
 
     async def hover(self, point: CodePoint) -> str:
+        """Return what the server tells about a symbol, such as type and documentation; empty for nothing."""
         from panpan.capabilities.language_servers.wire import hover_text
 
         asked = await self._asked(point.path, "hoverProvider")
         return hover_text(await asked.server.request("textDocument/hover", asked.position(point)))
 
     async def symbols(self, path: Path) -> Found:
+        """Return what is defined in a file, in its order."""
         asked = await self._asked(path, "documentSymbolProvider")
         answer = await asked.server.request("textDocument/documentSymbol", {"textDocument": {"uri": asked.uri}})
         return asked.found(list(islice(_symbols(answer, path, 0), MAX_PLACES)))
 
     async def symbols_named(self, query: str, path: Path) -> Found:
+        """Return the symbols of the whole project whose names are like `query`.
+
+        Args:
+            query: A name or a part of one.
+            path: Any file of the language.
+        """
         asked = await self._asked(path, "workspaceSymbolProvider")
         answer = await asked.server.request("workspace/symbol", {"query": query})
         return asked.found(list(islice(_symbols(answer, path, 0), MAX_PLACES)))
 
     async def problems(self, path: Path) -> Sequence[Problem]:
-        from panpan.capabilities.language_servers.edit_errors import problem_of
-
+        """Return the errors and warnings of a file."""
         server = await self._servers.server_for(path)
         await server.has_read_project()
         found = [problem_of(one) for one in await server.texts.problems_now(path) if one.severity in (None, 1, 2)]
         return sorted(found, key=lambda problem: (not problem.is_error, problem.line, problem.column))
 
     async def rename(self, point: CodePoint, new_name: str) -> Sequence[FileChanges]:
+        """Return what would have to be changed to give a symbol another name; nothing is changed."""
         asked = await self._asked(point.path, "renameProvider")
         params = {**asked.position(point), "newName": new_name}
         answer = await asked.server.request("textDocument/rename", params)
@@ -220,3 +299,10 @@ def _edited(answer: Any, name: str) -> Iterator[tuple[str, Sequence[Any]]]:
             if not isinstance(edits, list):
                 raise ToolError(f"{name} answers with an edit that is none; nothing was changed")
             yield uri, edits
+
+
+def problem_of(found: "Diagnostic") -> Problem:
+    """Return what a server has found, in our words."""
+    code = found.code if isinstance(found.code, str | int) else ""
+    start = found.range.start
+    return Problem(start.line + 1, start.character + 1, found.is_error, found.message, str(code))

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from panpan.capabilities.language_servers.catalogue import server_kinds
-from panpan.capabilities.language_servers.server_process import find_program
+from panpan.capabilities.language_servers.server_process import find_program, server_kinds
 from panpan.capabilities.language_servers.settings import LanguageServersSettings
 from panpan.cli_kit.doctor import Check, FeatureChecks, Machine
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from panpan.capabilities.language_servers.code_intelligence import Problem
+from panpan.capabilities.language_servers.code_queries import Problem, problem_of
 from panpan.capabilities.language_servers.language_servers import LanguageServers
 from panpan.capabilities.language_servers.wire import lines_of
 from panpan.core.conversation import Conversation
@@ -168,13 +168,6 @@ def _errors(text: _Text) -> Sequence[tuple[tuple[str, str], Problem]]:
         return found.message, lines[at].strip() if at < len(lines) else ""
 
     return [(known_by(found), problem_of(found)) for found in text.found if found.is_error]
-
-
-def problem_of(found: "Diagnostic") -> Problem:
-    """Return what a server has found, in our words."""
-    code = found.code if isinstance(found.code, str | int) else ""
-    start = found.range.start
-    return Problem(start.line + 1, start.character + 1, found.is_error, found.message, str(code))
 
 
 MAX_ERRORS = 20

@@ -10,15 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from anyio import create_task_group
+from anyio import create_task_group, to_thread
 from anyio.abc import TaskGroup
 
-from panpan.capabilities.language_servers.catalogue import ServerKind, server_kinds
-from panpan.capabilities.language_servers.server_process import PATIENCE, Patience, find_program
+from panpan.capabilities.language_servers.server_process import (
+    PATIENCE,
+    Patience,
+    ServerKind,
+    find_program,
+    server_kinds,
+)
 from panpan.capabilities.language_servers.settings import LanguageServersSettings
 from panpan.errors import ToolError
+from panpan.session.command import Command, Terminal, say, say_pairs
 from panpan.system.files.canonical import is_below
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -272,3 +279,27 @@ def _state_of(post: _Post) -> str:
     if server is not None and not server.is_over:
         return "runs" if server.ready.is_set() else "is starting"
     return f"failed: {post.failure}" if post.failure else "ended, as nobody asked anything"
+
+
+async def _lsp(terminal: Terminal, rest: str) -> None:
+    servers = terminal.session[LanguageServers]
+    states = await to_thread.run_sync(lambda: servers.states)
+    there = [state for state in states if state.program]
+    missing = [state.name for state in states if not state.program]
+    if there:
+        say_pairs(terminal, [(clean_line(state.name), _told(state)) for state in there])
+    else:
+        say(terminal, "no language server is installed that panpan knows, or they are switched off")
+    if any("not trusted" in state.state for state in there):
+        say(terminal, "`panpan trust add`, in a shell, trusts the project, and lets them start.", "dim")
+    if missing:
+        say(terminal, f"Not installed: {clean_line(', '.join(missing))}", "dim")
+
+
+def _told(state: ServerState) -> str:
+    where = f"{state.program}, for {state.root}" if state.root is not None else state.program
+    return f"{clean_line(state.state)}\n{clean_line(where)}"
+
+
+LSP_COMMANDS: Sequence[Command] = (Command("lsp", "Show the language servers", _lsp, is_immediate=True),)
+"""The commands of language servers."""

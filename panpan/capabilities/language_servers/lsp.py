@@ -10,10 +10,10 @@ from typing import Literal
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.language_servers.code_intelligence import (
-    CodeIntelligence,
+from panpan.capabilities.language_servers.code_queries import (
     CodePlace,
     CodePoint,
+    CodeQueries,
     FileChanges,
     Found,
     Problem,
@@ -261,7 +261,7 @@ class LspTool(PlannedTool[LspInput]):
     only_renames = True
 
     def __init__(
-        self, code: CodeIntelligence | None = None, withholds: Callable[[Path, Path], bool] = lambda *_: False
+        self, code: CodeQueries | None = None, withholds: Callable[[Path, Path], bool] = lambda *_: False
     ) -> None:
         self._code = code
         self._withholds = withholds
@@ -319,7 +319,7 @@ class LspTool(PlannedTool[LspInput]):
         return output
 
     @property
-    def _server(self) -> CodeIntelligence:
+    def _server(self) -> CodeQueries:
         if self._code is None:
             raise ToolError("there are no language servers here; use Grep and Read")
         return self._code

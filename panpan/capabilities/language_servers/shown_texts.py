@@ -15,8 +15,8 @@ from typing import Any
 import anyio
 from anyio import move_on_after, to_thread
 
-from panpan.capabilities.language_servers.catalogue import ServerKind
 from panpan.capabilities.language_servers.documents import Document, Documents, Stamp, TextChangedError, stamp_of
+from panpan.capabilities.language_servers.server_process import ServerKind
 from panpan.capabilities.language_servers.wire import Diagnostic, diagnostics
 from panpan.errors import ToolError
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.language_servers.code_intelligence import FileChanges, TextChange
+from panpan.capabilities.language_servers.code_queries import FileChanges, TextChange
 from panpan.capabilities.language_servers.lsp import plan_code_rename
 from panpan.capabilities.language_servers.wire import Encoding, lines_of, units
 from panpan.errors import ToolError

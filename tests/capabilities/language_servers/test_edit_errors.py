@@ -12,8 +12,7 @@ from panpan.capabilities.files.multi_edit import MultiEditTool
 from panpan.capabilities.files.patch import PatchTool
 from panpan.capabilities.files.rename import RenameTool
 from panpan.capabilities.files.write import WriteTool
-from panpan.capabilities.language_servers.code_intelligence import CodePoint
-from panpan.capabilities.language_servers.code_queries import CodeQueries
+from panpan.capabilities.language_servers.code_queries import CodePoint, CodeQueries
 from panpan.capabilities.language_servers.edit_errors import EditErrors
 from panpan.capabilities.language_servers.language_servers import LanguageServers
 from panpan.capabilities.language_servers.server_process import Patience

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from lsprotocol import converters, types
 
-from panpan.capabilities.language_servers.code_intelligence import CodePoint
-from panpan.capabilities.language_servers.code_queries import CodeQueries
+from panpan.capabilities.language_servers.code_queries import CodePoint, CodeQueries
 from panpan.capabilities.language_servers.wire import (
     CallItem,
     PlacedSymbol,

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.language_servers.catalogue import KNOWN, server_kinds
 from panpan.capabilities.language_servers.language_servers import root_for
-from panpan.capabilities.language_servers.server_process import find_program
+from panpan.capabilities.language_servers.server_process import KNOWN, find_program, server_kinds
 from panpan.capabilities.language_servers.settings import LanguageServersSettings
 from panpan.errors import ToolError
 

@@ -81,7 +81,7 @@ async def _request(reminders: Reminders, conversation: Conversation) -> float:
 
 
 def _conversation() -> Conversation:
-    conversation = Conversation(tools=[TodoWriteTool(None).definition])
+    conversation = Conversation(tools=[TodoWriteTool(Todos(Path("none"), list)).definition])
     for number in range(500):
         conversation.append(UserMessage.of(f"question {number}"))
         answer = TextBlock(text=f"answer {number}")

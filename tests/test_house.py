@@ -15,10 +15,10 @@ HELD = {
     "imports upward": 1,
     "lines of code a file": 115,
     "files": 593,
-    "lines": 105_200,
+    "lines": 102_239,
     "files in one folder, 90th percentile": 15,
     "most parameters": 15,
-    "attributes set on another object": 15,
+    "attributes set on another object": 14,
 }
 """Each figure as it is. `scripts/house_figures.py` prints them, each with its aim."""
 

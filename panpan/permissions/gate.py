@@ -394,6 +394,10 @@ class PermissionGate(Gate):
             if not use.is_open and use.path != self.plan_file and self._covering(use, subject) is None
         ]
 
+    def use_plan_file(self, file: Path | None) -> None:
+        """Let one file, canonical, be written in plan mode, and no other."""
+        self.plan_file = file
+
     def _reads_plan(self, use: LocatedUse) -> bool:
         """Return whether it is a look at the model's own plan, which it may take in every mode."""
         return use.path == self.plan_file and not use.is_write

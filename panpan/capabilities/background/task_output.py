@@ -12,7 +12,6 @@ from panpan.capabilities.background.announcements import state_line
 from panpan.core.background import Background
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
-from panpan.errors import ToolError
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 
@@ -21,8 +20,6 @@ MAX_TIMEOUT_MS = 600_000
 MAX_PATTERN_CHARS = 1000
 _WAITING_MS = 1000
 """A call that waits for less may be one of a model that runs in circles."""
-
-NO_TASKS = "there are no background tasks here: a subagent has none, and run_in_background is not for it"
 
 
 class TaskOutputInput(BaseModel):
@@ -47,7 +44,7 @@ class TaskOutputTool(Tool[TaskOutputInput]):
     is_for_subagents: ClassVar[bool] = False
     timeout_s: ClassVar[float | None] = None
 
-    def __init__(self, background: Background | None = None) -> None:
+    def __init__(self, background: Background) -> None:
         self._background = background
 
     def may_be_repeated(self, args: TaskOutputInput) -> bool:
@@ -63,8 +60,6 @@ class TaskOutputTool(Tool[TaskOutputInput]):
         return Effects()
 
     async def run(self, args: TaskOutputInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        if self._background is None:
-            raise ToolError(NO_TASKS)
         info = await self._background.wait(args.task_id, args.timeout / 1000 if args.block else 0)
         output = await self._background.read(info.id, pattern=args.filter, max_bytes=MAX_RESULT_BYTES)
         what = "matching" if args.filter else "new"

@@ -6,11 +6,9 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.capabilities.background.announcements import state_line
-from panpan.capabilities.background.task_output import NO_TASKS
 from panpan.core.background import Background
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
-from panpan.errors import ToolError
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 
@@ -32,7 +30,7 @@ class TaskStopTool(Tool[TaskStopInput]):
     is_for_subagents: ClassVar[bool] = False
     timeout_s: ClassVar[float | None] = None
 
-    def __init__(self, background: Background | None = None) -> None:
+    def __init__(self, background: Background) -> None:
         self._background = background
 
     def title(self, args: TaskStopInput) -> str:
@@ -42,7 +40,5 @@ class TaskStopTool(Tool[TaskStopInput]):
         return Effects()
 
     async def run(self, args: TaskStopInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        if self._background is None:
-            raise ToolError(NO_TASKS)
         line = state_line(await self._background.stop(args.task_id))
         yield Output(line, SummaryDisplay(text=line))

@@ -32,7 +32,7 @@ class CompactionCapability(Capability):
         self.compactor = Compactor(lambda: session.main.hooks, self._tools)
 
     def _tools(self) -> Sequence[Tool[Any]]:
-        """Return all tools of the session; a result that a resumed one holds may be of one that is off by now."""
+        """Return all tools of the session; results in a resumed one may be of tools that are off by now."""
         return models.every_tool if (models := self.session.find(SessionModels)) is not None else ()
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
@@ -84,12 +84,7 @@ class CompactionCapability(Capability):
         return compaction
 
     def undo(self) -> Compaction:
-        """Let the model be sent again what it was sent before the newest compaction, and what was said since.
-
-        Raises:
-            ConfigError: There is none, or a turn is running.
-            SessionLogError: The log is full; it counts all the same, and is written as soon as there is space.
-        """
+        """Let the model be sent again what it was sent before the newest compaction, and what was said since."""
         from panpan.capabilities.compaction.steps import undone  # most sessions take none back
 
         if self.session.main.is_busy:

@@ -16,49 +16,44 @@ from panpan.types.messages import AssistantMessage, Message, ToolResultMessage
 _MOST_CHANGED, _MOST_READ, _MOST_COMMANDS, _MOST_REFUSED = 150, 60, 25, 10
 """Newest of each that are named; the rest is counted."""
 _MOST_CHARS = 160
-"""Of a command or a line of its output."""
 
 _TESTS = re.compile(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|cargo\s+(?:\w+\s+)*(?:test|nextest)|go\s+test"
     r"|(?:npm|yarn|pnpm|bun|deno|make|just|rake|gradle|gradlew|mvn|dotnet|mix|swift|zig\s+build)\s+(?:run\s+|-\S+\s+)*"
     r"(?:test|tests|check|verify)\b)"
 )
-"""Commands that run tests, by the usual names."""
 _TOTALS = re.compile(
     r"\b\d+\s+(?:passed|failed|passing|failing|tests?|errors?)\b|\btests?:|^(?:OK|FAILED|ok|FAIL)\b", re.I
 )
-"""Lines that say how tests ended."""
 _EXIT = re.compile(r"\[(exit code \d+|timed out)\b")
 
 
 @dataclass(slots=True)
 class CommandRuns:
-    """How often a command was run, and how it ended last."""
+    """Runs of one command, and how the last ended."""
 
     times: int = 0
     is_error: bool = False
     ending: str = ""
-    """How it ended, such as "exit code 1"."""
+    """Such as "exit code 1"."""
     line: str = ""
-    """What it said last, or how its tests ended."""
+    """Its last line, or how its tests ended."""
 
 
 @dataclass(slots=True)
 class ComputedRecord:
-    """What was done."""
+    """Changes, reads, commands and refusals of a session; in each the newest is last."""
 
     changed: dict[str, tuple[int, int, str]] = field(default_factory=dict)
-    """Lines added and removed of each file, and whether it is new or gone; the one changed last is last."""
+    """Lines added and removed of each file, and True or False if it is new or gone."""
     read: dict[str, None] = field(default_factory=dict)
-    """Files that were read and not changed; the one read last is last."""
+    """Without files that were changed."""
     commands: dict[str, CommandRuns] = field(default_factory=dict)
-    """Commands that were run; the one run last is last."""
     refused: dict[str, None] = field(default_factory=dict)
-    """Calls that were not allowed."""
 
     @property
     def summary(self) -> str:
-        """What it holds, in a few words; empty where it holds nothing."""
+        """Counts; empty where nothing was done."""
         counts = [
             (len(self.changed), "file changed", "files changed"),
             (len(self.read), "file read", "files read"),
@@ -68,7 +63,7 @@ class ComputedRecord:
         return ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in counts if count)
 
     def text(self, most_chars: int) -> str:
-        """Return it for a model; where it is too long, what is older is only counted."""
+        """Return the text for a model; where it is too long, older parts are only counted."""
         for share in (1.0, 0.5, 0.25, 0.1, 0.0):
             text = "\n".join(self._lines(share))
             if len(text) <= most_chars:
@@ -150,7 +145,7 @@ def _ending(result: ToolResultMessage) -> str:
 
 
 def _telling_line(text: str) -> str:
-    """Return the line of an output that tells most: how tests ended, or the last one."""
+    """Return the line that says how tests ended, or the last one."""
     lines = [line.strip() for line in text[-4_000:].splitlines() if line.strip() and not line.startswith("[")]
     totals = [line for line in lines if _TOTALS.search(line)]
     return _short((totals or lines or [""])[-1].strip("= "))

@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 _LARGEST_RESERVE = 4
 """At most one part in so many of the window stays free."""
 _AFTER_REFUSAL = 0.7
-"""What a request may have, of one that the provider refused: how much it takes is not known then."""
+"""Share of a refused request, whose size is not known, that the next one may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a request may have."""
+    """Sizes for a request."""
 
     request_tokens: int
     """Of all of it; beyond that it is made shorter."""
     recent_tokens: int
-    """Of the newest messages that stay as they are."""
+    """Of the newest messages, which stay as they are."""
 
     def room_tokens(self, fixed_tokens: int) -> int:
-        """Return what messages may have beside what every request has."""
+        """Return the tokens for messages."""
         return max(0, self.request_tokens - fixed_tokens)
 
 
@@ -49,13 +49,7 @@ def limits_of(settings: CompactionSettings, window_tokens: int) -> Limits:
 
 
 def limits_after_refusal(settings: CompactionSettings, window_tokens: int | None, refused_tokens: int) -> Limits:
-    """Return the limits where the provider says that a request was too long, whatever the estimates say.
-
-    Args:
-        settings: The user's.
-        window_tokens: Size of the window; None where it is not known.
-        refused_tokens: Of the request that was refused; an estimate.
-    """
+    """Return the limits after a refusal as too long, whatever the estimates say."""
     limit = round(refused_tokens * _AFTER_REFUSAL)
     if window_tokens is not None:
         limit = min(limit, limits_of(settings, window_tokens).request_tokens)
@@ -63,7 +57,7 @@ def limits_after_refusal(settings: CompactionSettings, window_tokens: int | None
 
 
 def limits_on_demand(settings: CompactionSettings, window_tokens: int | None, used_tokens: int) -> Limits:
-    """Return the limits where the user wants the conversation to be shorter, however much room there is."""
+    """Return the limits for a compaction that the user wants, however much room there is."""
     limit = (
         used_tokens if window_tokens is None else min(used_tokens, limits_of(settings, window_tokens).request_tokens)
     )
@@ -75,11 +69,11 @@ def _limits(settings: CompactionSettings, request_tokens: int) -> Limits:
 
 
 LEAST_LEAVING_TOKENS = 300
-"""Of a part of the conversation that is worth being summarised."""
+"""A smaller part is not worth a summary."""
 _WORTH = 0.95
-"""What a request may have, of what it had before, for the compaction to be one."""
+"""A compaction leaves at most this share of the request."""
 _MATERIAL_SHARE = 0.6
-"""Of the room, for what the model is given to summarise."""
+"""Share of the room for the material of a summary."""
 
 
 class Compactor:
@@ -153,23 +147,15 @@ class Compactor:
 
 WAITING = "making room in the context window"
 _WARN_AT = 0.85
-"""What of the limit is filled when the user is warned."""
+"""Share of the limit at which the user is warned."""
 _GROWTH = 0.05
-"""Share of the limit that has to come before it is made shorter again."""
+"""Growth, as a share of the limit, before it is made shorter again."""
 _UNSURE = 0.1
-"""Share of the limit that may be estimated before the provider is asked for the exact count."""
+"""Share of the limit that may be estimated before the provider is asked for a count."""
 
 
 class MakeRoom(Hook):
-    """Watches the context window of one agent's model.
-
-    Args:
-        compactor: Makes conversations shorter.
-        settings: The user's.
-        window_tokens: Returns the tokens of the model's window, as far as it may be filled; None: nobody knows.
-        warn: Told what the user should know, one sentence each.
-        subagent: Whose window it is, for people; empty: the session's own, which the user can make room in himself.
-    """
+    """Watches the context window of one agent's model. `subagent` names it; empty: the session's own."""
 
     is_for_small_windows = False
 
@@ -190,9 +176,9 @@ class MakeRoom(Hook):
         self._has_warned = False
         self._has_said_too_large = False
         self._made = ""
-        """Id of the newest compaction that came from here."""
+        """Id of the newest compaction from here."""
         self._failed_at = 0
-        """How many messages there were when nothing could be made shorter."""
+        """Number of messages when nothing could be made shorter."""
 
     async def make_room(
         self, round_: Round, llm: ModelClient, refusal: ContextOverflowError | None
@@ -222,11 +208,7 @@ class MakeRoom(Hook):
     def _say_if_too_large(
         self, conversation: Conversation, limits: Limits, refusal: ContextOverflowError | None, *, is_shorter: bool
     ) -> None:
-        """Tell the user where what is left is still too much.
-
-        Raises:
-            ContextOverflowError: The provider has refused it, and would again.
-        """
+        """Tell the user, or raise, where the rest is still too much."""
         from panpan.capabilities.compaction.window import too_large
 
         used, window = used_tokens(conversation), self._window_tokens()
@@ -238,7 +220,7 @@ class MakeRoom(Hook):
             self._warn(f"{whose}{too_large(conversation, window, is_refused=False)}; it is sent as it is")
 
     def _limits(self, conversation: Conversation, refusal: ContextOverflowError | None) -> Limits | None:
-        """Return what the request may have; None where nobody knows, or the user wants nothing done about it."""
+        """Return the limits; None: they are not known, or compaction is off."""
         settings, window, used = self._settings, self._window_tokens(), used_tokens(conversation)
         if refusal is not None:
             return limits_after_refusal(settings, window, used) if settings.enabled else None
@@ -251,7 +233,7 @@ class MakeRoom(Hook):
     async def _is_too_long(
         self, conversation: Conversation, llm: ModelClient, limits: Limits, *, is_refused: bool
     ) -> bool:
-        """Return whether the request has to become shorter; the provider is asked where the estimate is not sure."""
+        """True if the request has to become shorter; the provider is asked where the estimate is not sure."""
         if is_refused:
             return True
         used, limit = used_tokens(conversation), limits.request_tokens
@@ -267,7 +249,7 @@ class MakeRoom(Hook):
         return exact is None or exact > limit
 
     def _known_tokens(self, conversation: Conversation) -> int:
-        """Return the size at which it is no use, or not wanted, to make the conversation shorter again."""
+        """Return the size at which it is no use, or not wanted, to compact again."""
         newest = conversation.compactions[-1] if conversation.compactions else None
         if newest is None or not (newest.trigger == "undo" or newest.uuid == self._made):
             return 0
@@ -286,5 +268,4 @@ class MakeRoom(Hook):
 
 
 def _as_refused(text: str, refusal: ContextOverflowError) -> ContextOverflowError:
-    """Return the refusal in words that help."""
     return ContextOverflowError(text, provider=refusal.provider, status=refusal.status, request_id=refusal.request_id)

@@ -12,7 +12,7 @@ from panpan.session.reminders import ReminderSource
 from panpan.types.messages import SystemReminder
 
 NEARLY = 0.85
-"""What of the limit is filled then."""
+"""Share of the limit."""
 
 _SHORTER = (
     "The context window is nearly full. Soon the older part of this conversation will be replaced by a record of what "
@@ -26,12 +26,7 @@ _OVER = (
 
 
 class ContextNearlyFull(ReminderSource):
-    """Watches how much of the window is filled.
-
-    Args:
-        settings: When the conversation is made shorter.
-        window_tokens: Returns the size of the model's window; None: it is not known, or nobody has to care.
-    """
+    """Watches the share of the window that is filled."""
 
     def __init__(self, settings: CompactionSettings, window_tokens: Callable[[], int | None]) -> None:
         self._settings = settings
@@ -60,16 +55,11 @@ _TEXT = (
 
 
 class LongSession(ReminderSource):
-    """Counts the time of the turns; while nothing runs, none passes.
-
-    Args:
-        clock: Returns seconds that only ever grow.
-    """
+    """Counts the time of turns."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._worked_s = 0.0
-        """In the turns before this one."""
         self._began_s: float | None = None
 
     async def turn_started(self, conversation: Conversation) -> None:

@@ -1,6 +1,6 @@
 """The steps of a compaction: what gives way to what, until the result is small enough; and how one is taken back."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from panpan.capabilities.compaction.computed_record import computed_record
@@ -23,21 +23,14 @@ from panpan.types.messages import AssistantMessage, Message, SystemReminder, Too
 from panpan.types.reminder_causes import MEMORY, PLAN_MODE_OFF, PLAN_MODE_ON, PROJECT_CONTEXT
 
 LEAST_CHARS = 600
-"""Of an output that is worth a note."""
+"""A shorter output stays."""
 _SHOWN_CHARS = 60
-"""Of the argument that a note names."""
 _AGAIN = {"Read": "file_path", "Grep": "pattern", "Glob": "pattern", "LS": "path"}
-"""Tools that show the present state when they are called again, with the argument that names it."""
+"""Tools that show the present state when called again, with the argument that names it."""
 
 
 def output_notes(messages: Sequence[Message], history_tool: str, answering: Collection[str]) -> dict[str, str]:
-    """Return a note for each output that is long enough, by the id of its message.
-
-    Args:
-        messages: Whole blocks of a conversation.
-        history_tool: Name of the tool that shows what was said; empty where the model has none.
-        answering: Names of the tools whose results are the user's answers.
-    """
+    """Return a note for each long output of whole blocks, by message id; answers of the user stay."""
     uses = {use.id: use for message in messages if isinstance(message, AssistantMessage) for use in message.tool_uses}
     return {
         message.uuid: _note(message, uses.get(message.tool_use_id), history_tool)
@@ -46,11 +39,6 @@ def output_notes(messages: Sequence[Message], history_tool: str, answering: Coll
         and _is_long(message)
         and not ((use := uses.get(message.tool_use_id)) is not None and use.name in answering)
     }
-
-
-def notes_for(notes: Mapping[str, str], messages: Sequence[Message]) -> dict[str, str]:
-    """Return the notes for those of the messages that have one."""
-    return {message.uuid: notes[message.uuid] for message in messages if message.uuid in notes}
 
 
 def _is_long(message: ToolResultMessage) -> bool:
@@ -77,34 +65,25 @@ def pinned_reminders(messages: Sequence[Message]) -> list[str]:
     """Return the ids of the reminders that stay: project context, memory files, and that plan mode is on."""
     reminders = [message for message in messages if isinstance(message, SystemReminder)]
     pinned = [one.uuid for one in reminders if one.cause == PROJECT_CONTEXT or one.cause.startswith(MEMORY)]
-    newest_mode = next((one for one in reversed(reminders) if one.cause in (PLAN_MODE_ON, PLAN_MODE_OFF)), None)
-    is_on = newest_mode is not None and newest_mode.cause == PLAN_MODE_ON
-    # the first notice says what plan mode means, later ones only that it is on
-    notice = next((one for one in _since_mode_began(reminders)), None) if is_on else None
-    return pinned if notice is None else [*pinned, notice.uuid]
-
-
-def _since_mode_began(reminders: Sequence[SystemReminder]) -> list[SystemReminder]:
-    """Return the notices of plan mode since it was switched on last."""
-    notices: list[SystemReminder] = []
+    plan_mode: str | None = None
     for one in reminders:
         if one.cause == PLAN_MODE_OFF:
-            notices = []
-        elif one.cause == PLAN_MODE_ON:
-            notices.append(one)
-    return notices
+            plan_mode = None
+        elif one.cause == PLAN_MODE_ON:  # the first notice says what plan mode means, later ones only that it is on
+            plan_mode = plan_mode or one.uuid
+    return pinned if plan_mode is None else [*pinned, plan_mode]
 
 
 _ENOUGH = 0.7
-"""What of the room may be filled after the first step; more would soon be full again."""
+"""Share of the room that may be filled after the first step; more would soon be full again."""
 _FULL = 0.9
-"""What of the room may be filled in the end."""
+"""Share of the room that may be filled in the end."""
 _WORDS_SHARE, _RECORD_SHARE = 0.12, 0.12
-"""Of the room: for the user's words, and for the computed record."""
+"""Shares of the room."""
 
 
 def without_old_output(window: Window) -> Compaction | None:
-    """Return the first step, in which old output of tools leaves; None where that is not enough."""
+    """Return the first step, in which old output leaves; None: that is not enough."""
     notes = output_notes(window.leaving, window.history_tool, window.answering)
     if notes.keys() <= window.present.notes.keys():
         return None
@@ -114,20 +93,14 @@ def without_old_output(window: Window) -> Compaction | None:
 
 
 def leaving_tokens(window: Window) -> float:
-    """Return how much of what is older does not have to stay."""
+    """Return the size of the older messages that need not stay."""
     pinned = set(pinned_reminders(window.leaving))
     return window.size.of(message for message in window.leaving if message.uuid not in pinned)
 
 
 def with_record(window: Window, summary: Summary, pins: Sequence[SystemReminder]) -> Compaction:
-    """Return the second and third step: what is computed, the user's words and the summary stand for what is older.
-
-    Args:
-        window: What is made shorter.
-        summary: What the model made of it.
-        pins: What services want to stay, as it is now.
-    """
-    older, kept = window.messages[: window.recent], window.messages[window.recent :]
+    """Return the second and third step: a record, the user's words and the summary replace older messages."""
+    older, kept, notes = window.messages[: window.recent], window.messages[window.recent :], window.present.notes
     pinned = pinned_reminders(older)
     said = list(said_by_user(older, window.answering))
     prompt = newest_prompt(window.messages)
@@ -150,7 +123,7 @@ def with_record(window: Window, summary: Summary, pins: Sequence[SystemReminder]
         pinned=tuple(pinned),
         added=tuple(reminder for reminder in reminders if reminder is not None),
         kept_from=kept[0].uuid,
-        notes=notes_for(window.present.notes, kept),
+        notes={one.uuid: notes[one.uuid] for one in kept if one.uuid in notes},
         reply=summary.reply,
         report=CompactionReport(
             quoted=len(words),
@@ -164,7 +137,7 @@ def with_record(window: Window, summary: Summary, pins: Sequence[SystemReminder]
 
 
 def fitted(window: Window, compaction: Compaction) -> Compaction:
-    """Return a compaction in which as much output of the newest messages leaves as is needed, the oldest first."""
+    """Drop the oldest output of the newest messages as far as is needed."""
     compaction = _measured(window, compaction)
     excess = compaction.tokens_after - window.size.fixed_tokens - window.room_tokens * _FULL
     kept = window.messages[window.start_of(compaction) :]
@@ -180,7 +153,7 @@ def fitted(window: Window, compaction: Compaction) -> Compaction:
 
 
 def _measured(window: Window, compaction: Compaction) -> Compaction:
-    """Return the compaction with its size, and what it keeps."""
+    """Return the compaction with its size and report."""
     sent = compacted(window.messages, compaction)
     assert sent is not None, "it was made for these messages"
     older = len(compaction.added) + len(compaction.pinned)
@@ -194,7 +167,7 @@ def _measured(window: Window, compaction: Compaction) -> Compaction:
 
 
 def _unanswered_reply(older: Sequence[Message], kept: Sequence[Message]) -> str:
-    """Return what the model said last, where that is older, and the user has just spoken; else nothing."""
+    """Return the model's last words, if they are older and the user has just spoken."""
     if any(isinstance(message, AssistantMessage) for message in kept):
         return ""
     return next((message.text for message in reversed(older) if isinstance(message, AssistantMessage)), "")
@@ -205,7 +178,7 @@ def _count_of_gone(older: Sequence[Message], pinned: Sequence[str]) -> int:
 
 
 def undone(conversation: Conversation) -> Compaction | None:
-    """Return what takes the newest compaction back that was not taken back yet; None where there is none."""
+    """Return a compaction that takes the newest one back; None: there is none to take back."""
     in_force: list[Compaction] = []
     for compaction in conversation.compactions:
         if compaction.trigger != "undo":

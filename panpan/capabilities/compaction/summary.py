@@ -20,20 +20,13 @@ from panpan.types.llm import ModelClient, ModelRequest
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage
 
 _MOST_CHARS = {"The user": 6_000, "The model": 4_000, "Call": 800, "Result": 1_200, "Error": 1_600}
-"""Of one message, by how its heading begins."""
+"""Per message, by how its heading begins."""
 _BEGINNING = 0.2
-"""What is kept of the beginning, of a conversation that is too long; the rest is its end."""
+"""Share of a long conversation that is kept from its beginning; the rest is its end."""
 
 
 def material(messages: Sequence[Message], *, earlier: str, hint: str, most_chars: int) -> str:
-    """Return the text.
-
-    Args:
-        messages: What is to be summarised; whole blocks.
-        earlier: The note that stands for what came before them; empty where there is none.
-        hint: What the user wants to be heeded; empty where he said nothing.
-        most_chars: Of the text, hint and note left out.
-    """
+    """Return the material for a summary; `most_chars` without hint and earlier summary."""
     said = [message for message in messages if not isinstance(message, SystemReminder)]
     told = "\n\n".join(f"{one.heading}:\n{_cut(one)}" for one in told_messages(said))
     parts = [
@@ -60,26 +53,24 @@ def _middle_left_out(text: str, most_chars: int, *, beginning: float = _BEGINNIN
 
 HEADINGS = ("Goal", "Constraints", "Progress", "Decisions", "Open questions", "Next steps", "Critical context")
 NEEDED_HEADINGS = ("Goal", "Progress", "Next steps")
-"""Without these a text is no summary."""
 MOST_CHARS = 16_000
 MOST_STREAMED_CHARS = 120_000
-"""Of text, thinking and arguments together, after which the model is not listened to any more."""
+"""Of text, thinking and arguments together; a longer stream is stopped."""
 TIME_LIMIT_S = 300.0
 _LEAST_CHARS = 40
-"""Of what stands under the headings."""
+"""Below the headings."""
 _HEADING = re.compile(r"^\W{0,6}(" + "|".join(HEADINGS) + r")\W{0,4}$", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What came of asking for one."""
+    """Result of asking for a summary."""
 
     text: str = ""
-    """Empty: there is none."""
     problem: str = ""
-    """Why there is none; half a sentence."""
+    """Half a sentence."""
     reply: AssistantMessage | None = None
-    """What the model sent, for what it cost."""
+    """Kept for its cost."""
 
 
 async def ask_for_summary(
@@ -92,14 +83,6 @@ async def ask_for_summary(
     time_limit_s: float = TIME_LIMIT_S,
 ) -> Summary:
     """Ask the model for a summary.
-
-    Args:
-        llm: The model.
-        messages: What leaves the context; whole blocks.
-        earlier: The summary that stands for what left it before; empty where there is none.
-        hint: What the user wants to be heeded; empty where he said nothing.
-        most_chars: Of the material that the model is given.
-        time_limit_s: Seconds after which the model is not waited for any more.
 
     Raises:
         AuthenticationError: The key is not accepted, so that no other request would be, either.
@@ -143,7 +126,7 @@ async def _asked(llm: ModelClient, text: str, time_limit_s: float) -> Summary:
 
 
 def _problem_of(reply: AssistantMessage) -> str:
-    """Return why a reply is no summary; empty where it is one."""
+    """Return the reason why a reply is no summary; empty: it is one."""
     if reply.tool_uses:
         return "the model called tools instead"
     if reply.stop_reason == "refusal":
@@ -158,7 +141,7 @@ def _problem_of(reply: AssistantMessage) -> str:
 
 
 def summary_in(text: str) -> str:
-    """Return the summary that a text is, from its first heading on; empty where it is none."""
+    """Return the summary from its first heading on; empty: the text is none."""
     found = list(_HEADING.finditer(text))
     names = {match[1].lower() for match in found}
     if not all(name.lower() in names for name in NEEDED_HEADINGS):

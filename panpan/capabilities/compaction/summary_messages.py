@@ -12,7 +12,7 @@ from panpan.types.reminder_causes import LAST_REPLY, NOTICE, RECORD, SUMMARY, WO
 from panpan.types.told_commands import command_told_in
 
 _NOTE = re.compile(r"\s*#(?![#!]|include\b)\s*\S")
-"""How what goes into their memory begins for other agents; a comment in pasted code is none."""
+"""Beginning of a memory note in other agents; a comment in pasted code is none."""
 _TO_REMEMBER = re.compile(
     r"\b(?:remember|keep in mind|bear in mind|don'?t forget|do not forget|note that|from now on|always|never"
     r"|merk dir|denk daran|vergiss nicht|ab jetzt|immer|niemals"
@@ -20,29 +20,24 @@ _TO_REMEMBER = re.compile(
     r"|记住|記住|牢记|别忘|覚えて|忘れないで|기억해",
     re.IGNORECASE,
 )
-"""How people say that something shall be remembered. What it misses is quoted while there is room."""
+"""Words that ask to remember something. What they miss is quoted while there is room."""
 _LONG_CHARS = 4_000
-"""A text that is longer is mostly pasted, and what shall be remembered of it stands in some of its paragraphs."""
+"""A longer text is mostly pasted; only paragraphs to be remembered are quoted."""
 _MOST_PARAGRAPHS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One thing that the user said."""
+    """A quotation of the user."""
 
     number: int
-    """Of the message in the conversation, from 1."""
+    """Number of the message, from 1."""
     text: str
     is_to_be_remembered: bool
 
 
 def said_by_user(messages: Sequence[Message], answering: Collection[str]) -> Iterator[Said]:
-    """Yield what the user said, without the files that went along with it; answers to questions are among it.
-
-    Args:
-        messages: The conversation, or its beginning.
-        answering: Names of the tools whose results are the user's answers.
-    """
+    """Yield the user's words, also answers to questions, without attached files."""
     names: dict[str, str] = {}
     for number, message in enumerate(messages, 1):
         match message:
@@ -57,7 +52,6 @@ def said_by_user(messages: Sequence[Message], answering: Collection[str]) -> Ite
 
 
 def _words(message: UserMessage) -> str:
-    """Return what the user typed: the first text, behind which stand the files that he mentioned."""
     if (command := command_told_in(message)) is not None:
         return f"! {command.command}"
     return message.typed.strip()
@@ -76,10 +70,7 @@ def _said(number: int, text: str) -> Iterator[Said]:
 
 
 def quoted(said: Sequence[Said], most_chars: int) -> list[Said]:
-    """Return what is quoted, oldest first: what is to be remembered, and of the rest the newest, within `most_chars`.
-
-    The first thing that he said comes before the others, since it says what it is all about.
-    """
+    """Return quotations, oldest first: those to be remembered, the first, then the newest within `most_chars`."""
     chosen = {one.number: one for one in said if one.is_to_be_remembered}
     left = most_chars - sum(len(one.text) for one in chosen.values())
     for one in (*said[:1], *reversed(said[1:])):
@@ -90,7 +81,7 @@ def quoted(said: Sequence[Said], most_chars: int) -> list[Said]:
 
 
 def words_text(said: Sequence[Said], left_out: int) -> str:
-    """Return the quotation for a model."""
+    """Return the quotations for a model."""
     more = f"\n({left_out} more, too long to be quoted here)" if left_out else ""
     return "\n".join(f"[{one.number}] {untagged(one.text)}" for one in said) + more
 
@@ -100,11 +91,7 @@ _LAST_REPLY_CHARS = 1_500
 
 
 def notice(history_tool: str) -> SystemReminder:
-    """Return what the model is told of the compaction.
-
-    Args:
-        history_tool: Name of the tool that shows what was said; empty where the model has none.
-    """
+    """Return the notice of a compaction; `history_tool` is empty if the model has none."""
     where = f"{history_tool} shows them word for word." if history_tool else "They are kept in the session's log."
     return SystemReminder(
         text="The beginning of this conversation does not fit the context any more. What follows stands for the "
@@ -114,7 +101,7 @@ def notice(history_tool: str) -> SystemReminder:
 
 
 def words_reminder(words: list[Said], left_out: int) -> SystemReminder | None:
-    """Return what the user said, quoted; None where nothing is."""
+    """Return the user's words, if any."""
     if not words and not left_out:
         return None
     heading = "What the user said in them, in his own words, by number of message; the newest is last:"
@@ -122,7 +109,7 @@ def words_reminder(words: list[Said], left_out: int) -> SystemReminder | None:
 
 
 def record_reminder(record: ComputedRecord, most_chars: int) -> SystemReminder | None:
-    """Return what was done; None where nothing was."""
+    """Return the computed record, if it holds anything."""
     if not record.summary:
         return None
     heading = "What was done in them, computed from the calls and their results:"
@@ -130,7 +117,7 @@ def record_reminder(record: ComputedRecord, most_chars: int) -> SystemReminder |
 
 
 def summary_reminder(summary: Summary) -> SystemReminder | None:
-    """Return the summary; None where there is none."""
+    """Return the summary, if there is one."""
     if not summary.text:
         return None
     heading = (
@@ -141,7 +128,7 @@ def summary_reminder(summary: Summary) -> SystemReminder | None:
 
 
 def last_reply_reminder(text: str) -> SystemReminder | None:
-    """Return the end of what the model said last, which the user's next message answers; None where it said nothing."""
+    """Return the end of the model's last words, which the user's next message answers."""
     if not text.strip():
         return None
     heading = "The end of your last reply, word for word; what the user says next may answer it:"
@@ -149,5 +136,5 @@ def last_reply_reminder(text: str) -> SystemReminder | None:
 
 
 def summary_told_by(reminder: SystemReminder) -> str:
-    """Return the summary that a reminder holds; empty where it holds none."""
+    """Return the summary in a reminder; empty: it holds none."""
     return reminder.text.partition("\n\n")[2] if reminder.cause == SUMMARY else ""

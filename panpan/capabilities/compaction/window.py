@@ -15,18 +15,11 @@ from panpan.types.messages import AssistantMessage, Message, SystemReminder, Too
 from panpan.types.reminder_causes import MEMORY, PLAN, PROJECT_CONTEXT, WORDS
 
 Weigh: TypeAlias = Callable[[Message], float]
-"""Returns about how many tokens a message has."""
+"""Returns the tokens of a message, about."""
 
 
 def start_of_recent(messages: Sequence[Message], least: int, most_tokens: float, weigh: Weigh) -> int:
-    """Return where the newest blocks begin that have `most_tokens` together; what awaits an answer is among them.
-
-    Args:
-        messages: The conversation.
-        least: Index before which nothing is looked at.
-        most_tokens: What they may have.
-        weigh: Says how much each message has.
-    """
+    """Return the start of the newest blocks that have `most_tokens` together, from index `least` on."""
     chosen = max(least, _start_of_newest(messages))
     size = sum(map(weigh, messages[chosen:]))
     end = chosen
@@ -41,7 +34,7 @@ def start_of_recent(messages: Sequence[Message], least: int, most_tokens: float,
 
 
 def newest_prompt(messages: Sequence[Message]) -> int | None:
-    """Return the index of what the user said last; None where he has said nothing."""
+    """Return the index of the user's newest message."""
     for index in range(len(messages) - 1, -1, -1):
         if isinstance(messages[index], UserMessage):
             return index
@@ -49,11 +42,7 @@ def newest_prompt(messages: Sequence[Message]) -> int | None:
 
 
 def _start_of_newest(messages: Sequence[Message]) -> int:
-    """Return where that begins which the model has not answered yet, or its answer, where nothing came since.
-
-    Of several things that the user has said since, the newest: a turn that failed before leaves its prompt behind, and
-    one that is too long for the window would be in the way of all that he says after it.
-    """
+    """Return the start of the part that the model has not answered yet, or of its answer if nothing came since."""
     prompts: list[int] = []
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
@@ -69,48 +58,33 @@ _LEAST_FACTOR, _MOST_FACTOR = 0.5, 3.0
 
 
 class Size:
-    """Weighs messages of one conversation, in tokens.
-
-    Args:
-        conversation: As it is now.
-    """
+    """Estimates tokens of one conversation's messages, scaled to the provider's counts."""
 
     def __init__(self, conversation: Conversation) -> None:
         fixed = text_tokens(conversation.system) + tool_tokens(conversation.tools)
         estimate = fixed + sum(map(message_tokens, conversation.sent))
         self.whole = used_tokens(conversation)
-        """Of the request as it would be now."""
+        """Tokens of the next request."""
         self.factor = min(_MOST_FACTOR, max(_LEAST_FACTOR, self.whole / max(1, estimate)))
-        """By what an estimate is multiplied."""
         self.fixed_tokens = round(fixed * self.factor)
-        """Of what every request has: the system prompt and the tools."""
+        """Tokens of the system prompt and the tools."""
 
     def of_one(self, message: Message) -> float:
-        """Return what one message has."""
         return message_tokens(message) * self.factor
 
     def of_text(self, text: str) -> float:
-        """Return what a text has."""
         return text_tokens(text) * self.factor
 
     def of(self, messages: Iterable[Message]) -> float:
-        """Return what messages have together."""
         return sum(map(self.of_one, messages))
 
     def of_request(self, messages: Sequence[Message]) -> int:
-        """Return what a request with these messages has."""
+        """Return the tokens of a request with these messages."""
         return round(self.fixed_tokens + self.of(messages))
 
 
 class Window:
-    """What a compaction starts from.
-
-    Args:
-        conversation: As it is now, with at least one message and no open call.
-        limits: What the next request may have.
-        trigger: Why it shall become shorter.
-        tools: Those of the session.
-    """
+    """The request of a conversation without open calls, which is to become shorter."""
 
     def __init__(
         self, conversation: Conversation, limits: Limits, trigger: CompactionTrigger, tools: Iterable[Tool[Any]] = ()
@@ -121,18 +95,18 @@ class Window:
         self.trigger = trigger
         tools, told = list(tools), {tool.name for tool in conversation.tools}
         self.history_tool = next((tool.name for tool in tools if tool.shows_history and tool.name in told), "")
-        """Name of the tool with which the model can read what it is not sent; empty: it has none."""
+        """Name of the tool that shows what the model is not sent; empty: it has none."""
         self.answering = {tool.name for tool in tools if tool.asks_user}
         """Names of the tools whose results are the user's answers."""
         self._before = conversation.compactions[-1] if conversation.compactions else None
 
     @property
     def room_tokens(self) -> int:
-        """What messages may have."""
+        """For messages."""
         return self.limits.room_tokens(self.size.fixed_tokens)
 
     def chars(self, share: float) -> int:
-        """Return how many characters fill a share of the room."""
+        """Return the characters that fill a share of the room."""
         return round(self.room_tokens * share / self.size.factor * BYTES_PER_TOKEN)
 
     @cached_property
@@ -152,7 +126,7 @@ class Window:
         )
 
     def is_present(self, compaction: Compaction) -> bool:
-        """Return whether a compaction changes nothing, however the estimates of its size differ."""
+        """True if a compaction changes nothing, however the estimates differ."""
         return _content(compaction) == _content(self.present)
 
     def start_of(self, compaction: Compaction) -> int:
@@ -175,19 +149,18 @@ class Window:
 
     @property
     def leaving(self) -> Sequence[Message]:
-        """What is sent as it is now, and does not have to stay."""
+        """Messages that are sent as they are and need not stay."""
         return self.messages[self.start : self.recent]
 
     @property
     def to_summarise(self) -> Sequence[Message]:
-        """The same, behind the prompt of the turn that goes on, should that be older."""
+        """The same, after the prompt of the running turn if that is older."""
         prompt = newest_prompt(self.messages)
         asked = [] if prompt is None or prompt >= self.start else [self.messages[prompt]]
         return [*asked, *self.leaving]
 
     @property
     def earlier_summary(self) -> str:
-        """The summary that is sent now; empty where there is none."""
         return next(filter(None, map(summary_told_by, self.present.added)), "")
 
 
@@ -197,11 +170,11 @@ def _content(compaction: Compaction) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One part of a request, as the user knows it."""
+    """A part of a request, as the user knows it."""
 
     name: str
     advice: str
-    """What he can do about it; empty: nothing of its own."""
+    """Way to make it smaller, if there is one."""
 
 
 _SYSTEM = _Part("the system prompt", "say less in it (--system-prompt, --append-system-prompt)")
@@ -217,13 +190,7 @@ _REPLIES = _Part("what the model said", "")
 
 
 def too_large(conversation: Conversation, window_tokens: int | None, *, is_refused: bool) -> str:
-    """Return what is to be said of a conversation that nothing more can leave.
-
-    Args:
-        conversation: As it would be sent.
-        window_tokens: Of the model's window; None where it is not known.
-        is_refused: Whether the provider has refused it; if not, it fills more of the window than it should.
-    """
+    """Return the message for the user about a conversation that nothing more can leave."""
     size = Size(conversation)
     total: dict[_Part, float] = {}
     for part, tokens in _weighed(conversation, size):

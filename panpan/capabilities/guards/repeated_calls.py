@@ -20,7 +20,6 @@ from panpan.types.permission import Ask, Behaviour, Decision, Deny, Reason
 from panpan.types.tool import Output
 
 _MOST_IN_A_ROW = 3
-"""Identical rounds in a row, after which the model is told and the next one is stopped."""
 
 _MOST_REFUSALS = 3
 """Rounds in a row in which the same calls may be refused before the turn ends."""
@@ -39,7 +38,7 @@ _CANNOT_RUN = (
 )
 
 _Calls: TypeAlias = Mapping[bytes, bytes]
-"""The results of one round by their calls; a call that comes twice in a reply counts once."""
+"""Results of one round by their calls; a call that comes twice in a reply counts once."""
 
 
 class RepeatedCalls(Hook):
@@ -54,17 +53,17 @@ class RepeatedCalls(Hook):
         self._newest: _Calls = {}
         """Calls and results of the newest round that counts."""
         self._count = 0
-        """Rounds in a row that were like it."""
+        """Equal rounds in a row."""
         self._refusals = 0
         self._begin_round()
 
     def _begin_round(self) -> None:
         self._keys: dict[str, bytes] = {}
-        """Keys of the calls that may run, by their ids."""
+        """Keys of the calls that may run, by id."""
         self._outputs: dict[str, bytes] = {}
-        """Digests of the results of those that ran, by their ids."""
+        """Digests of results, by call id."""
         self._asked: set[str] = set()
-        """Ids of those that were stopped here, and have not run since."""
+        """Ids of calls that were stopped here and have not run since."""
         self._starts_again = False
         """True if the user said yes to going on, or a call waits for something."""
 
@@ -99,11 +98,7 @@ class RepeatedCalls(Hook):
         return output
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
-        """Count rounds that only repeat the one before, and tell the model before anything comes of it.
-
-        Raises:
-            AnswerNeededError: The model went on all the same.
-        """
+        """Count rounds that only repeat the one before, and warn the model."""
         if not reply.tool_uses:
             return ()
         if self._asked:
@@ -138,7 +133,6 @@ class RepeatedCalls(Hook):
 
 
 def _results(conversation: Conversation) -> Mapping[str, ToolResultMessage]:
-    """Return the results of the newest reply, by the ids of its calls."""
     results: dict[str, ToolResultMessage] = {}
     for message in reversed(conversation.messages):
         if isinstance(message, AssistantMessage):
@@ -149,7 +143,7 @@ def _results(conversation: Conversation) -> Mapping[str, ToolResultMessage]:
 
 
 def _key(name: str, arguments: Mapping[str, Any]) -> bytes:
-    """Return what tells calls apart: not the order of their arguments, nor, where they fit, defaults left out."""
+    """Return a key of equal calls, whatever the order of their arguments, defaults left out."""
     return _digest(f"{name} {json.dumps(arguments, sort_keys=True)}")
 
 

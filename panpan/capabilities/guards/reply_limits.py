@@ -7,10 +7,6 @@ from panpan.core.hooks import Addition, Hook, Round
 from panpan.errors import ContextOverflowError, ProviderError
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
 
-# Replies that are no answer: empty, cut short, refused, or ended by a full context window.
-#
-# Each is followed up a bounded number of times, and then ends the turn in words that say what happened.
-
 _MOST_EMPTY_REPLIES = 3
 _MOST_CONTINUATIONS = 3
 
@@ -35,12 +31,7 @@ class ReplyLimits(Hook):
         return ()
 
     async def after_reply(self, round_: Round, reply: AssistantMessage) -> None:
-        """End the turn where asking again cannot help; what such a reply asks for is not run.
-
-        Raises:
-            ContextOverflowError: The conversation has filled the model's context window.
-            ProviderError: The model refused, or somebody on its side filtered what it said.
-        """
+        """End the turn where asking again cannot help; what such a reply asks for is not run."""
         match reply.stop_reason:
             case "refusal":
                 raise ProviderError(
@@ -55,11 +46,7 @@ class ReplyLimits(Hook):
                 pass
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
-        """Return a nudge where the reply is none yet.
-
-        Raises:
-            ProviderError: The model went on sending nothing.
-        """
+        """Return a nudge where the reply is none yet."""
         match reply.stop_reason:
             case "pause_turn" | "interrupted":
                 return ()
@@ -99,11 +86,6 @@ class RoundLimit(Hook):
         return (SystemReminder(text=_WRAP_UP, cause="limit:rounds"),) if round_.is_last else ()
 
 
-# Tells the model that the user stopped it, so that it does not take up the old work as if nothing had happened.
-#
-# The notice comes with the next turn, also where the session was closed in between, since the log keeps how a turn
-# ended.
-
 _NOTICE = (
     "The user stopped your previous turn before it was finished. What it had begun may be done in part, so look before "
     "you rely on it. Follow the user's new message, and take the old work up again only if it asks for that."
@@ -126,7 +108,6 @@ class InterruptNotice(Hook):
 
 
 def _ended_in_interrupt(messages: Sequence[Message]) -> bool:
-    """Return whether the newest reply, or a result behind it, was cut short by the user."""
     for message in reversed(messages):
         match message:
             case ToolResultMessage() if message.is_error and message.text.startswith((INTERRUPTED, INTERRUPTED_BEFORE)):

@@ -21,22 +21,14 @@ from panpan.types.display import (
 from panpan.types.display import text as text_display
 from panpan.types.tool import Output
 
-# Bounds what a tool result may hold: long text goes to a file that the result names, large pictures are left out.
-#
-# This is the last line: tools bound themselves where they can cut in a better place.
-
 MAX_TEXT_CHARS = 60_000
-"""Characters of text in one result, for models with a large context window."""
+"""For models with a large context window."""
 MAX_ENCODED_BYTES = 20_000_000
-"""Characters of base64 in all pictures and documents of one result."""
+"""Base64 of all pictures and documents of one result."""
 
 
 class ResultSize(Hook):
-    """Cuts results that are too large to send.
-
-    Args:
-        max_text_chars: Returns the characters of text that the model's results may have; None: `MAX_TEXT_CHARS`.
-    """
+    """Cuts results that are too large to send."""
 
     def __init__(self, max_text_chars: Callable[[], int | None] = lambda: None) -> None:
         self._max_text_chars = max_text_chars
@@ -55,7 +47,6 @@ class ResultSize(Hook):
 async def _with_short_text(
     blocks: tuple[ResultContent, ...], call: ToolCall, max_chars: int
 ) -> tuple[ResultContent, ...]:
-    """Return all text as one short block, then the rest."""
     text = "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
     shorten = partial(call.context.outputs.shorten, call.tool.name.lower(), text, max_chars=max_chars)
     short = await anyio.to_thread.run_sync(shorten, abandon_on_cancel=True)
@@ -63,7 +54,7 @@ async def _with_short_text(
 
 
 def _without_large(blocks: tuple[ResultContent, ...]) -> tuple[ResultContent, ...]:
-    """Return the blocks with those pictures and documents replaced that do not fit behind the ones before them."""
+    """Replace pictures and documents that do not fit behind the ones before them."""
     kept: list[ResultContent] = []
     left = MAX_ENCODED_BYTES
     for block in blocks:
@@ -88,11 +79,6 @@ def _encoded_bytes(blocks: tuple[ResultContent, ...]) -> int:
     return sum(len(block.source.data) for block in blocks if isinstance(block, ImageBlock | DocumentBlock))
 
 
-# Keeps the keys of model providers and search engines out of tool results, and so out of the log and of requests.
-#
-# The rule: a result says where a key was taken out, since the file still holds it. Edits are literal on the file, so
-# that the rest of it can be changed as before.
-
 _NOTE = (
     "[panpan put [redacted] in place of a key that it uses itself, which stays where it is: change other places with "
     "Edit, and do not write [redacted] over it]"
@@ -100,11 +86,7 @@ _NOTE = (
 
 
 class KeysInResults(Hook):
-    """Replaces keys in what a tool answers.
-
-    Args:
-        keys: Those to replace.
-    """
+    """Redacts keys in results."""
 
     def __init__(self, keys: KnownKeys) -> None:
         self._keys = keys

@@ -21,9 +21,8 @@ from panpan.types.tool import Output, ToolYield
 MAX_RESULT_CHARS = 30_000
 _MAX_FOUND = 40
 _CHARS_AROUND = 200
-"""Shown of a message before and behind what was looked for."""
+"""On each side of a match."""
 _MAX_OVERVIEW_CHARS = 300
-"""Of each message in the overview."""
 
 
 class ReadHistoryInput(BaseModel):
@@ -38,11 +37,7 @@ class ReadHistoryInput(BaseModel):
 
 
 class ReadHistoryTool(Tool[ReadHistoryInput]):
-    """Show the session's past.
-
-    Args:
-        messages: Returns all that was said; None: there is no session, as where tools are only listed.
-    """
+    """Show the session's past."""
 
     name = "ReadHistory"
     input_model = ReadHistoryInput
@@ -50,7 +45,7 @@ class ReadHistoryTool(Tool[ReadHistoryInput]):
     is_for_subagents: ClassVar[bool] = False
     shows_history: ClassVar[bool] = True
 
-    def __init__(self, messages: Callable[[], Sequence[Message]] | None = None) -> None:
+    def __init__(self, messages: Callable[[], Sequence[Message]]) -> None:
         self._messages = messages
 
     def title(self, args: ReadHistoryInput) -> str:
@@ -63,7 +58,7 @@ class ReadHistoryTool(Tool[ReadHistoryInput]):
         return Effects()
 
     async def run(self, args: ReadHistoryInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        messages = self._messages() if self._messages is not None else ()
+        messages = self._messages()
         told = list(told_messages(messages))
         if args.call is not None:
             texts = [one.whole for one in told if one.tool_use_id == args.call]
@@ -89,7 +84,7 @@ def _in_range(told: Sequence[ToldMessage], args: ReadHistoryInput) -> list[ToldM
 
 
 def _found(told: Sequence[ToldMessage], query: str) -> Iterator[str]:
-    """Yield the surroundings of the first place in each message that holds the text, newest messages first."""
+    """Yield the first match in each message with its surroundings, newest messages first."""
     wanted = query.casefold()
     hits = [one for one in reversed(told) if wanted in one.text.casefold()]
     for one in hits[:_MAX_FOUND]:

@@ -30,9 +30,9 @@ from panpan.types.permission import Deny
 from panpan.types.tool import Output
 
 MAX_ATTACHMENTS = 50
-"""Files and folders that go along with one prompt."""
+"""For one prompt."""
 MAX_TEXT_CHARS = 200_000
-"""Once the attached text has so many characters, nothing more is attached."""
+"""With so much attached text, nothing more is attached."""
 MAX_MEDIA_CHARS = 15_000_000
 """The same for pictures, in base64; the Messages API takes 32 MB for a whole request."""
 
@@ -41,17 +41,13 @@ _OUR_TAGS = re.compile(r"<(?=\s{0,9}/?\s{0,9}attached_(?:file|folder)\b)", re.IG
 
 @dataclass(frozen=True, slots=True)
 class Viewers:
-    """What shows files and folders; None: the session has nothing that does."""
+    """Tools that show files and folders; None: the session has none."""
 
     files: FileViewer | None
     folders: FolderViewer | None
 
     def call_for(self, reading: Reading, *, is_folder: bool) -> tuple[Tool[Any], BaseModel]:
-        """Return the call that shows what is mentioned.
-
-        Raises:
-            ToolError: Nothing shows it.
-        """
+        """Return the call that shows what is mentioned."""
         if is_folder and self.folders is not None:
             return self.folders.folder_call(reading.path)
         if not is_folder and self.files is not None:
@@ -91,8 +87,6 @@ async def with_mentions(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a mention leads."""
-
     reading: Reading
     location: Location
     is_folder: bool
@@ -101,8 +95,6 @@ class _Place:
 
 @dataclass(slots=True)
 class _Attachments:
-    """What goes along with one prompt."""
-
     ctx: ToolContext
     viewers: Viewers
     keys: KnownKeys
@@ -110,18 +102,16 @@ class _Attachments:
     blocks: list[UserContent] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     left_out: int = 0
-    """Mentions for which there was no room."""
     _done: set[tuple[Path, int | None, int | None]] = field(default_factory=set)
 
     def all_notes(self) -> Sequence[str]:
-        """What to tell the user."""
         if not self.left_out:
             return self.notes
         what = "1 more mention was" if self.left_out == 1 else f"{self.left_out:,} more mentions were"
         return [*self.notes, f"{what} not attached, since one prompt has no room for so much"]
 
     async def add(self, mention: Mention) -> None:
-        """Attach what is mentioned, or note why not."""
+        """Attach a mention, or note the reason why not."""
         if self._is_full():
             self.left_out += 1
             return
@@ -147,11 +137,6 @@ class _Attachments:
         return len(self._done) >= MAX_ATTACHMENTS or text >= MAX_TEXT_CHARS or media >= MAX_MEDIA_CHARS
 
     async def _output(self, place: _Place, ctx: ToolContext) -> Output:
-        """Return what Read or LS shows.
-
-        Raises:
-            ToolError: It may not be shown, or cannot be.
-        """
         _require_open(place, ctx.paths)
         tool, args = self.viewers.call_for(place.reading, is_folder=place.is_folder)
         if self.gate is not None:
@@ -175,11 +160,7 @@ class _Attachments:
 
 
 def _place(mention: Mention, paths: PathResolver) -> _Place | None:
-    """Return where the mention leads; None where it means no file.
-
-    Raises:
-        ToolError: It can only mean a path, and that cannot be used.
-    """
+    """Return the place of a mention; None: it means no file."""
     unusable: ToolError | None = None
     places: list[_Place] = []
     for reading in mention.readings:
@@ -200,7 +181,6 @@ def _place(mention: Mention, paths: PathResolver) -> _Place | None:
 
 
 def _require_open(place: _Place, paths: PathResolver) -> None:
-    """Refuse, in words for the user, what a mention does not open."""
     try:
         paths.resolve(place.reading.path, access="read")
     except ToolError as exc:

@@ -122,12 +122,7 @@ def test(ctx: click.Context, cwd: Path | None) -> int:
 
 
 def _call(line: str | None, tool: str | None, arguments: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the tool and the arguments to explain.
-
-    Raises:
-        click.UsageError: The options do not go together.
-        ConfigError: The arguments are no JSON object.
-    """
+    """Return the tool and the arguments to explain."""
     if (line is None) == (tool is None):
         raise click.UsageError("give a COMMAND, or --tool with --args")
     if line is not None:

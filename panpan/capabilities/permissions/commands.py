@@ -33,7 +33,7 @@ async def _permissions(terminal: Terminal, wanted: str) -> None:
 
 
 async def _remove(terminal: Terminal, rule: str) -> None:
-    """Take a rule back; of others say where they stand, and of none which there are."""
+    """Remove a rule; of others say where they stand."""
     removal = await terminal.session.gate.remove_rule(rule)
     if removal.places:
         say(terminal, f"{rule} is removed from {' and '.join(removal.places)}")

@@ -22,19 +22,14 @@ class EnterPlanModeInput(BaseModel):
 
 
 class EnterPlanModeTool(Tool[EnterPlanModeInput]):
-    """Switch plan mode on. It only takes rights away, so that nobody is asked.
-
-    Args:
-        planning: The session's plan mode; None where there is no session.
-        has_user: Whether somebody is there who can end plan mode again.
-    """
+    """Switch plan mode on. It only takes permissions away, so nobody is asked."""
 
     name = "EnterPlanMode"
     input_model = EnterPlanModeInput
     only_reads: ClassVar[bool] = True
     is_for_subagents: ClassVar[bool] = False
 
-    def __init__(self, planning: Planning | None, *, has_user: bool) -> None:
+    def __init__(self, planning: Planning, *, has_user: bool) -> None:
         self._planning = planning
         self._has_user = has_user
 
@@ -49,9 +44,9 @@ class EnterPlanModeTool(Tool[EnterPlanModeInput]):
         return Effects()
 
     async def run(self, args: EnterPlanModeInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        if self._planning is not None and self._planning.is_on:
+        if self._planning.is_on:
             raise ToolError("plan mode is on already: look around, then put your plan to the user with ExitPlanMode")
-        if self._planning is None or not self._has_user:
+        if not self._has_user:
             raise ToolError(NOBODY_THERE)
         file = await self._planning.begin()
         yield Output(f"Plan mode is on. The plan file is {file}.", SummaryDisplay(text=f"the plan file is {file}"))

@@ -19,52 +19,25 @@ class Planning(Protocol):
     """The plan mode of one session, and the file of its plan."""
 
     @property
-    def is_on(self) -> bool:
-        """Whether the session is in plan mode."""
-        ...
+    def is_on(self) -> bool: ...
 
     @property
     def next_modes(self) -> Sequence[PermissionMode]:
-        """The permission modes in which the user may let the work go on."""
+        """Modes in which the user may let the work go on."""
         ...
 
     async def begin(self) -> Path:
-        """Switch plan mode on, and return the file of the plan, which is made where there is none.
-
-        Raises:
-            ToolError: The file could not be made; plan mode is on.
-        """
+        """Switch plan mode on, and return the file of the plan, which is made if there is none."""
         ...
 
-    async def read(self) -> str:
-        """Return what stands in the file of the plan.
-
-        Raises:
-            ToolError: It cannot be read.
-        """
-        ...
+    async def read(self) -> str: ...
 
     async def write(self, text: str, *, is_users: bool = False) -> Path:
-        """Put the plan into its file, and return that.
-
-        Args:
-            text: The plan.
-            is_users: Whether the user has written it, so that the model does not know it yet.
-
-        Raises:
-            ToolError: It could not be written; or it is the model's, and the file holds what the model has not read.
-        """
+        """Write the plan. One of the model's never replaces what it has not read."""
         ...
 
     def approve(self, mode: PermissionMode) -> None:
-        """End plan mode, as the user said.
-
-        Args:
-            mode: One of `next_modes`.
-
-        Raises:
-            ToolError: It is another one, or plan mode is off; nothing has changed.
-        """
+        """End plan mode; `mode` is one of `next_modes`."""
         ...
 
     def deliver(self) -> None:
@@ -98,12 +71,7 @@ class ExitPlanModeInput(BaseModel):
 
 
 class ExitPlanModeTool(Tool[ExitPlanModeInput]):
-    """Put the plan to the user. It changes nothing but the plan file, so it may wait while other calls read.
-
-    Args:
-        planning: The session's plan mode; None where there is no session.
-        ask: Puts the plan to the user; None where nobody is there: the plan is what the run was for, then.
-    """
+    """Put the plan to the user. It changes nothing but the plan file, so it may wait while other calls read."""
 
     name = "ExitPlanMode"
     input_model = ExitPlanModeInput
@@ -113,13 +81,13 @@ class ExitPlanModeTool(Tool[ExitPlanModeInput]):
     timeout_s = None
     """A person takes the time that he takes; an interrupt withdraws the question."""
 
-    def __init__(self, planning: Planning | None, ask: PlanAsker | None) -> None:
+    def __init__(self, planning: Planning, ask: PlanAsker | None) -> None:
         self._planning = planning
         self._ask = ask
 
     @property
     def is_advertised(self) -> bool:
-        return self._ask is not None or (self._planning is not None and self._planning.is_on)
+        return self._ask is not None or self._planning.is_on
 
     def title(self, args: ExitPlanModeInput) -> str:
         return ""
@@ -129,7 +97,7 @@ class ExitPlanModeTool(Tool[ExitPlanModeInput]):
 
     async def run(self, args: ExitPlanModeInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         planning = self._planning
-        if planning is None or not planning.is_on:
+        if not planning.is_on:
             raise ToolError(NOT_ON)
         text = (await planning.read() if args.plan is None else args.plan).strip()
         if len(text) < MIN_PLAN_CHARS:
@@ -143,7 +111,7 @@ class ExitPlanModeTool(Tool[ExitPlanModeInput]):
 
 
 async def _asked(proposed: str, planning: Planning, ask: PlanAsker) -> Output:
-    """Ask the user until he approves the plan or does not; what he changes meanwhile is kept at once."""
+    """Ask the user until they approve or reject the plan; their edits are kept at once."""
     text = proposed
     while True:
         file = await planning.write(text, is_users=True)

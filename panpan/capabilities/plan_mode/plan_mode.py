@@ -41,11 +41,7 @@ _PLAN_OFF = "Plan mode is off: things may be changed again, as far as your task 
 
 
 class PlanNotice(Hook):
-    """Tells a subagent where plan mode holds for it, and where it ends.
-
-    Args:
-        mode: Returns the mode that holds for it at the moment.
-    """
+    """Tells a subagent of plan mode, and of its end."""
 
     def __init__(self, mode: Callable[[], PermissionMode]) -> None:
         self._mode = mode
@@ -53,11 +49,7 @@ class PlanNotice(Hook):
 
     async def before_request(self, round_: Round) -> Sequence[Addition]:
         if self._was_told is None:
-            causes = [one.cause for one in round_.conversation.messages if isinstance(one, SystemReminder)]
-            self._was_told = (
-                next((cause for cause in reversed(causes) if cause in (PLAN_MODE_ON, PLAN_MODE_OFF)), PLAN_MODE_OFF)
-                == PLAN_MODE_ON
-            )
+            self._was_told = _was_told(round_.conversation)
         is_on = self._mode() == "plan"
         if is_on == self._was_told:
             return ()
@@ -67,7 +59,6 @@ class PlanNotice(Hook):
 
 MAX_BYTES = 1_000_000
 _TRIES = 20
-"""Names that are tried before one gets a number."""
 
 _ADJECTIVES = (
     "amber brisk calm candid clear cosy deft eager early even fair fond gentle glad green honest humble keen kind late "
@@ -90,11 +81,7 @@ _NAME = re.compile(r"[a-z]+-[a-z]+-[a-z]+(-[0-9]+)?\.md")
 
 
 def new_plan_file(folder: Path) -> Path:
-    """Make an empty file for a plan, private as its folder is, and return its canonical path.
-
-    Raises:
-        ToolError: It cannot be made.
-    """
+    """Make an empty file for a plan, private as its folder is, and return its canonical path."""
     try:
         make_private_folder(folder)
         folder = canonical_path(folder)
@@ -112,12 +99,7 @@ def new_plan_file(folder: Path) -> Path:
 
 
 def known_plan_file(folder: Path, name: str) -> Path | None:
-    """Return the plan of this name; None where there is none.
-
-    Args:
-        folder: That of the plans.
-        name: What a log says, which may be anything.
-    """
+    """Return the plan of a name, which may be anything; None: there is none."""
     if not _NAME.fullmatch(name):
         return None
     try:
@@ -128,11 +110,7 @@ def known_plan_file(folder: Path, name: str) -> Path | None:
 
 
 def read_plan(file: Path, seen_files: SeenFiles) -> str:
-    """Return what stands in the file.
-
-    Raises:
-        ToolError: It cannot be read, or is no text.
-    """
+    """Return what stands in the file."""
     _require_no_link(file)
     data = read_regular_file(file, max_bytes=MAX_BYTES)
     try:
@@ -144,16 +122,7 @@ def read_plan(file: Path, seen_files: SeenFiles) -> str:
 
 
 def write_plan(file: Path, text: str, seen_files: SeenFiles | None) -> None:
-    """Make a plan the content of its file, also where that was deleted.
-
-    Args:
-        file: Of the plan.
-        text: The plan.
-        seen_files: What the model knows, where it is the author; None: the user is, who may replace what he likes.
-
-    Raises:
-        ToolError: It could not be written; or the file holds what its author, the model, has not read.
-    """
+    """Write a plan, also if its file was deleted. `seen_files` is None if the user is its author."""
     _require_no_link(file)
     data = f"{text}\n".encode("utf-8", "replace")
     before = read_regular_file(file, max_bytes=MAX_BYTES) if file.exists() else None
@@ -176,7 +145,6 @@ def _require_no_link(file: Path) -> None:
 
 
 TURNS_BETWEEN_NOTICES = 8
-"""After so many turns in plan mode the model is reminded of it."""
 
 _MOST_PINNED_CHARS = 20_000
 
@@ -210,35 +178,31 @@ class PlanMode(Hook):
         self._seen_files = seen_files
         self._warn = warn
         self._is_approved = False
-        """Whether the plan in the file was approved; the next one gets a file of its own."""
+        """The plan after an approved one gets a file of its own."""
         self._is_delivered = False
-        """Whether the plan is the result of the turn that runs."""
+        """True if the plan is the result of the running turn."""
         self._was_told: bool | None = None
-        """What the model was last told; None: it has to be looked up."""
+        """The last notice; None: to be looked up."""
         self._turns_since_told = 0
         self._processes = HeldProcesses(*holds)
         self._has_rest = Event()
-        """Set where some of the processes do not stand still yet."""
+        """Set when some of the processes do not stand still yet."""
 
     @property
     def file(self) -> Path | None:
-        """Where the session's newest plan is kept, canonical; None: there was none yet."""
+        """The newest plan, canonical; None: none yet."""
         return self._gate.plan_file
 
     def restore(self, name: str, *, is_approved: bool) -> None:
-        """Go on with the plan of a resumed session.
-
-        Args:
-            name: Of its file; whatever else the log may say, it is one of the folder of plans, or none.
-            is_approved: Whether the user has approved it.
-        """
-        file = self._gate.plan_file = known_plan_file(self._folder, name)
+        """Go on with the plan of a resumed session; `name` comes from the log and may be anything."""
+        file = known_plan_file(self._folder, name)
+        self._gate.use_plan_file(file)
         self._is_approved = is_approved
         if file is not None and file.stat().st_size == 0:
             self._seen_files.saw(file, b"")
 
     def mode_changed(self, mode: PermissionMode) -> None:
-        """Do what a new mode asks for at once: nothing that began before goes on changing files in plan mode."""
+        """Hold or release processes, so that none changes files in plan mode."""
         if mode != "plan":
             self._processes.release()
             return
@@ -248,7 +212,7 @@ class PlanMode(Hook):
             self._warn(f"still running, and stopped until plan mode ends: {', '.join(held)}")
 
     async def keep_held(self) -> None:
-        """Stop what `mode_changed` could not stop at once, and warn of what goes on all the same; never returns."""
+        """Hold what `mode_changed` could not hold at once, and warn of the rest; never returns."""
         while True:
             await self._has_rest.wait()
             self._has_rest = Event()
@@ -300,7 +264,7 @@ class PlanMode(Hook):
         return ()
 
     async def before_request(self, round_: Round) -> Sequence[Addition]:
-        """Tell the model where plan mode has begun or ended since it was last told, and now and then that it is on."""
+        """Tell the model when plan mode begins or ends, and now and then that it is on."""
         is_on = self.is_on
         if self._was_told is None:
             self._was_told = _was_told(round_.conversation)
@@ -323,7 +287,7 @@ class PlanMode(Hook):
         return self._is_delivered
 
     async def pinned(self) -> Sequence[SystemReminder]:
-        """Return the session's plan as it is now; nothing where there is none, or none that can be read."""
+        """Return the plan as it is now, if there is one."""
         if self.file is None:
             return ()
         try:
@@ -337,15 +301,12 @@ class PlanMode(Hook):
         return (SystemReminder(text=text, cause=PLAN),)
 
     async def _present_file(self) -> Path:
-        """Return the file of the plan that is being made, which is made itself where there is none.
-
-        Raises:
-            ToolError: It cannot be made.
-        """
+        """Return the file of the present plan, made if there is none."""
         if self.file is None or self._is_approved:
             file = await to_thread.run_sync(new_plan_file, self._folder)
             self._seen_files.saw(file, b"")
-            self._gate.plan_file, self._is_approved = file, False
+            self._gate.use_plan_file(file)
+            self._is_approved = False
             self._record()
             return file
         return self.file
@@ -363,7 +324,6 @@ class PlanMode(Hook):
 
 
 def _was_told(conversation: Conversation) -> bool:
-    """Return whether the model was last told that plan mode is on."""
     causes = (message.cause for message in reversed(conversation.messages) if isinstance(message, SystemReminder))
     return next((cause for cause in causes if cause in (PLAN_MODE_ON, PLAN_MODE_OFF)), PLAN_MODE_OFF) == PLAN_MODE_ON
 

@@ -46,7 +46,7 @@ _LONGEST_LINE = 160
 
 
 async def git_state(cwd: Path) -> str:
-    """Return what git says about `cwd`, which lies in a repository, as lines of text."""
+    """Return branch, changes and newest commits of the repository around `cwd`, as lines of text."""
     answers: dict[str, str] = {}
 
     async def ask(name: str, *args: str) -> None:
@@ -108,14 +108,12 @@ def _line(text: str) -> str:
 
 
 MAX_BYTES = 4_096
-"""Bytes of the README that the model is told, at most."""
 
 NAMES = tuple(
     f"{stem}{ending}"
     for ending in (".md", ".rst", ".txt", "", ".markdown", ".org")
     for stem in ("README", "Readme", "readme")
 )
-"""In the order in which they are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +128,7 @@ class Readme:
 
 
 def find_readme(root: Path, cwd: Path, panpan_home: Path, withholds: Withholds) -> Readme | None:
-    """Return the README at the top of a project; None where there is none that may be told.
-
-    Args:
-        root: Canonical top of the project.
-        cwd: Canonical working directory; what lies above it counts only where it is the user's.
-        panpan_home: Canonical; nothing in it is told.
-        withholds: Says what rules of the user's keep from the model.
-    """
+    """Return the README at the top of a project, if it may be told. Above `cwd` it has to be the user's."""
     name = next((name for name in NAMES if os.path.lexists(root / name)), None)
     if name is None or (root != cwd and not is_trusted_owner(root / name, cwd)):
         return None
@@ -159,18 +150,18 @@ def find_readme(root: Path, cwd: Path, panpan_home: Path, withholds: Withholds) 
 
 @dataclass(frozen=True, slots=True)
 class ProjectContext:
-    """What the model is told when a session begins."""
+    """The first reminder of a session."""
 
     reminder: SystemReminder
     warnings: tuple[str, ...]
-    """What was left out and why, one sentence each, for the user."""
+    """Sentences for the user about what was left out."""
     loaded: frozenset[Path]
     """Canonical paths of the memory files in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextPlaces:
-    """Where to look; the paths are made canonical."""
+    """Folders to look in, made canonical."""
 
     cwd: Path
     project_root: Path
@@ -179,16 +170,10 @@ class ContextPlaces:
     home: Path
     extra_roots: Sequence[Path] = ()
     withholds: Withholds = withhold_nothing
-    """As for `MemoryLoader`; holds for the README, too."""
 
 
 async def take_project_context(places: ContextPlaces, *, today: date | None = None) -> ProjectContext:
-    """Look around once: the place, git, the tree of files, the README, and the rules for agents.
-
-    Args:
-        places: Where to look.
-        today: The date to tell; that of the clock if not given.
-    """
+    """Look once at the place, git, the tree of files, the README, and the rules for agents."""
     cwd = canonical_path(places.cwd)
     root = canonical_path(places.project_root)
     is_repository = _is_repository(root)
@@ -236,15 +221,13 @@ def _rules_block(section: MemorySection) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """What the rules files say, and what was noticed while they were read."""
-
     sections: Sequence[MemorySection]
     warnings: tuple[str, ...]
     loaded: frozenset[Path]
 
 
 def _memory(cwd: Path, root: Path, places: ContextPlaces) -> _Memory:
-    """Read the user's files, then those of the folders from the root of the project down to the working directory."""
+    """Read the user's files, then those of the folders from the project root down to `cwd`."""
     loader = MemoryLoader(places.home, canonical_path(places.panpan_home), places.withholds)
     sections: list[MemorySection] = []
     folders = folders_between(root, cwd)

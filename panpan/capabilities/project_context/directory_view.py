@@ -22,11 +22,11 @@ from panpan.types.dataclass import dataclass
 _MAX_DEPTH = 3
 _MAX_ENTRIES = 150
 _MOST_IN_FOLDER = (60, 12, 6)
-"""Entries shown of one folder, by its depth."""
+"""By depth of the folder."""
 _MOST_READ = 2_000
-"""Entries read of one folder."""
+"""Per folder."""
 _MOST_SCANNED = 1_200
-"""Entries read in all."""
+"""In all."""
 _HIDDEN = frozenset({".git", ".hg", ".svn", "__pycache__", ".DS_Store"})
 _NOT_ENTERED = frozenset(
     {"node_modules", ".venv", "venv", "env", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".cache"}
@@ -35,8 +35,6 @@ _NOT_ENTERED = frozenset(
 
 @dataclass(slots=True)
 class _Entry:
-    """A name in the view."""
-
     name: str
     path: str
     """Relative to the top of the view."""
@@ -45,18 +43,13 @@ class _Entry:
     is_link: bool
     children: list["_Entry"] = field(default_factory=list)
     left_out: int = 0
-    """How many of its children are not shown."""
+    """Number of its children that are not shown."""
     has_uncounted: bool = False
-    """Whether there are more than were counted."""
+    """True if there are more than were counted."""
 
 
 async def directory_view(top: Path, *, is_repository: bool) -> str:
-    """Return the tree below `top`, one name a line.
-
-    Args:
-        top: The folder.
-        is_repository: Whether git can say what it ignores there.
-    """
+    """Return the tree below `top`, one name a line."""
     root = await anyio.to_thread.run_sync(_scanned, top, abandon_on_cancel=True)
     if is_repository:
         ignored = await _ignored([entry.path for entry in _walk(root)], top)
@@ -84,7 +77,7 @@ def _scanned(top: Path) -> _Entry:
 
 
 def _children(top: Path, folder: _Entry) -> tuple[list[_Entry], bool]:
-    """Return what is in the folder, folders first, and whether there is more."""
+    """Return the folder's content, folders first, and True if there is more."""
     found: list[_Entry] = []
     try:
         with os.scandir(top / folder.path) as entries:
@@ -102,7 +95,6 @@ def _children(top: Path, folder: _Entry) -> tuple[list[_Entry], bool]:
 
 
 async def _ignored(paths: Sequence[str], top: Path) -> frozenset[str]:
-    """Return those of `paths` that git ignores; none where it cannot say."""
     if not paths:
         return frozenset()
     try:
@@ -113,7 +105,7 @@ async def _ignored(paths: Sequence[str], top: Path) -> frozenset[str]:
 
 
 def _unquoted(line: str) -> str:
-    """Return the path of a line that git may have quoted as a C string (core.quotePath)."""
+    """Undo git's quoting (core.quotePath)."""
     if not line.startswith('"'):
         return line
     try:

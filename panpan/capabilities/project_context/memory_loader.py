@@ -27,25 +27,22 @@ _LOCAL_NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 
 
 def files_of_home(home: Path) -> list[Path]:
-    """Return the files in the user's home that exist; what stands in them holds in every project, for every agent."""
+    """Return the user's files for every agent."""
     return _agents_file(home) + _existing((home / "CLAUDE.md", home / ".claude" / "CLAUDE.md"))
 
 
 def files_of_panpan(panpan_home: Path) -> list[Path]:
-    """Return the files in the panpan home that exist: the user's words for panpan alone, which win over the others."""
+    """Return the user's files for panpan alone, which win over the others."""
     return _agents_file(panpan_home) + _existing((panpan_home / "CLAUDE.md",))
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the memory files of one folder that exist; later ones win. Rules are apart: see `rules_of`."""
+    """Return the memory files of one folder; later ones win."""
     return _agents_file(folder) + _existing([folder / name for name in _LOCAL_NAMES])
 
 
 def rules_of(folder: Path, *, within: Path) -> list[Path]:
-    """Return the files below the `.claude/rules` of one folder, in the order of their names.
-
-    A folder of rules that leads out of `within` is not looked into; it stands for itself, for the loader to refuse.
-    """
+    """Return the files below `.claude/rules` by name; one out of `within` stands for itself, to be refused."""
     top = folder / ".claude" / "rules"
     if os.path.lexists(top) and not _leads_into(top, within):
         return [top]
@@ -58,7 +55,7 @@ def rules_of(folder: Path, *, within: Path) -> list[Path]:
 
 
 def folders_between(top: Path, bottom: Path) -> list[Path]:
-    """Return the folders from `top` down to `bottom`, both included; `bottom` lies in `top`."""
+    """Return the folders from `top` down to `bottom`, both included."""
     folders = [bottom, *bottom.parents]
     return folders[: folders.index(top) + 1][::-1]
 
@@ -83,7 +80,7 @@ _RUN = re.compile(r"`+")
 
 
 def without_code(markdown: str) -> str:
-    """Return `markdown` without fenced blocks and code spans (CommonMark 0.31, sections 4.5 and 6.1)."""
+    """Remove fenced blocks and code spans (CommonMark 0.31, sections 4.5 and 6.1)."""
     return _without_spans("\n".join(_lines_outside_fences(markdown)))
 
 
@@ -104,7 +101,7 @@ def _lines_outside_fences(markdown: str) -> Iterator[str]:
 
 
 def _without_spans(text: str) -> str:
-    """Remove each run of backticks together with what lies between it and the next run of the same length."""
+    """Remove each run of backticks with what lies between it and the next run of the same length."""
     runs = [(match.start(), match.end()) for match in _RUN.finditer(text)]
     starts_by_length: dict[int, list[int]] = defaultdict(list)
     for start, end in runs:
@@ -143,26 +140,17 @@ def mentioned_paths(markdown: str) -> list[tuple[str, ...]]:
 _MOST_ALTERNATIVES = 64
 
 
-@dataclass(frozen=True, slots=True)
-class RulesText:
-    """A rules file, taken apart."""
-
-    body: str
-    patterns: tuple[str, ...] = ()
-    """Files that the rules are for; empty where they always hold."""
-
-
-def split_front_matter(text: str) -> RulesText:
-    """Return the rules and the files that they are for."""
+def split_front_matter(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the rules and the patterns of files that they are for; no patterns: they always hold."""
     try:
         parts = read_front_matter(text)
     except FrontMatterError:
         parts = None
     if parts is None:
-        return RulesText(text)
+        return text, ()
     values = _texts(parts.head["paths"].value) if "paths" in parts.head else ()
     patterns = [part for value in values for one in _split(value) for part in _expanded(one)]
-    return RulesText(parts.body, tuple(patterns))
+    return parts.body, tuple(patterns)
 
 
 def _texts(value: Value) -> tuple[str, ...]:
@@ -172,7 +160,7 @@ def _texts(value: Value) -> tuple[str, ...]:
 
 
 def _split(value: str) -> list[str]:
-    """Return the values that commas outside braces set apart, without their quotes."""
+    """Split at commas outside braces, and unquote."""
     parts, depth = [""], 0
     for char in value:
         depth += (char == "{") - (char == "}")
@@ -184,7 +172,7 @@ def _split(value: str) -> list[str]:
 
 
 def _expanded(pattern: str) -> list[str]:
-    """Return the patterns that `{a,b}` stands for."""
+    """Expand `{a,b}`."""
     done: list[str] = []
     pending = [pattern]
     while pending and len(done) + len(pending) <= _MOST_ALTERNATIVES:
@@ -198,10 +186,10 @@ def _expanded(pattern: str) -> list[str]:
 
 
 MAX_HOPS = 4
-"""Imports in a chain, as Claude Code counts them."""
+"""As in Claude Code."""
 MAX_FILE_BYTES = 1_000_000
 MAX_WARNINGS = 10
-"""Warnings that are shown at a time; a file of a stranger could cause any number."""
+"""Shown at a time; a stranger's file could cause any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,21 +201,16 @@ class MemorySection:
     text: str
     imported_by: Path | None = None
     patterns: tuple[str, ...] = ()
-    """Files that it is for; empty where it always holds."""
+    """Files that it is for; empty: it always holds."""
     closeness: int = 0
-    """How near to the work it was written; the nearest survive where not all fit."""
+    """The nearest to the work survive where not all fit."""
 
 
 class Withholds(Protocol):
     """Says which files the model is not told of."""
 
     def __call__(self, path: Path, *, is_own: bool = False) -> bool:
-        """True if a rule of the user's keeps a file from the model.
-
-        Args:
-            path: The canonical file.
-            is_own: True for a file of the user's own, which no project brings.
-        """
+        """True if a user's rule keeps a file from the model; `is_own` is True for files that no project brings."""
         ...
 
 
@@ -237,17 +220,10 @@ def withhold_nothing(path: Path, *, is_own: bool = False) -> bool:
 
 
 class MemoryLoader:
-    """Remembers what has been read, so that links, copies and imports come once.
-
-    Args:
-        home: What `~` stands for in imports.
-        panpan_home: Canonical folder that a project brings in nothing from, wherever it lies.
-        withholds: Says what rules of the user's keep from the model.
-    """
+    """Reads memory files, each once, whatever links, copies and imports lead to it."""
 
     def __init__(self, home: Path, panpan_home: Path, withholds: Withholds = withhold_nothing) -> None:
         self.loaded: set[Path] = set()
-        """Canonical paths of all files that were read."""
         self._home = home
         self._panpan_home = panpan_home
         self._withholds = withholds
@@ -257,26 +233,19 @@ class MemoryLoader:
         self._digests: set[bytes] = set()
 
     def warn(self, warning: str) -> None:
-        """Note what was not read and why, in one sentence."""
         if len(self._warnings) < MAX_WARNINGS:
             self._warnings.append(warning)
         else:
             self._more_warnings += 1
 
     def take_warnings(self) -> list[str]:
-        """Return what was not read since the last time, and forget it."""
+        """Return new warnings."""
         warnings, more = self._warnings, self._more_warnings
         self._warnings, self._more_warnings = [], 0
         return [*warnings, f"… and {more:,} more memory files were not read"] if more else warnings
 
     def load(self, path: Path, *, within: Path | None, closeness: int = 0) -> list[MemorySection]:
-        """Return the text of `path`, then of what it imports; nothing for what was read before.
-
-        Args:
-            path: A file that should be there.
-            within: Canonical folder that nothing may lead out of; None for the user's own files.
-            closeness: How near to the work it was written.
-        """
+        """Return a file, then its imports; nothing that was read before. `within` is None for the user's own files."""
         section = self._read(path, within)
         if section is None:
             return []
@@ -284,16 +253,16 @@ class MemoryLoader:
         return [section, *self.imports_of(section, within=within)]
 
     def load_rules(self, path: Path, *, within: Path, closeness: int = 0) -> list[MemorySection]:
-        """Return a file of rules like `load`; one that is for certain files comes alone, see `imports_of`."""
+        """Return a file of rules like `load`; one for certain files comes without its imports."""
         section = self._read(path, within)
         if section is None:
             return []
-        rules = split_front_matter(section.text)
-        section = replace(section, text=rules.body, patterns=rules.patterns, closeness=closeness)
+        text, patterns = split_front_matter(section.text)
+        section = replace(section, text=text, patterns=patterns, closeness=closeness)
         return [section] if section.patterns else [section, *self.imports_of(section, within=within)]
 
     def imports_of(self, section: MemorySection, *, within: Path | None) -> list[MemorySection]:
-        """Return what `section` imports, directly and through others."""
+        """Return direct and indirect imports of `section`."""
         return list(self._imported(section, within, MAX_HOPS))
 
     def _imported(self, section: MemorySection, within: Path | None, hops: int) -> Iterator[MemorySection]:
@@ -336,7 +305,6 @@ class MemoryLoader:
         return self._section(canonical, data, shown)
 
     def _refusal(self, canonical: Path, within: Path | None) -> str | None:
-        """Return why a file may not be brought in, or None."""
         if within is not None and not is_below(canonical, within):
             return f"it lies outside the project {within}"
         is_panpans = within is not None and is_below(canonical, self._panpan_home)
@@ -357,7 +325,7 @@ class MemoryLoader:
 
 
 def is_trusted_owner(path: Path, cwd: Path) -> bool:
-    """Return whether a file above the working directory belongs to the user, to root, or to the owner of `cwd`."""
+    """True if the user, root, or the owner of `cwd` owns a file above the working directory."""
     try:
         return os.lstat(path).st_uid in {os.getuid(), 0, cwd.stat().st_uid}
     except OSError:
@@ -365,7 +333,7 @@ def is_trusted_owner(path: Path, cwd: Path) -> bool:
 
 
 MAX_MEMORY_BYTES = 32 * 1024
-"""Bytes of UTF-8 for all memory files together, as in Codex."""
+"""Of UTF-8 for all memory files together, as in Codex."""
 
 
 def fitted(

@@ -68,7 +68,7 @@ class NestedMemory(Hook):
         self._messages_seen = 0
 
     def note_loaded(self, paths: Iterable[Path]) -> None:
-        """Note memory files, by canonical path, that the model has been told already."""
+        """Note memory files, by canonical path, that the model was told of."""
         self._loader.loaded.update(paths)
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
@@ -79,7 +79,7 @@ class NestedMemory(Hook):
         return output
 
     async def history_replaced(self, conversation: Conversation) -> None:
-        """Let all of it be found again; what is still in the conversation is not told twice."""
+        """Look for all of it again; what is still in the conversation is not told twice."""
         self._loader.loaded.clear()
         self._looked_in.clear()
         self._conditional = None
@@ -93,12 +93,11 @@ class NestedMemory(Hook):
         return [reminder for reminder in found if reminder.cause not in self._told]
 
     def _may_be_new(self, path: Path) -> bool:
-        """Return whether there may be something to tell for `path`; most files lie where everything is told already."""
+        """True if there may be news for `path`; most files lie where everything is told already."""
         folders = folders_between(self._root, path.parent)[1:]
         return self._conditional is None or bool(self._conditional) or not self._looked_in.issuperset(folders)
 
     def _touched(self, call: ToolCall) -> list[Path]:
-        """Return the files of the workspace that the call read or wrote."""
         try:
             locations = [call.context.paths.locate(use.path) for use in call.effects.path_uses]
         except ToolError:
@@ -106,7 +105,7 @@ class NestedMemory(Hook):
         return [place.path for place in locations if is_below(place.path, self._root) and place.path.is_file()]
 
     def _catch_up(self, conversation: Conversation) -> None:
-        """Note which files the conversation holds; looks only at what is new since the last time."""
+        """Note the files in the conversation; looks only at new messages."""
         messages = conversation.messages
         for message in messages[self._messages_seen :]:
             if isinstance(message, SystemReminder) and message.cause.startswith(MEMORY):
@@ -114,7 +113,6 @@ class NestedMemory(Hook):
         self._messages_seen = len(messages)
 
     def _look(self, path: Path) -> None:
-        """Find the memory files for `path` that have not been found before."""
         sections: list[MemorySection] = []
         conditional = self._conditional_rules()
         for folder in folders_between(self._root, path.parent)[1:]:
@@ -135,7 +133,7 @@ class NestedMemory(Hook):
             self._warn(warning)
 
     def _conditional_rules(self) -> list["_Conditional"]:
-        """Return the rules for certain files that have not been told; those from above are read at the first call."""
+        """Return the untold rules for certain files; those from above are read at the first call."""
         if self._conditional is None:
             self._conditional = [
                 rule
@@ -145,7 +143,7 @@ class NestedMemory(Hook):
         return self._conditional
 
     def _conditional_of(self, rules: Iterable[MemorySection], folder: Path) -> Iterator["_Conditional"]:
-        """Yield those rules of `folder` that are for certain files; one whose patterns cannot be read is left out."""
+        """Yield rules of `folder` that are for certain files; one with unreadable patterns is left out."""
         for section in rules:
             if section.patterns:
                 try:
@@ -162,11 +160,7 @@ class NestedMemory(Hook):
 
 
 class _Conditional:
-    """Rules for the files below `folder` that their patterns name.
-
-    Raises:
-        ToolError: A pattern cannot be read.
-    """
+    """Rules for the files below `folder` that match their patterns."""
 
     def __init__(self, section: MemorySection, folder: Path) -> None:
         self.section = section
@@ -196,17 +190,16 @@ _RULES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ToldRules:
-    """One memory file, as the model was told of it."""
+    """A memory file in a reminder."""
 
     path: str
     """Printable."""
     imported_by: str
-    """The file that brought it in; empty where none did."""
     chars: int
 
 
 def rules_told(messages: Iterable[Message]) -> Sequence[ToldRules]:
-    """Return the memory files in the reminders of a conversation, in the order in which they were told."""
+    """Return the memory files in the reminders of a conversation, in order."""
     return [
         ToldRules(found["file"], found["by"] or "", len(found["text"]))
         for message in messages

@@ -32,7 +32,7 @@ class SessionStart(Hook):
         self._is_told = False
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
-        if self._is_told or _has_context(conversation):
+        if self._is_told or project_context(conversation) is not None:
             return ()
         context = await take_project_context(self._places)
         self._is_told = True
@@ -42,14 +42,7 @@ class SessionStart(Hook):
         return (context.reminder,)
 
 
-def _has_context(conversation: Conversation) -> bool:
-    return any(
-        isinstance(message, SystemReminder) and message.cause == PROJECT_CONTEXT for message in conversation.messages
-    )
-
-
 WORKTREE = "worktree"
-"""Cause of the reminder where a subagent works in a copy."""
 
 _MADE_ANEW = (
     "Your worktree has been made anew with the user's present files, since the one of before is gone: what you had "

@@ -121,7 +121,7 @@ def _output(args: AskUserInput, answers: Sequence[UserAnswer]) -> Output:
 
 
 def _said(answer: UserAnswer) -> str:
-    """Return an answer on one line; what is quoted are the user's own words."""
+    """Return an answer on one line; quoted are the user's own words."""
     words = _on_one_line(answer.text)
     parts = [_on_one_line(label) for label in answer.chosen] + ([f'"{words}"'] if words else [])
     return ", ".join(parts) or "(none of them)"

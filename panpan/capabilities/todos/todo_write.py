@@ -17,20 +17,13 @@ class TodoStore(Protocol):
     """Keeps the todo list of one session."""
 
     async def replace(self, wanted: Sequence[ChecklistItem]) -> Sequence[ChecklistItem]:
-        """Let the list be what the model wants, and return it; what is in it already keeps its id.
-
-        Raises:
-            ToolError: It could not be kept, or somebody else changed the list and the model does not know it yet;
-                the list is as it was.
-        """
+        """Let the list be what the model wants, and return it; what is in it already keeps its id."""
         ...
 
 
 MAX_TODOS = 100
 MAX_CHARS = 500
 """Of one todo."""
-
-NO_SESSION = "there is no session whose list this could be: go on without one"
 
 
 def _on_one_line(text: str) -> str:
@@ -55,7 +48,6 @@ class TodoInput(BaseModel):
 
     @property
     def draft(self) -> ChecklistItem:
-        """What it asks for."""
         return ChecklistItem(content=self.content, active_form=self.active_form or self.content, status=self.status)
 
 
@@ -68,18 +60,14 @@ class TodoWriteInput(BaseModel):
 
 
 class TodoWriteTool(Tool[TodoWriteInput]):
-    """Replace the todo list. It changes nothing of the user's, so that it needs no question and works in plan mode.
-
-    Args:
-        store: Keeps the list; None where there is no session.
-    """
+    """Replace the todo list. It changes nothing of the user's, so it needs no question and works in plan mode."""
 
     name = "TodoWrite"
     input_model = TodoWriteInput
     only_reads: ClassVar[bool] = True
     is_for_subagents: ClassVar[bool] = False
 
-    def __init__(self, store: TodoStore | None) -> None:
+    def __init__(self, store: TodoStore) -> None:
         self._store = store
 
     def runs_beside_others(self, args: TodoWriteInput) -> bool:
@@ -94,8 +82,6 @@ class TodoWriteTool(Tool[TodoWriteInput]):
         return Effects()
 
     async def run(self, args: TodoWriteInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        if self._store is None:
-            raise ToolError(NO_SESSION)
         begun = [todo.content for todo in args.todos if todo.status == "in_progress"]
         if len(begun) > 1:
             raise ToolError(

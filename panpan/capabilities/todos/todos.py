@@ -41,32 +41,19 @@ class DamagedTodosError(ToolError):
 
 
 class _Kept(Frozen):
-    """What the file holds."""
-
     version: Literal[1] = 1
     todos: tuple[ChecklistItem, ...]
 
 
 class TodoFile:
-    """Where one session keeps its list.
-
-    Args:
-        path: The file; neither it nor its folder need exist.
-        lock_wait_s: Longest wait for another process that changes the list.
-    """
+    """The file of one session's list."""
 
     def __init__(self, path: Path, *, lock_wait_s: float = LOCK_WAIT_S) -> None:
         self.path = path
         self._lock_wait_s = lock_wait_s
 
     def read(self) -> tuple[ChecklistItem, ...] | None:
-        """Return the list; None where there is no file.
-
-        Raises:
-            DamagedTodosError: The file is no list of todos, larger than any, or a link, through which nothing is read
-                or written; it is left alone.
-            ToolError: It cannot be read.
-        """
+        """Return the list; None where there is no file."""
         try:
             status = self.path.lstat()
         except FileNotFoundError:
@@ -87,20 +74,12 @@ class TodoFile:
         return todos
 
     def write(self, todos: Sequence[ChecklistItem]) -> None:
-        """Let the file hold `todos`; call it under `locked`.
-
-        Raises:
-            ToolError: It could not be written; the old one is as it was.
-        """
+        """Write the list; call it under `locked`."""
         data = _Kept(todos=tuple(todos)).model_dump_json(indent=1)
         write_atomic(self.path, f"{data}\n".encode("utf-8", "backslashreplace"), mode=0o600, follow_symlinks=True)
 
     def put_aside(self) -> Path:
-        """Give a damaged file another name, so that nothing writes over it, and return that.
-
-        Raises:
-            ToolError: It could not be renamed.
-        """
+        """Rename a damaged file, so that nothing overwrites it; return its new path."""
         try:
             for number in range(1, _MOST_ASIDE):
                 aside = self.path.with_name(f"{self.path.stem}.damaged-{number}.json")
@@ -116,11 +95,7 @@ class TodoFile:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from changing the list during the block.
-
-        Raises:
-            ToolError: Another one is changing it and does not end, or the folder cannot be made.
-        """
+        """Keep other processes from changing the list during the block."""
         with ExitStack() as held:
             try:
                 make_private_folder(self.path.parent)
@@ -155,7 +130,6 @@ def _match(
     ids: dict[int, str],
     words: Callable[[ChecklistItem], str],
 ) -> None:
-    """Add to `ids`, by place, those of todos that have the same words and whose id is not given yet."""
     by_words: dict[str, list[str]] = {}
     for todo in reversed(before):
         by_words.setdefault(words(todo), []).append(todo.id)
@@ -169,39 +143,37 @@ def _match(
 
 
 CHANGED = "todo:changed:"
-"""What the cause of a reminder begins with that tells a list; its digest and a number follow."""
+"""Begins the cause of a reminder that tells a list; its digest and a number follow."""
 
 
 def digest_of(todos: Sequence[ChecklistItem]) -> str:
-    """Return what tells lists apart: not the ids, which nobody is told."""
+    """Return a digest of a list without its ids."""
     said = [(todo.content, todo.active_form, todo.status) for todo in todos]
     return blake2b(json.dumps(said).encode(), digest_size=8).hexdigest()
 
 
 class ToldTodos:
-    """Follows one conversation; looks only at what is new in it."""
+    """The list as the model knows it from one conversation."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Let all of the conversation be looked at again."""
         self.written: Sequence[ChecklistItem] = ()
         """The list as the model wrote it last."""
         self.todos: Sequence[ChecklistItem] = ()
-        """The same, or nothing where it was told since that the list was cleared."""
+        """The same, or empty if the model was told since that it was cleared."""
         self.written_in = ""
-        """`uuid` of the result that says so; empty where it never wrote one."""
+        """Message id of that result; empty: it never wrote one."""
         self.digest = digest_of(())
         """Of the list that the model knows."""
         self.reminders = 0
-        """How often it was told that somebody else changed the list."""
+        """Number of reminders of changes by others."""
         self.replies_since = 0
         """Rounds since it wrote the list, or since the beginning."""
         self._seen = 0
 
     def follow(self, messages: Sequence[Message]) -> None:
-        """Look at what was said since the last time."""
         for message in messages[self._seen :]:
             match message:
                 case ToolResultMessage(display=ChecklistDisplay(todos=todos)) if all(todo.id for todo in todos):
@@ -221,10 +193,10 @@ class ToldTodos:
 
 
 CACHE_S = 5.0
-"""How long what was read of the file counts before it is read again."""
+"""Age at which the file is read again."""
 
 MOST_CHARS = 60_000
-"""Of a list that the model is shown; the longest that it can write has room."""
+"""Of a list shown to the model; the longest that it can write fits."""
 
 CHANGED_MEANWHILE = (
     "the list was changed since you last saw it, by the user or another process, and is left as it is; what it is now "
@@ -233,7 +205,7 @@ CHANGED_MEANWHILE = (
 
 
 PINNED = "compact:todos"
-"""Cause of the reminder that holds the list where the conversation became shorter."""
+"""Cause of the reminder that holds the list after a compaction."""
 _MOST_PINNED_CHARS = 10_000
 
 
@@ -266,22 +238,22 @@ class Todos(Hook):
         self._has_warned = False
         self._told = ToldTodos()
         self._written = digest_of(self.told.written)
-        """What the model wrote last, so that it is known when that was taken back."""
+        """Digest of what the model wrote last, so that a rewind is noticed."""
         self._lock = anyio.Lock()
         self.todos: Sequence[ChecklistItem] = self.told.todos
-        """The list, as it was read or written last."""
+        """As read or written last."""
         if copied_from is not None:
             self._take(*_read(TodoFile(copied_from)))
         self._take(*_read(self._file))
 
     @property
     def told(self) -> ToldTodos:
-        """What the model knows of it."""
+        """The list as the model knows it."""
         self._told.follow(self._history())
         return self._told
 
     async def current(self) -> Sequence[ChecklistItem]:
-        """Return the list; what another process made of it is seen after `CACHE_S`."""
+        """Return the list; changes of other processes are seen after `CACHE_S`."""
         if self._clock() - self._read_at_s >= CACHE_S:
             async with self._lock:
                 self._take(*await to_thread.run_sync(_read, self._file))
@@ -293,15 +265,11 @@ class Todos(Hook):
         return todos
 
     async def clear(self) -> None:
-        """Empty the list, as the user wants; the model is told.
-
-        Raises:
-            ToolError: It could not be kept; the list is as it was.
-        """
+        """Empty the list for the user; the model is told."""
         await self._write(lambda _: ())
 
     async def pinned(self) -> Sequence[SystemReminder]:
-        """Return the list as it is now; nothing where nothing of it is open."""
+        """Return the list as it is now, if something of it is open."""
         now = await self.current()
         if all(todo.status == "completed" for todo in now):
             return ()
@@ -309,7 +277,7 @@ class Todos(Hook):
         return (SystemReminder(text=text, cause=PINNED),)
 
     async def history_replaced(self, conversation: Conversation) -> None:
-        """Let the list be what it was, where the user went back to before the model changed it."""
+        """Restore the list of the point that the user went back to."""
         self._told.forget()
         told = self.told
         if (digest := digest_of(told.written)) == self._written:
@@ -323,15 +291,7 @@ class Todos(Hook):
     async def _write(
         self, change: Callable[[Sequence[ChecklistItem]], Sequence[ChecklistItem]], expected: str | None = None
     ) -> Sequence[ChecklistItem]:
-        """Change the list, and return it.
-
-        Args:
-            change: Returns what it shall be, given what it is.
-            expected: Digest of what it must be now; None: whatever it is.
-
-        Raises:
-            ToolError: It is something else, or could not be kept.
-        """
+        """Change the list, and return it. `expected` is the digest that it must have now."""
         async with self._lock:
             with anyio.CancelScope(shield=True):  # what is in the file is in memory, too
                 notices: list[str] = []
@@ -364,7 +324,7 @@ class Todos(Hook):
         return todos
 
     def _take(self, found: Sequence[ChecklistItem] | None, trouble: str) -> None:
-        """Let the list be what was read, if anything was, and tell the user once what is wrong with the file."""
+        """Use what was read, if anything, and tell the user once of trouble with the file."""
         self._read_at_s = self._clock()
         if found is not None:
             self.todos = found
@@ -374,7 +334,6 @@ class Todos(Hook):
 
 
 def _read(file: TodoFile) -> tuple[Sequence[ChecklistItem] | None, str]:
-    """Return what the file holds, None where that is nothing that can be read, and what is wrong with it."""
     try:
         return file.read(), ""
     except ToolError as error:
@@ -382,7 +341,7 @@ def _read(file: TodoFile) -> tuple[Sequence[ChecklistItem] | None, str]:
 
 
 def listed(todos: Sequence[ChecklistItem], most_chars: int = MOST_CHARS) -> str:
-    """Return the list for the model, a line each; of one that is too long, as many as have room and the number left."""
+    """Return the list for the model, a line each, as far as there is room."""
     lines = [f"- [{todo.status}] {' '.join(todo.content.split())}" for todo in todos]
     ends = list(accumulate(len(line) + 1 for line in lines))
     shown = bisect_right(ends, most_chars)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.background.announcements import ended_in_result, state_line
+from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task_output import TaskOutputInput, TaskOutputTool
 from panpan.capabilities.background.task_stop import TaskStopInput, TaskStopTool
-from panpan.errors import ToolError
 from panpan.types.background import TaskInfo, TaskState
 from panpan.types.tool import Output
 from tests.capabilities.background.harness import Home, start
@@ -70,12 +70,6 @@ async def test_a_task_is_ended(home: Home, tmp_path: Path) -> None:
     assert re.fullmatch(rf"task {info.id}: stopped, exit code 143, \d+ s", text)
 
 
-async def test_without_a_session_there_are_none(tmp_path: Path) -> None:
-    for tool in (TaskOutputTool(), TaskStopTool()):
-        with pytest.raises(ToolError, match="there are no background tasks here"):
-            await result(tool, tmp_path, task_id="00000000")
-
-
 @pytest.mark.parametrize("state", ["finished", "failed", "stopped", "lost"])
 def test_the_end_of_a_task_can_be_told_from_its_line(state: TaskState) -> None:
     info = TaskInfo("0a1b2c3d", "command", "t", state, 1.0, Path("/o"), ended_at=3.0, note="a note")
@@ -103,14 +97,14 @@ def test_arguments_are_bounded() -> None:
 
 
 def test_what_the_model_is_told_is_short() -> None:
-    for tool, most in ((TaskOutputTool(), 700), (TaskStopTool(), 250)):
+    for tool, most in ((TaskOutputTool(BackgroundTasks()), 700), (TaskStopTool(BackgroundTasks()), 250)):
         definition = tool.definition
         assert len(json.dumps([definition.name, definition.description, definition.input_schema])) < most
 
 
 def test_they_only_look_and_so_run_beside_others() -> None:
-    assert TaskOutputTool().runs_beside_others(TaskOutputInput(task_id="x"))
-    assert TaskOutputTool().only_reads
-    assert TaskStopTool().only_reads
-    assert TaskOutputTool().time_limit_s(TaskOutputInput(task_id="x", timeout=2000)) == 2
-    assert TaskOutputTool().timeout_s is None
+    assert TaskOutputTool(BackgroundTasks()).runs_beside_others(TaskOutputInput(task_id="x"))
+    assert TaskOutputTool(BackgroundTasks()).only_reads
+    assert TaskStopTool(BackgroundTasks()).only_reads
+    assert TaskOutputTool(BackgroundTasks()).time_limit_s(TaskOutputInput(task_id="x", timeout=2000)) == 2
+    assert TaskOutputTool(BackgroundTasks()).timeout_s is None

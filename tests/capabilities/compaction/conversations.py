@@ -10,7 +10,7 @@ from panpan.core.conversation import Conversation
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 
-TOOLS = (ReadHistoryTool(), AskUserQuestionTool(None))
+TOOLS = (ReadHistoryTool(tuple), AskUserQuestionTool(None))
 HISTORY = TOOLS[0].definition
 SUMMARY = (
     "## Goal\nFind the needle.\n## Constraints\nnone\n## Progress\nHalf of the files hold nothing.\n"

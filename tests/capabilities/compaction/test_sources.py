@@ -25,7 +25,7 @@ class Talk:
     """A conversation, and the list of its session."""
 
     def __init__(self, folder: Path, *, has_tool: bool = True) -> None:
-        tools = [TodoWriteTool(None).definition] if has_tool else []
+        tools = [TodoWriteTool(Todos(folder / "none.json", list)).definition] if has_tool else []
         self.folder = folder
         self.conversation = Conversation(tools=tools, messages=[UserMessage.of("go")])
         self.now_s = 0.0

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task_output import TaskOutputInput, TaskOutputTool
 from panpan.capabilities.guards.repeated_calls import RepeatedCalls
 from panpan.core.tool import ToolContext
@@ -287,4 +288,4 @@ async def test_a_call_that_waits_for_something_may_be_repeated(tmp_path: Path) -
 def test_task_output_may_be_repeated_where_it_waits(arguments: dict[str, object], waits: bool) -> None:
     args = TaskOutputInput.model_validate({"task_id": "0a1b2c3d", **arguments})
 
-    assert TaskOutputTool().may_be_repeated(args) is waits
+    assert TaskOutputTool(BackgroundTasks()).may_be_repeated(args) is waits

@@ -19,6 +19,7 @@ from panpan.system.processes.process_table import ProcessTree
 from panpan.types.messages import SystemReminder, UserMessage
 from panpan.types.permission import PermissionMode
 from panpan.types.reminder_causes import PLAN_MODE_OFF, PLAN_MODE_ON
+from tests.fakes.planning import FakePlanning
 from tests.fakes.processes import UnreachableTree, sleeping
 from tests.system.backends import until
 
@@ -48,7 +49,7 @@ class Place:
             holds=holds,
         )
         self.gate.subscribe(self.plan_mode.mode_changed)
-        tools = [ExitPlanModeTool(None, None).definition] if has_exit else []
+        tools = [ExitPlanModeTool(FakePlanning(), None).definition] if has_exit else []
         self.conversation = Conversation(tools=tools)
 
     async def request(self) -> Sequence[str]:

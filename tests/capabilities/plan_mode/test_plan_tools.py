@@ -154,8 +154,9 @@ async def test_an_empty_plan_file_is_no_plan(tmp_path: Path) -> None:
         await output_of(ExitPlanModeTool(FakePlanning(text=""), ScriptedJudge()), tmp_path)
 
 
-@pytest.mark.parametrize("planning", [None, FakePlanning(is_on=False)])
-async def test_outside_plan_mode_there_is_nothing_to_leave(tmp_path: Path, planning: FakePlanning | None) -> None:
+async def test_outside_plan_mode_there_is_nothing_to_leave(tmp_path: Path) -> None:
+    planning = FakePlanning(is_on=False)
+
     with pytest.raises(ToolError, match="plan mode is not on"):
         await output_of(ExitPlanModeTool(planning, ScriptedJudge()), tmp_path, plan=PLAN)
 
@@ -177,4 +178,4 @@ async def test_an_answer_that_comes_when_the_user_has_left_plan_mode_counts_for_
 @pytest.mark.parametrize("arguments", [{"plan": "x" * (MAX_PLAN_CHARS + 1)}, {"plan": 1}, {"mode": "default"}])
 def test_arguments_that_do_not_fit(arguments: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        ExitPlanModeTool(None, None).input_model.model_validate(arguments)
+        ExitPlanModeTool(FakePlanning(), None).input_model.model_validate(arguments)

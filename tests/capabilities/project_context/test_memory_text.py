@@ -66,19 +66,16 @@ def test_many_open_ticks_take_no_longer_than_few() -> None:
 def test_the_paths_of_the_front_matter_are_read(head: str, patterns: tuple[str, ...]) -> None:
     rules = split_front_matter(f"---\n{head}\n---\nBe kind.\n")
 
-    assert rules.patterns == patterns
-    assert rules.body == "Be kind."
+    assert rules == ("Be kind.", patterns)
 
 
 @pytest.mark.parametrize("text", ["", "Be kind.", "---\npaths: a\nBe kind.", "text\n---\npaths: a\n---\n"])
 def test_text_without_front_matter_is_left_as_it_is(text: str) -> None:
-    rules = split_front_matter(text)
-
-    assert (rules.body, rules.patterns) == (text, ())
+    assert split_front_matter(text) == (text, ())
 
 
 def test_braces_cannot_multiply_without_bound() -> None:
-    assert len(split_front_matter(f"---\npaths: {'{a,b}' * 30}\n---\n").patterns) < 200
+    assert len(split_front_matter(f"---\npaths: {'{a,b}' * 30}\n---\n")[1]) < 200
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ async def test_two_in_progress_are_refused_by_name_and_nothing_is_kept(tmp_path:
 )
 def test_what_is_out_of_bounds_does_not_fit(todos: list[dict[str, Any]]) -> None:
     with pytest.raises(ValidationError):
-        TodoWriteTool(None).input_model.model_validate({"todos": todos})
+        TodoWriteTool(Store()).input_model.model_validate({"todos": todos})
 
 
 async def test_an_empty_list_clears_it(tmp_path: Path) -> None:
@@ -99,13 +99,6 @@ async def test_an_empty_list_clears_it(tmp_path: Path) -> None:
     output = await written(tmp_path, store)
 
     assert (store.lists, output.text) == ([[]], "The list is kept: nothing to do.")
-
-
-async def test_without_a_session_the_model_is_told_to_go_on(tmp_path: Path) -> None:
-    tool = TodoWriteTool(None)
-
-    with pytest.raises(ToolError, match="go on without one"):
-        _ = [part async for part in tool.run(tool.input_model(todos=()), context_in(tmp_path))]
 
 
 @pytest.mark.parametrize("mode", ["default", "plan", "dontAsk"])
@@ -140,7 +133,7 @@ async def test_no_snapshot_is_taken_and_no_intent_noted_for_it(tmp_path: Path) -
 
 
 def test_its_title_is_what_is_being_done() -> None:
-    tool = TodoWriteTool(None)
+    tool = TodoWriteTool(Store())
     model = tool.input_model.model_validate
 
     assert tool.title(model({"todos": [item("Run", "in_progress", activeForm="Running")]})) == "Running"
@@ -148,7 +141,7 @@ def test_its_title_is_what_is_being_done() -> None:
 
 
 def test_the_model_of_a_conversation_is_told_of_it() -> None:
-    definition = TodoWriteTool(None).definition
+    definition = TodoWriteTool(Store()).definition
 
     assert Conversation(tools=[definition]).request().tools[0].name == "TodoWrite"
     assert definition.input_schema["properties"]["todos"]["maxItems"] == MAX_TODOS

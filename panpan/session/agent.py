@@ -15,7 +15,7 @@ from panpan.models.client import LLMClient
 from panpan.models.provider_kind import FULL, ModelProfile
 from panpan.permissions.gate import Gate
 from panpan.session.budget.budget import Budget
-from panpan.session.log.prefix import NO_PREFIX, SessionPrefix
+from panpan.session.log.record_kinds import NO_PREFIX, SessionPrefix
 from panpan.session.log.recorder import Recorder
 from panpan.session.log.session_log import SessionLog
 from panpan.session.unfinished import UnfinishedCalls

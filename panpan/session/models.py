@@ -13,7 +13,7 @@ from panpan.models.client import LLMClient
 from panpan.models.factory import create_client
 from panpan.session.agent import ModelParts, SubagentModel
 from panpan.session.interceptor import SessionInterceptor
-from panpan.session.log.prefix import SessionPrefix
+from panpan.session.log.record_kinds import SessionPrefix
 from panpan.session.setup import SessionSetup
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort, Sampling

@@ -11,13 +11,12 @@ from panpan.config.project_limits import STRICTNESS
 from panpan.errors import PanpanError, SessionError
 from panpan.models.provider_kind import ModelProfile
 from panpan.session.agent import ModelParts
-from panpan.session.git_branch import git_branch
 from panpan.session.log.fold import FoldedSession, folded
-from panpan.session.log.prefix import SessionPrefix, kept_prefix
-from panpan.session.log.record_kinds import OpenedRecord
+from panpan.session.log.record_kinds import OpenedRecord, SessionPrefix, kept_prefix
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.setup import SessionSetup
 from panpan.session.stored.store import newest_session, session_path
+from panpan.system.git.git_places import git_branch
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import new_id

@@ -22,8 +22,7 @@ from panpan.session.budget.budget import Budget
 from panpan.session.capability import Capabilities, OfferedT, beside
 from panpan.session.command import NoCommands, SlashCommands
 from panpan.session.context_usage import ContextUsage, measured_usage
-from panpan.session.log.prefix import kept_prefix
-from panpan.session.log.record_kinds import ModelRecord, TitleRecord
+from panpan.session.log.record_kinds import ModelRecord, TitleRecord, kept_prefix
 from panpan.session.log.records import record_of
 from panpan.session.one_shot import GeneratedTitle
 from panpan.session.opening import EarlierModel, prefix_note

@@ -19,8 +19,7 @@ from panpan.session.agent import Agent, AgentPermissions, Identity, ModelParts, 
 from panpan.session.budget.budget import Budget
 from panpan.session.capability import Capabilities
 from panpan.session.log.fold import FoldedSession, folded
-from panpan.session.log.prefix import NO_PREFIX
-from panpan.session.log.record_kinds import PermissionModeRecord, SpentRecord
+from panpan.session.log.record_kinds import NO_PREFIX, PermissionModeRecord, SpentRecord
 from panpan.session.log.recorder import Recorder
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.session import Session, Titles

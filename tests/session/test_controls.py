@@ -16,7 +16,7 @@ from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
 from panpan.session.agent import ModelParts
 from panpan.session.log.fold import FoldedSession, folded
-from panpan.session.log.prefix import UNNAMED, SessionPrefix, kept_prefix
+from panpan.session.log.record_kinds import UNNAMED, SessionPrefix, kept_prefix
 from panpan.session.log.session_log import read_records
 from panpan.session.session import Session
 from panpan.session.stored.summary import summary_of

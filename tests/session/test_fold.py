@@ -7,7 +7,7 @@ from panpan.core.conversation import Conversation
 from panpan.models.provider_kind import FULL
 from panpan.models.providers.anthropic_request import encode_head
 from panpan.session.log.fold import folded
-from panpan.session.log.prefix import UNNAMED, SessionPrefix, kept_prefix
+from panpan.session.log.record_kinds import UNNAMED, SessionPrefix, kept_prefix
 from panpan.types.llm import ModelOptions, ToolDefinition
 
 NEW = SessionPrefix("full", "be good", (ToolDefinition("Look", "looks", {"type": "object"}),))

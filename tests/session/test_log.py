@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from panpan.errors import ConfigError, SessionError, SessionLogError
 from panpan.session.log.fold import folded
-from panpan.session.log.prefix import SessionPrefix
-from panpan.session.log.record_kinds import PrefixRecord
+from panpan.session.log.record_kinds import PrefixRecord, SessionPrefix
 from panpan.session.log.records import message_of, record_of
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.stored.store import newest_session

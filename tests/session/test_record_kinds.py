@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from panpan.capabilities.snapshots.history import SnapshotJournal, SnapshotRecord
-from panpan.session.budget.spending import Spending
+from panpan.session.budget.spending import ModelCosts, Spending
 from panpan.session.log.agent_log import AgentRecord, SubagentEndRecord
-from panpan.session.log.prefix import SessionPrefix
 from panpan.session.log.record_kinds import (
     CallStartedRecord,
     CompactionRecord,
@@ -22,12 +21,12 @@ from panpan.session.log.record_kinds import (
     PrefixRecord,
     RecordedChange,
     RewindRecord,
+    SessionPrefix,
     SpentRecord,
     TitleRecord,
     session_record,
 )
 from panpan.session.log.records import encoded, record_of
-from panpan.session.session_costs import ModelCosts
 from panpan.types.compaction import Compaction, CompactionReport
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.file_change import FileChange

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.session.session_costs import session_costs
+from panpan.session.budget.spending import session_costs
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.display import DiffDisplay, FileDiff, SummaryDisplay
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, Usage, UserMessage

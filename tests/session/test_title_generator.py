@@ -16,6 +16,7 @@ from panpan.permissions.gate import PermissionGate
 from panpan.session.agent import Agent, AgentPermissions, Identity, ModelParts, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.opening import spending_of
+from panpan.session.budget.spending import session_costs
 from panpan.session.capability import Capabilities
 from panpan.session.log.fold import folded
 from panpan.session.log.recorder import Recorder
@@ -29,7 +30,6 @@ from panpan.session.one_shot import (
     title_in,
 )
 from panpan.session.session import Session, Titles
-from panpan.session.session_costs import session_costs
 from panpan.session.setup import SessionSetup, load_setup
 from panpan.session.unfinished import UnfinishedCalls
 from panpan.system.files.output_store import OutputStore

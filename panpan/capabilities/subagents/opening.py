@@ -22,7 +22,7 @@ from panpan.permissions.gate import Gate, PermissionGate
 from panpan.session.agent import Agent, AgentPermissions, Identity, ModelParts, SubagentModel, Transcript
 from panpan.session.log.agent_log import AgentRecord, agent_log_path, agent_record, new_agent_id
 from panpan.session.log.fold import FoldedSession
-from panpan.session.log.prefix import SessionPrefix, kept_prefix
+from panpan.session.log.record_kinds import SessionPrefix, kept_prefix
 from panpan.session.log.recorder import Recorder
 from panpan.session.log.session_log import SessionLog
 from panpan.session.opening import resumed

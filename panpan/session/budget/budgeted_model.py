@@ -12,9 +12,8 @@ from typing import Protocol, runtime_checkable
 
 from panpan.config.models import Price
 from panpan.session.budget.budget import Budget, Reservation
-from panpan.session.budget.spending import Spending
+from panpan.session.budget.spending import ModelCosts, Spending
 from panpan.session.context_usage import least_tokens, most_tokens, text_tokens
-from panpan.session.session_costs import ModelCosts
 from panpan.types.events import (
     ModelEvent,
     ReplyStarted,

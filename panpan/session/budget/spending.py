@@ -1,10 +1,163 @@
-"""What was spent: tokens and money for each model, requests, and time."""
+"""What was spent: tokens and money for each model and in all, requests, and time."""
 
+from collections.abc import Iterable
 from dataclasses import field
+from uuid import UUID
 
-from panpan.session.session_costs import ModelCosts
 from panpan.types.dataclass import dataclass
-from panpan.types.messages import AssistantMessage, Usage
+from panpan.types.display import DiffDisplay
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, Usage, UserMessage
+
+
+@dataclass(slots=True)
+class ModelCosts:
+    """What one model was used for."""
+
+    model: str
+    replies: int = 0
+    usage: Usage = field(default_factory=Usage)
+    known_cost_usd: float = 0.0
+    """Of the replies whose price is known."""
+    unpriced_replies: int = 0
+    """Replies whose price is not known."""
+    uncounted_replies: int = 0
+    """Replies that were interrupted before the provider had counted their tokens; they are no part of the rest."""
+    estimated_replies: int = 0
+    """Replies of which it is estimated what they cost: cut short, or without a credible count."""
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars; None where the price of a reply that was counted is not known."""
+        return None if self.unpriced_replies else self.known_cost_usd
+
+    def add(self, reply: AssistantMessage) -> None:
+        """Count one more reply of the model."""
+        if reply.stop_reason == "interrupted" and reply.cost_usd is None and not reply.usage.context_tokens:
+            self.uncounted_replies += 1
+            return
+        self.replies += 1
+        self.estimated_replies += reply.stop_reason == "interrupted"
+        self.usage += reply.usage
+        if reply.cost_usd is None:
+            self.unpriced_replies += 1
+        else:
+            self.known_cost_usd += reply.cost_usd
+
+    def join(self, other: "ModelCosts") -> None:
+        """Count what the model was used for elsewhere, too."""
+        self.replies += other.replies
+        self.usage += other.usage
+        self.known_cost_usd += other.known_cost_usd
+        self.unpriced_replies += other.unpriced_replies
+        self.uncounted_replies += other.uncounted_replies
+        self.estimated_replies += other.estimated_replies
+
+    def since(self, earlier: "ModelCosts") -> "ModelCosts":
+        """Return what came since it was `earlier`."""
+        now, before = self.usage.model_dump(), earlier.usage.model_dump()
+        return ModelCosts(
+            self.model,
+            self.replies - earlier.replies,
+            Usage(**{name: now[name] - before[name] for name in now}),
+            self.known_cost_usd - earlier.known_cost_usd,
+            self.unpriced_replies - earlier.unpriced_replies,
+            self.uncounted_replies - earlier.uncounted_replies,
+            self.estimated_replies - earlier.estimated_replies,
+        )
+
+
+@dataclass(slots=True)
+class SessionCosts:
+    """What the messages that were added cost together."""
+
+    by_model: dict[str, ModelCosts] = field(default_factory=dict)
+    """In the order in which they were first used."""
+    api_duration_s: float = 0.0
+    """Seconds spent waiting for models."""
+    lines_added: int = 0
+    lines_removed: int = 0
+    duration_s: float = 0.0
+    """Seconds from what each turn began with to the last message that follows from it; without those between turns."""
+    _is_answered: bool = False
+    """Whether the newest message is a reply that asks for no tool: a reminder behind it may begin a turn."""
+    _turn_began_at: float | None = None
+    _turn_s: float = 0.0
+
+    def add(self, message: Message) -> None:
+        """Count one more message, in the order of the conversation; costs the same however many came before."""
+        self._add_time(message)
+        match message:
+            case AssistantMessage():
+                self._add_reply(message)
+            case ToolResultMessage(display=DiffDisplay(files=files)):
+                self.lines_added += sum(file.added for file in files)
+                self.lines_removed += sum(file.removed for file in files)
+            case _:
+                pass
+
+    def add_beside(self, reply: AssistantMessage) -> None:
+        """Count a reply that is no part of the conversation, such as a summary of it."""
+        self._add_reply(reply)
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all models."""
+        return sum((costs.usage for costs in self.by_model.values()), Usage())
+
+    @property
+    def known_cost_usd(self) -> float:
+        """US dollars of all replies whose price is known."""
+        return sum(costs.known_cost_usd for costs in self.by_model.values())
+
+    @property
+    def uncounted_replies(self) -> int:
+        """Replies that were interrupted before the provider had counted their tokens."""
+        return sum(costs.uncounted_replies for costs in self.by_model.values())
+
+    @property
+    def estimated_replies(self) -> int:
+        """Replies that were cut short, of which it is estimated what they cost."""
+        return sum(costs.estimated_replies for costs in self.by_model.values())
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars of all replies that were counted; None where the price of one is not known."""
+        return None if any(costs.unpriced_replies for costs in self.by_model.values()) else self.known_cost_usd
+
+    def _add_reply(self, reply: AssistantMessage) -> None:
+        self.by_model.setdefault(reply.model, ModelCosts(reply.model)).add(reply)
+        self.api_duration_s += reply.duration_s
+
+    def _add_time(self, message: Message) -> None:
+        at = made_at(message.uuid)
+        if at is None:  # a log of another program
+            return
+        begins = isinstance(message, UserMessage) or (self._is_answered and isinstance(message, SystemReminder))
+        self._is_answered = isinstance(message, AssistantMessage) and not message.tool_uses
+        if begins or self._turn_began_at is None:
+            self._turn_began_at, self._turn_s = at, 0.0
+        elif (turn_s := at - self._turn_began_at) > self._turn_s:
+            self.duration_s += turn_s - self._turn_s
+            self._turn_s = turn_s
+
+
+def session_costs(messages: Iterable[Message], beside: Iterable[AssistantMessage] = ()) -> SessionCosts:
+    """Return what a conversation cost, with replies `beside` it that are no part of it."""
+    costs = SessionCosts()
+    for message in messages:
+        costs.add(message)
+    for reply in beside:
+        costs.add_beside(reply)
+    return costs
+
+
+def made_at(uuid: str) -> float | None:
+    """Return when an id was made, in seconds since 1970; None where it does not tell, not being of version 7."""
+    try:
+        value = UUID(uuid)
+    except ValueError:
+        return None
+    return (value.int >> 80) / 1000 if value.version == 7 else None
 
 
 @dataclass(slots=True)

@@ -13,7 +13,6 @@ from typing import Any
 from panpan.core.conversation import repaired
 from panpan.session.budget.opening import spending_of
 from panpan.session.budget.spending import Spending
-from panpan.session.log.prefix import SessionPrefix
 from panpan.session.log.record_kinds import (
     CallStartedRecord,
     CompactionRecord,
@@ -23,6 +22,7 @@ from panpan.session.log.record_kinds import (
     PermissionModeRecord,
     PlanFileRecord,
     PrefixRecord,
+    SessionPrefix,
     SessionRecord,
     TitleRecord,
     reply_in,

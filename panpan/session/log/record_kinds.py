@@ -7,20 +7,53 @@ for nothing; where nothing can be made of the rest, the whole record is passed o
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, WrapValidator
 from pydantic.alias_generators import to_camel
 
-from panpan.session.budget.spending import Spending
-from panpan.session.log.prefix import UNNAMED, SessionPrefix
+from panpan.models.provider_kind import FULL, ModelProfile
+from panpan.session.budget.spending import ModelCosts, Spending
 from panpan.session.log.records import message_of, record_of
-from panpan.session.session_costs import ModelCosts
 from panpan.types.compaction import Compaction, CompactionReport, CompactionTrigger
+from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort, ToolDefinition
 from panpan.types.messages import AssistantMessage, SystemReminder, Usage, new_id
 from panpan.types.permission import PermissionMode
+
+UNNAMED = ""
+"""Kind of model in a log that does not say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPrefix:
+    """System prompt and tools of all requests to models of one kind."""
+
+    profile: str
+    """Name of the profile."""
+    system: str | None = None
+    """None where the log does not say."""
+    tools: Sequence[ToolDefinition] = ()
+
+
+NO_PREFIX = SessionPrefix(FULL.name, "")
+"""No system prompt and no tools."""
+
+
+def kept_prefix(new: SessionPrefix, recorded: Mapping[str, SessionPrefix], profile: ModelProfile) -> SessionPrefix:
+    """Return the prefix that models of this kind were sent before, as `recorded` by profile, or else `new`."""
+    kept = recorded.get(new.profile)
+    unnamed = recorded.get(UNNAMED)
+    if kept is None and unnamed is not None and profile.takes(unnamed.tools):
+        kept = unnamed
+    if kept is None:
+        return new
+    return replace(
+        new,
+        system=new.system if kept.system is None else kept.system,
+        tools=kept.tools or new.tools,
+    )
 
 
 def or_else(default: object) -> WrapValidator:

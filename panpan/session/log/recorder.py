@@ -11,13 +11,14 @@ from panpan.core.conversation import Conversation
 from panpan.errors import SessionLogError
 from panpan.session.budget.spending import Spending
 from panpan.session.log.fold import FoldedSession, folded, path_to_newest
-from panpan.session.log.prefix import NO_PREFIX, SessionPrefix
 from panpan.session.log.record_kinds import (
+    NO_PREFIX,
     CompactionRecord,
     PermissionModeRecord,
     PlanFileRecord,
     PrefixRecord,
     RewindRecord,
+    SessionPrefix,
     SpentRecord,
     TitleRecord,
 )

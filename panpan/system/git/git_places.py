@@ -16,6 +16,7 @@ from pathlib import Path
 
 from panpan.errors import ToolError
 from panpan.system.files.canonical import canonical_path, is_below, user_home
+from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
 
 MAX_INDEX_BYTES = 64_000_000
@@ -306,3 +307,21 @@ def _text(file: Path) -> str:
     if len(content) > _MAX_BYTES:
         raise ToolError(f"{file} is too large to be read, so git was not asked; keep it below {_MAX_BYTES:,} bytes")
     return os.fsdecode(content)
+
+
+def git_branch(root: Path) -> str:
+    """Return the branch of the repository whose top is `root`; empty where there is none or HEAD is detached."""
+    try:
+        folder = root / ".git"
+        if folder.is_file():  # a worktree or submodule: the file names the folder
+            folder = (
+                root
+                / read_regular_file(folder, max_bytes=4096, follow_symlinks=True)
+                .decode()
+                .removeprefix("gitdir:")
+                .strip()
+            )
+        head = read_regular_file(folder / "HEAD", max_bytes=4096, follow_symlinks=True).decode()
+    except (OSError, ToolError, UnicodeDecodeError):
+        return ""
+    return head.removeprefix("ref: refs/heads/").strip() if head.startswith("ref: refs/heads/") else ""

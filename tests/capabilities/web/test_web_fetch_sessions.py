@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from panpan.session.session_costs import session_costs
+from panpan.session.budget.spending import session_costs
 from tests.capabilities.subagents.test_subagent_sessions import Place, replies_so_far, results, task, turn
 from tests.fakes.askers import ScriptedAsker, no, yes
 from tests.fakes.outside import OTHER, PUBLIC, Network

@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 
 from panpan.errors import BudgetError
 from panpan.session.budget.budget import Budget, Reservation
-from panpan.session.budget.spending import Spending
+from panpan.session.budget.spending import ModelCosts, Spending
 from panpan.session.budget.turn_clock import TurnClock
-from panpan.session.session_costs import ModelCosts
 from panpan.session.setup import check_price_known
 from panpan.types.agent import SpendingLimits
 from panpan.types.messages import Usage

@@ -14,7 +14,7 @@ from panpan.core.conversation import error_result
 from panpan.errors import BudgetError
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.opening import count_earlier, session_budget, spending_of
-from panpan.session.budget.spending import Spending
+from panpan.session.budget.spending import ModelCosts, Spending
 from panpan.session.budget.turn_clock import TurnClock
 from panpan.session.log.agent_log import AgentRecord
 from panpan.session.log.fold import folded
@@ -24,7 +24,6 @@ from panpan.session.log.records import record_of
 from panpan.session.log.repair import repaired_copies
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.session import Session
-from panpan.session.session_costs import ModelCosts
 from panpan.types.agent import SpendingLimits
 from panpan.types.compaction import Compaction
 from panpan.types.messages import AssistantMessage, Usage, UserMessage

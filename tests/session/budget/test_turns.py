@@ -11,11 +11,10 @@ from panpan.core.conversation import ENDED
 from panpan.errors import BudgetError
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.budgeted_model import LEAST_OUTPUT_TOKENS
-from panpan.session.budget.spending import Spending
+from panpan.session.budget.spending import ModelCosts, Spending
 from panpan.session.log.fold import folded
 from panpan.session.log.session_log import read_records
 from panpan.session.session import Session
-from panpan.session.session_costs import ModelCosts
 from panpan.types.agent import SpendingLimits
 from panpan.types.events import Event, ReplyStarted, RetryScheduled, TextDelta, TurnEnded
 from panpan.types.messages import ToolResultMessage, Usage

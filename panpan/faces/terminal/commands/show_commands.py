@@ -16,11 +16,11 @@ from panpan.errors import ConfigError, PanpanError
 from panpan.faces.amounts import SHOWN_FROM_S, shown_cost
 from panpan.faces.terminal.rendering.cells import cut
 from panpan.session.budget.budget import NO_LIMITS, Budget
+from panpan.session.budget.spending import ModelCosts, SessionCosts, session_costs
 from panpan.session.command import Command, Terminal, say, say_pairs
 from panpan.session.context_usage import SOURCES, ContextUsage, Source, context_usage
-from panpan.session.git_branch import git_branch
 from panpan.session.session import Session
-from panpan.session.session_costs import ModelCosts, SessionCosts, session_costs
+from panpan.system.git.git_places import git_branch
 from panpan.system.processes.process import capture
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.display import Span, TextDisplay, text

@@ -12,10 +12,10 @@ from panpan.faces.terminal.views.status_line import (
     status_json,
     status_line,
 )
+from panpan.session.budget.spending import SessionCosts
 from panpan.session.context_usage import used_tokens
-from panpan.session.git_branch import git_branch
 from panpan.session.session import Session
-from panpan.session.session_costs import SessionCosts
+from panpan.system.git.git_places import git_branch
 from panpan.types.display import TextDisplay
 from panpan.version import __version__
 

@@ -13,7 +13,7 @@ import anyio
 
 from benchmarks.command import bench
 from benchmarks.figure import Figure
-from panpan.app import open_session
+from panpan.api import open_session
 from panpan.capabilities.subagents.task import TaskInput
 from panpan.models.client import LLMClient
 from panpan.session.agent import SubagentModel

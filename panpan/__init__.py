@@ -17,8 +17,7 @@ from panpan.version import __version__
 TYPE_CHECKING = False  # as type checkers know it; `typing` would cost some milliseconds
 
 if TYPE_CHECKING:
-    from panpan.api import ask, ask_sync
-    from panpan.app import open_session
+    from panpan.api import ask, ask_sync, open_session
     from panpan.errors import PanpanError
     from panpan.session.session import Session
     from panpan.types.events import Event
@@ -33,6 +32,6 @@ __getattr__ = loader(
         "Session": "panpan.session.session",
         "ask": "panpan.api",
         "ask_sync": "panpan.api",
-        "open_session": "panpan.app",
+        "open_session": "panpan.api",
     },
 )

@@ -1,18 +1,41 @@
-"""Short forms of `open_session`: one prompt, one answer."""
+"""`open_session`, and its short forms: one prompt, one answer."""
 
 import logging
-from collections.abc import Mapping
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from functools import partial
 from pathlib import Path
+from typing import Unpack
 
 import anyio
 
-from panpan.app import open_session
+from panpan.app import opened_session
 from panpan.errors import ConfigError
-from panpan.faces.headless.face import TurnSummary
+from panpan.session.command import Command, SlashCommands
+from panpan.session.frontend import Frontend, SessionConfig, SessionOptions
+from panpan.session.session import Session
 
 _log = logging.getLogger("panpan")
+
+
+def open_session(cwd: str | Path = ".", **options: Unpack[SessionOptions]) -> AbstractAsyncContextManager[Session]:
+    """Open a session in a folder, new or resumed.
+
+    Args:
+        cwd: The workspace: tools work here, and ask before they leave it.
+        options: Wishes for the session and for whoever answers its questions; `SessionOptions` documents each.
+
+    Raises:
+        ConfigError: A setting, the model, the key or the session is not there or wrong.
+        BudgetError: There is a budget and the model's price is not known.
+    """
+    return opened_session(SessionConfig(Path(cwd), options), Frontend.of(options, _slash_commands))
+
+
+def _slash_commands(env: Mapping[str, str], further: Sequence[Command]) -> SlashCommands:
+    from panpan.faces.session_commands import SessionCommands  # few sessions need them
+
+    return SessionCommands(env, further)
 
 
 async def ask(
@@ -39,6 +62,8 @@ async def ask(
         ConfigError: The prompt is blank, or a setting is wrong; no session is begun.
         PanpanError: The session could not be opened, or the turn failed; the text says what to do.
     """
+    from panpan.faces.headless.face import TurnSummary  # who opens a session needs no face
+
     if not prompt.strip():
         raise ConfigError("there is no prompt; give a text that is not blank")
     settings = {**(overrides or {}), **({} if model is None else {"model": model})}

@@ -5,10 +5,11 @@ Nothing here decides how a part works. It decides which features there are, and 
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from panpan.capabilities.background.capability import BackgroundCapability
 from panpan.capabilities.budget.capability import BudgetCapability
@@ -44,7 +45,7 @@ from panpan.session.budget.turn_clock import TurnClock, timed_askers
 from panpan.session.capability import Capability, provider_kinds
 from panpan.session.command import Command, LoadedCommands
 from panpan.session.context import SessionContext
-from panpan.session.frontend import Frontend, SessionConfig, SessionOptions
+from panpan.session.frontend import Frontend, SessionConfig
 from panpan.session.log.session_log import UnkeptLog
 from panpan.session.models import SessionModels
 from panpan.session.one_shot import title_generator
@@ -86,23 +87,6 @@ BUILTIN: Sequence[type[Capability]] = (
 
 PROVIDER_KINDS = provider_kinds(BUILTIN)
 """Kinds of models that panpan's own features bring along."""
-
-SLASH_COMMANDS = "panpan.faces.session_commands"
-"""The module that has them: what they show belongs to the faces, which are above this and never imported from here."""
-
-
-def open_session(cwd: str | Path = ".", **options: Unpack[SessionOptions]) -> AbstractAsyncContextManager[Session]:
-    """Open a session in a folder, new or resumed.
-
-    Args:
-        cwd: The workspace: tools work here, and ask before they leave it.
-        options: Wishes for the session and for whoever answers its questions; `SessionOptions` documents each.
-
-    Raises:
-        ConfigError: A setting, the model, the key or the session is not there or wrong.
-        BudgetError: There is a budget and the model's price is not known.
-    """
-    return opened_session(SessionConfig(Path(cwd), options), Frontend.of(options))
 
 
 @asynccontextmanager
@@ -254,7 +238,7 @@ def _session(context: SessionContext, models: SessionModels, steering: Steering)
         settings=setup.settings,
         steering=steering,
         models=models,
-        commands=LoadedCommands(SLASH_COMMANDS, setup.env, context.capabilities.outside_commands),
+        commands=LoadedCommands(partial(frontend.slash_commands, setup.env, context.capabilities.outside_commands)),
         titles=Titles(opened.before.title, None if context.config.is_tapped else make_title),
         earlier_model=earlier_model(setup, opened.before),
     )

@@ -18,7 +18,7 @@ NEEDED = {"files", "search", "shell"}
 
 TASK = """
 import sys, anyio, pathlib
-from panpan.app import open_session
+from panpan.api import open_session
 
 async def main():
     root = pathlib.Path(sys.argv[1])

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 HELD = {
     "capabilities whose folder can be deleted": 23,
     "imports between features": 0,
-    "imports upward": 1,
+    "imports upward": 0,
     "lines of code a file": 115,
     "files": 593,
     "lines": 102_239,

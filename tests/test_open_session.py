@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from panpan.app import open_session
+from panpan.api import open_session
 from panpan.errors import BudgetError, ConfigError, UnfinishedCallError
 from panpan.session.interceptor import SessionInterceptor
 from panpan.session.session import Session

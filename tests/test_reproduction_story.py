@@ -12,7 +12,7 @@ import zlib
 from contextlib import aclosing
 from pathlib import Path
 
-from panpan.app import open_session
+from panpan.api import open_session
 from panpan.capabilities.cassettes.recorded_session import read_session
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Replay, at_once

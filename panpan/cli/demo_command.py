@@ -163,7 +163,7 @@ async def _play(
     unavailable: Sequence[str] | None,
 ) -> bool:
     """Play the turns, and return whether the model ran the project's tests in one of them."""
-    from panpan.app import open_session
+    from panpan.api import open_session
     from panpan.faces.plain.line_face import LineFace
     from panpan.types.events import ToolStarted
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from panpan.app import open_session
+from panpan.api import open_session
 from panpan.cli.start import begin_collection
 from panpan.cli.subcommands import feature_modules
 from panpan.cli_kit.options import Options, overrides_of

@@ -121,7 +121,7 @@ class Panpan(Program):
     """The program as subcommands get it. Each part is imported when it is used, so that each pays for its own."""
 
     def open_session(self, cwd: str | Path = ".", **wishes: Any) -> "AbstractAsyncContextManager[Session]":
-        from panpan.app import open_session
+        from panpan.api import open_session
 
         return open_session(cwd, **wishes)
 

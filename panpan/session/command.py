@@ -5,7 +5,6 @@ A command shows shapes (`types/display.py`), and no face: each face draws them i
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from panpan.types.dataclass import dataclass
@@ -191,12 +190,10 @@ class NoCommands:
 
 
 class LoadedCommands:
-    """Slash commands of a module's `SessionCommands`, imported with the first text that begins with a slash."""
+    """Slash commands that are loaded with the first text that begins with a slash."""
 
-    def __init__(self, module: str, env: Mapping[str, str], further: "Sequence[Command]" = ()) -> None:
-        self._further = further
-        self._module = module
-        self._env = env
+    def __init__(self, load: Callable[[], SlashCommands]) -> None:
+        self._load = load
         self._loaded: SlashCommands | None = None
 
     @property
@@ -212,6 +209,5 @@ class LoadedCommands:
     @property
     def _commands(self) -> SlashCommands:
         if self._loaded is None:
-            loaded: SlashCommands = import_module(self._module).SessionCommands(self._env, self._further)
-            self._loaded = loaded
+            self._loaded = self._load()
         return self._loaded

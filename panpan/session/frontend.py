@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
+from panpan.session.command import Command, NoCommands, SlashCommands
 from panpan.session.interceptor import Askers, SessionInterceptor
 from panpan.session.models import PromptOptions
 from panpan.session.opening import WhichSession
@@ -19,6 +20,10 @@ from panpan.types.permission import Asker
 
 if TYPE_CHECKING:
     from panpan.session.capability import Capability
+
+
+MakeCommands: TypeAlias = Callable[[Mapping[str, str], Sequence[Command]], SlashCommands]
+"""Makes slash commands; given the environment that panpan was started in, and commands of capabilities from outside."""
 
 
 class SessionOptions(TypedDict, total=False):
@@ -92,9 +97,11 @@ class Frontend:
     """End of the calls that the session left open in a crash; None: nobody knows."""
     warn: Callable[[str], None] = lambda _: None
     """Told what the user should know, one sentence each."""
+    slash_commands: MakeCommands = lambda env, further: NoCommands()
+    """Makes the slash commands that texts may be; called when one is needed."""
 
     @classmethod
-    def of(cls, options: SessionOptions) -> "Frontend":
+    def of(cls, options: SessionOptions, slash_commands: MakeCommands) -> "Frontend":
         """Return the frontend that the keywords of `open_session` describe."""
         return cls(
             Askers(options.get("ask"), options.get("ask_user"), options.get("ask_plan")),
@@ -102,6 +109,7 @@ class Frontend:
             options.get("is_attended", False),
             options.get("unfinished"),
             options.get("warn", lambda _: None),
+            slash_commands,
         )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from panpan.app import open_session
+from panpan.api import open_session
 from panpan.capabilities.cassettes.recorded_file import Prompts
 from panpan.capabilities.cassettes.recorded_session import RecordedTurn, read_session
 from panpan.capabilities.cassettes.recording import Recording

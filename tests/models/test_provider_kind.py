@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from panpan.app import open_session
+from panpan.api import open_session
 from panpan.config.models import FREE, ModelFacts
 from panpan.errors import ConfigError
 from panpan.models.factory import ResolvedModel, create_client, resolve_model

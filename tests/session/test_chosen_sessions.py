@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from panpan.app import open_session
+from panpan.api import open_session
 from panpan.config.locations import Locations
 from panpan.errors import ConfigError, SessionError
 from panpan.session.log.log_writer import fork

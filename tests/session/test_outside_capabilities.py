@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 from anyio import create_task_group, sleep_forever
 
-from panpan.app import open_session
+from panpan.api import open_session
 from panpan.capabilities import Agent, Capability, Conversation, Decision, Hook, ReminderSource, Round, ToolCall
 from panpan.core.hooks import Addition
 from panpan.errors import CassetteError, ConfigError

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from panpan.app import open_session
+from panpan.api import open_session
 from panpan.capabilities.language_servers.language_servers import LanguageServers
 from panpan.session.session import Session
 from panpan.types.messages import ToolResultMessage

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from panpan.app import open_session
+from panpan.api import open_session
 from panpan.capabilities.plan_mode.plan_mode import PlanMode
 from panpan.capabilities.snapshots.capability import SnapshotsCapability
 from panpan.core.tool import SeenFiles

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.app import open_session
+from panpan.api import open_session
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.capabilities.subagents.host import SubagentHost

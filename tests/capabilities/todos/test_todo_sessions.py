@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from panpan.app import open_session
+from panpan.api import open_session
 from panpan.capabilities.todos.todos import Todos
 from panpan.faces.headless.wire import message_line
 from panpan.session.session import Session

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from anyio.abc import ByteStream
 
-from panpan.app import open_session
+from panpan.api import open_session
 from panpan.types.events import Event
 from panpan.types.messages import ToolResultMessage
 from tests.fakes.askers import yes

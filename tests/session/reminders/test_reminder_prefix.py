@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.app import open_session
+from panpan.api import open_session
 from panpan.session.session import Session
 from panpan.types.messages import SystemReminder
 from tests.model_server import Reply, ToolCall, calls, say, serving

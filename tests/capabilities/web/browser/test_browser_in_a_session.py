@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.app import open_session
+from panpan.api import open_session
 from panpan.types.messages import ToolResultMessage
 from tests.fakes.outside import Network
 from tests.fakes.web_site import Answer, Site

@@ -29,6 +29,115 @@ _MAX_FOR_DIFFLIB = 200
 _MAX_COMPARED = 2_000
 """Longest gap, in lines of both sides together, that is compared exactly; a millisecond or two."""
 
+_CONTEXT_LINES = 3
+_MAX_DIFF_LINES = 1_000
+_MAX_DIFF_LINE_CHARS = 500
+_MAX_ECHOED_LINES = 20
+_MAX_ECHOED_LINE_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Report on the change of one file; its text is None where it does not exist."""
+
+    confirmation: str
+    """Such as "edited a.py"; the numbers of lines are added."""
+    shown: str
+    before: str | None
+    after: str | None
+    is_echoed: bool = False
+    """True if the model is shown the changed lines with their numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Changes that are computed and not yet made."""
+
+    changes: Sequence[FileChange]
+    told: Sequence[Told]
+
+
+def diffs_of(plan: Plan) -> DiffDisplay:
+    """Return the changes of the plan, for people."""
+    return DiffDisplay(files=tuple(ChangeReport(one.shown, one.before, one.after).diff() for one in plan.told))
+
+
+async def carry_out(plan: Plan, ctx: ToolContext) -> Output:
+    """Write the changes and return what is told about them."""
+    output = await anyio.to_thread.run_sync(_output, plan.told, abandon_on_cancel=True)
+    await ctx.note_changes(await anyio.to_thread.run_sync(intended, plan.changes))
+    await commit(plan.changes, ctx.seen_files)
+    return output
+
+
+def _output(told: Sequence[Told]) -> Output:
+    paragraphs, diffs = [], []
+    for one in told:
+        report = ChangeReport(one.shown, one.before, one.after)
+        diffs.append(report.diff())
+        paragraphs.append(f"{one.confirmation} (+{report.added} -{report.removed} lines)")
+        if one.is_echoed and (echo := report.echo()):
+            paragraphs.append(echo)
+    return Output("\n".join(paragraphs), DiffDisplay(files=tuple(diffs)))
+
+
+class PlannedTool(Tool[InputT]):
+    """Changes files: all that it plans, or nothing."""
+
+    notes_changes: ClassVar[bool] = True
+
+    async def planned(self, args: InputT, ctx: ToolContext) -> Plan | Output:
+        """Return what `plan` does; for tools that have to ask somebody first."""
+        return await anyio.to_thread.run_sync(self.plan, args, ctx, abandon_on_cancel=True)
+
+    @abstractmethod
+    def plan(self, args: InputT, ctx: ToolContext) -> Plan | Output:
+        """Return the changes, or what is said where there are none; runs in a thread.
+
+        Raises:
+            ToolError: They cannot be made; nothing is changed then.
+        """
+
+    async def preview(self, args: InputT, ctx: ToolContext) -> DiffDisplay | None:
+        plan = await self.planned(args, ctx)
+        if isinstance(plan, Output):
+            return None
+        return await anyio.to_thread.run_sync(_whole, plan, abandon_on_cancel=True)
+
+    async def run(self, args: InputT, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        plan = await self.planned(args, ctx)
+        if isinstance(plan, Output):
+            yield plan
+            return
+        if ctx.allowed_change is not None:
+            await anyio.to_thread.run_sync(_require_as_shown, plan, ctx.allowed_change, abandon_on_cancel=True)
+        yield await self.make(plan, args, ctx)
+
+    async def make(self, plan: Plan, args: InputT, ctx: ToolContext) -> Output:
+        """Make the changes, and return what is told about them."""
+        return await carry_out(plan, ctx)
+
+
+def _require_as_shown(plan: Plan, shown: DiffDisplay) -> None:
+    """Refuse a plan that would do something else than the user allowed, since a file has changed meanwhile."""
+    now = diffs_of(plan)
+    if now == shown:
+        return
+    pairs = zip_longest(shown.files, now.files)
+    paths = dict.fromkeys(file.path for pair in pairs if pair[0] != pair[1] for file in pair if file is not None)
+    raise ToolError(
+        f"{', '.join(paths)} changed while the user was asked, so that this call would now do something else than he "
+        "was shown and allowed; no file was changed. Look at what is there now, then make the call again"
+    )
+
+
+def _whole(plan: Plan) -> DiffDisplay | None:
+    """Return the diffs where they say all that would change, for somebody who is to judge it."""
+    display = diffs_of(plan)
+    changes_modes = any(change.mode is not None or change.is_new_program for change in plan.changes)
+    says_all = all(file.diff and not file.is_cut for file in display.files)
+    return display if says_all and not changes_modes else None
+
 
 @dataclass(frozen=True, slots=True)
 class ChangedLines:
@@ -38,6 +147,105 @@ class ChangedLines:
     old_end: int
     new_start: int
     new_end: int
+
+
+class ChangeReport:
+    """One file before and after; its text is None where it does not exist."""
+
+    def __init__(self, shown: str, before: str | None, after: str | None) -> None:
+        self._shown = shown
+        self._is_new, self._is_deleted = before is None, after is None
+        self._old, self._new = _lines(before or ""), _lines(after or "")
+        self._changes = changed_lines(self._old, self._new)
+        self.added = sum(change.new_end - change.new_start for change in self._changes)
+        self.removed = sum(change.old_end - change.old_start for change in self._changes)
+
+    def diff(self) -> FileDiff:
+        """Return the change for people; hunks only, and a last line that says so where it is cut."""
+        lines: list[str] = []
+        total, is_cut = 0, False
+        for total, line in enumerate(self._unified(), 1):  # never all of them in memory
+            is_cut = is_cut or total > _MAX_DIFF_LINES or len(line) > _MAX_DIFF_LINE_CHARS
+            if total <= _MAX_DIFF_LINES:
+                lines.append(_cut(line, _MAX_DIFF_LINE_CHARS))
+        if total > len(lines):
+            lines.append(f"… {total - len(lines):,} more lines")
+        return FileDiff(
+            path=self._shown,
+            diff="\n".join(lines),
+            added=self.added,
+            removed=self.removed,
+            is_new=self._is_new,
+            is_deleted=self._is_deleted,
+            is_cut=is_cut,
+        )
+
+    def echo(self) -> str:
+        """Return the changed lines as they are now, numbered, with one line around them; empty where there are none."""
+        told: list[str] = []
+        shown_to = 0
+        for change in self._changes:
+            start, end = max(change.new_start - 1, shown_to), min(change.new_end + 1, len(self._new))
+            if told and start > shown_to:
+                told.append("     …")
+            for at in range(start, end):
+                if len(told) >= _MAX_ECHOED_LINES:
+                    return "\n".join([*told, "     … and more"])
+                told.append(f"{at + 1:>6}\t{_cut(_bare(self._new[at]), _MAX_ECHOED_LINE_CHARS)}")
+            shown_to = max(shown_to, end)
+        return "\n".join(told)
+
+    def _unified(self) -> Iterator[str]:
+        for group in _groups(self._changes):
+            first, last = group[0], group[-1]
+            lead = min(_CONTEXT_LINES, first.old_start)
+            trail = min(_CONTEXT_LINES, len(self._old) - last.old_end)
+            old_start, old_count = first.old_start - lead, last.old_end + trail - first.old_start + lead
+            new_start, new_count = first.new_start - lead, last.new_end + trail - first.new_start + lead
+            yield f"@@ -{_range(old_start, old_count)} +{_range(new_start, new_count)} @@"
+            at = old_start
+            for change in group:
+                yield from _marked(" ", self._old[at : change.old_start])
+                yield from _marked("-", self._old[change.old_start : change.old_end])
+                yield from _marked("+", self._new[change.new_start : change.new_end])
+                at = change.old_end
+            yield from _marked(" ", self._old[at : at + trail])
+
+
+def _lines(text: str) -> list[str]:
+    return split_lines(text.replace("\r", "\n") if "\r" in text and "\n" not in text else text)
+
+
+def _groups(changes: Sequence[ChangedLines]) -> Iterator[list[ChangedLines]]:
+    group: list[ChangedLines] = []
+    for change in changes:
+        if group and change.old_start - group[-1].old_end > 2 * _CONTEXT_LINES:
+            yield group
+            group = []
+        group.append(change)
+    if group:
+        yield group
+
+
+def _range(start: int, count: int) -> str:
+    """Return the lines as a hunk's header names them; an empty range names the line before it."""
+    first = start + 1 if count else start
+    return str(first) if count == 1 else f"{first},{count}"
+
+
+def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        yield mark + _bare(line)
+        if not line.endswith("\n"):
+            yield "\\ No newline at end of file"
+
+
+def _bare(line: str) -> str:
+    return line.removesuffix("\n").removesuffix("\r")
+
+
+def _cut(line: str, max_chars: int) -> str:
+    return line if len(line) <= max_chars else f"{line[:max_chars]}… ({len(line) - max_chars:,} more characters)"
 
 
 def split_lines(text: str) -> list[str]:
@@ -143,212 +351,3 @@ def _long_gap(old: Sequence[str], new: Sequence[str], gap: ChangedLines) -> Iter
         old_at, new_at = gap.old_start + offset, gap.new_start + offset
         if old[old_at] != new[new_at]:
             yield ChangedLines(old_at, old_at + 1, new_at, new_at + 1)
-
-
-_CONTEXT_LINES = 3
-_MAX_DIFF_LINES = 1_000
-_MAX_DIFF_LINE_CHARS = 500
-_MAX_ECHOED_LINES = 20
-_MAX_ECHOED_LINE_CHARS = 200
-
-
-class ChangeReport:
-    """One file before and after; its text is None where it does not exist."""
-
-    def __init__(self, shown: str, before: str | None, after: str | None) -> None:
-        self._shown = shown
-        self._is_new, self._is_deleted = before is None, after is None
-        self._old, self._new = _lines(before or ""), _lines(after or "")
-        self._changes = changed_lines(self._old, self._new)
-        self.added = sum(change.new_end - change.new_start for change in self._changes)
-        self.removed = sum(change.old_end - change.old_start for change in self._changes)
-
-    def diff(self) -> FileDiff:
-        """Return the change for people; hunks only, and a last line that says so where it is cut."""
-        lines: list[str] = []
-        total, is_cut = 0, False
-        for total, line in enumerate(self._unified(), 1):  # never all of them in memory
-            is_cut = is_cut or total > _MAX_DIFF_LINES or len(line) > _MAX_DIFF_LINE_CHARS
-            if total <= _MAX_DIFF_LINES:
-                lines.append(_cut(line, _MAX_DIFF_LINE_CHARS))
-        if total > len(lines):
-            lines.append(f"… {total - len(lines):,} more lines")
-        return FileDiff(
-            path=self._shown,
-            diff="\n".join(lines),
-            added=self.added,
-            removed=self.removed,
-            is_new=self._is_new,
-            is_deleted=self._is_deleted,
-            is_cut=is_cut,
-        )
-
-    def echo(self) -> str:
-        """Return the changed lines as they are now, numbered, with one line around them; empty where there are none."""
-        told: list[str] = []
-        shown_to = 0
-        for change in self._changes:
-            start, end = max(change.new_start - 1, shown_to), min(change.new_end + 1, len(self._new))
-            if told and start > shown_to:
-                told.append("     …")
-            for at in range(start, end):
-                if len(told) >= _MAX_ECHOED_LINES:
-                    return "\n".join([*told, "     … and more"])
-                told.append(f"{at + 1:>6}\t{_cut(_bare(self._new[at]), _MAX_ECHOED_LINE_CHARS)}")
-            shown_to = max(shown_to, end)
-        return "\n".join(told)
-
-    def _unified(self) -> Iterator[str]:
-        for group in _groups(self._changes):
-            first, last = group[0], group[-1]
-            lead = min(_CONTEXT_LINES, first.old_start)
-            trail = min(_CONTEXT_LINES, len(self._old) - last.old_end)
-            old_start, old_count = first.old_start - lead, last.old_end + trail - first.old_start + lead
-            new_start, new_count = first.new_start - lead, last.new_end + trail - first.new_start + lead
-            yield f"@@ -{_range(old_start, old_count)} +{_range(new_start, new_count)} @@"
-            at = old_start
-            for change in group:
-                yield from _marked(" ", self._old[at : change.old_start])
-                yield from _marked("-", self._old[change.old_start : change.old_end])
-                yield from _marked("+", self._new[change.new_start : change.new_end])
-                at = change.old_end
-            yield from _marked(" ", self._old[at : at + trail])
-
-
-def _lines(text: str) -> list[str]:
-    return split_lines(text.replace("\r", "\n") if "\r" in text and "\n" not in text else text)
-
-
-def _groups(changes: Sequence[ChangedLines]) -> Iterator[list[ChangedLines]]:
-    group: list[ChangedLines] = []
-    for change in changes:
-        if group and change.old_start - group[-1].old_end > 2 * _CONTEXT_LINES:
-            yield group
-            group = []
-        group.append(change)
-    if group:
-        yield group
-
-
-def _range(start: int, count: int) -> str:
-    """Return the lines as a hunk's header names them; an empty range names the line before it."""
-    first = start + 1 if count else start
-    return str(first) if count == 1 else f"{first},{count}"
-
-
-def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
-    for line in lines:
-        yield mark + _bare(line)
-        if not line.endswith("\n"):
-            yield "\\ No newline at end of file"
-
-
-def _bare(line: str) -> str:
-    return line.removesuffix("\n").removesuffix("\r")
-
-
-def _cut(line: str, max_chars: int) -> str:
-    return line if len(line) <= max_chars else f"{line[:max_chars]}… ({len(line) - max_chars:,} more characters)"
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """Report on the change of one file; its text is None where it does not exist."""
-
-    confirmation: str
-    """Such as "edited a.py"; the numbers of lines are added."""
-    shown: str
-    before: str | None
-    after: str | None
-    is_echoed: bool = False
-    """True if the model is shown the changed lines with their numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Changes that are computed and not yet made."""
-
-    changes: Sequence[FileChange]
-    told: Sequence[Told]
-
-
-def diffs_of(plan: Plan) -> DiffDisplay:
-    """Return the changes of the plan, for people."""
-    return DiffDisplay(files=tuple(ChangeReport(one.shown, one.before, one.after).diff() for one in plan.told))
-
-
-async def carry_out(plan: Plan, ctx: ToolContext) -> Output:
-    """Write the changes and return what is told about them."""
-    output = await anyio.to_thread.run_sync(_output, plan.told, abandon_on_cancel=True)
-    await ctx.note_changes(await anyio.to_thread.run_sync(intended, plan.changes))
-    await commit(plan.changes, ctx.seen_files)
-    return output
-
-
-def _output(told: Sequence[Told]) -> Output:
-    paragraphs, diffs = [], []
-    for one in told:
-        report = ChangeReport(one.shown, one.before, one.after)
-        diffs.append(report.diff())
-        paragraphs.append(f"{one.confirmation} (+{report.added} -{report.removed} lines)")
-        if one.is_echoed and (echo := report.echo()):
-            paragraphs.append(echo)
-    return Output("\n".join(paragraphs), DiffDisplay(files=tuple(diffs)))
-
-
-class PlannedTool(Tool[InputT]):
-    """Changes files: all that it plans, or nothing."""
-
-    notes_changes: ClassVar[bool] = True
-
-    async def planned(self, args: InputT, ctx: ToolContext) -> Plan | Output:
-        """Return what `plan` does; for tools that have to ask somebody first."""
-        return await anyio.to_thread.run_sync(self.plan, args, ctx, abandon_on_cancel=True)
-
-    @abstractmethod
-    def plan(self, args: InputT, ctx: ToolContext) -> Plan | Output:
-        """Return the changes, or what is said where there are none; runs in a thread.
-
-        Raises:
-            ToolError: They cannot be made; nothing is changed then.
-        """
-
-    async def preview(self, args: InputT, ctx: ToolContext) -> DiffDisplay | None:
-        plan = await self.planned(args, ctx)
-        if isinstance(plan, Output):
-            return None
-        return await anyio.to_thread.run_sync(_whole, plan, abandon_on_cancel=True)
-
-    async def run(self, args: InputT, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        plan = await self.planned(args, ctx)
-        if isinstance(plan, Output):
-            yield plan
-            return
-        if ctx.allowed_change is not None:
-            await anyio.to_thread.run_sync(_require_as_shown, plan, ctx.allowed_change, abandon_on_cancel=True)
-        yield await self.make(plan, args, ctx)
-
-    async def make(self, plan: Plan, args: InputT, ctx: ToolContext) -> Output:
-        """Make the changes, and return what is told about them."""
-        return await carry_out(plan, ctx)
-
-
-def _require_as_shown(plan: Plan, shown: DiffDisplay) -> None:
-    """Refuse a plan that would do something else than the user allowed, since a file has changed meanwhile."""
-    now = diffs_of(plan)
-    if now == shown:
-        return
-    pairs = zip_longest(shown.files, now.files)
-    paths = dict.fromkeys(file.path for pair in pairs if pair[0] != pair[1] for file in pair if file is not None)
-    raise ToolError(
-        f"{', '.join(paths)} changed while the user was asked, so that this call would now do something else than he "
-        "was shown and allowed; no file was changed. Look at what is there now, then make the call again"
-    )
-
-
-def _whole(plan: Plan) -> DiffDisplay | None:
-    """Return the diffs where they say all that would change, for somebody who is to judge it."""
-    display = diffs_of(plan)
-    changes_modes = any(change.mode is not None or change.is_new_program for change in plan.changes)
-    says_all = all(file.diff and not file.is_cut for file in display.files)
-    return display if says_all and not changes_modes else None

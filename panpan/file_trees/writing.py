@@ -37,88 +37,6 @@ from panpan.system.files.folder_tree import walk
 from panpan.system.files.read_file import open_below, opened_folder, read_regular_file, set_mode, set_mode_in, status_of
 from panpan.types.file_change import is_generated
 
-_OPEN = stat.S_IRWXU
-"""Bits that the user needs to change what is in a folder of theirs."""
-_IN_USE = frozenset({errno.ENOTEMPTY, errno.EEXIST})
-_IS_GONE = frozenset({errno.ENOENT, errno.ENOTDIR})
-
-
-def open_folders(root: Path, folders: Sequence[Difference]) -> None:
-    """Let the user change what is in those folders of `root` that get other permission bits, or go."""
-    with opened_folder(root) as top:
-        for one in folders:
-            if one.before is not None:
-                _set_bits(top, one.path, (one.before.mode or 0) | _OPEN)
-
-
-def exchange_folders(root: Path, folders: Sequence[Difference]) -> Sequence[Difference]:
-    """Remove the folders that shall be gone, make those that are missing, and return those that have to stay."""
-    in_use = []
-    with opened_folder(root) as top:
-        for one in sorted(folders, key=_depth, reverse=True):
-            if one.after is None:
-                try:
-                    with opened_above(top, one.path) as (above, name):
-                        os.rmdir(name, dir_fd=above)
-                except OSError as error:
-                    if error.errno in _IN_USE:
-                        in_use.append(one)
-                    elif error.errno not in _IS_GONE:
-                        raise
-        for one in sorted(folders, key=_depth):
-            if one.before is None:
-                with suppress(FileExistsError), opened_above(top, one.path) as (above, name):
-                    os.mkdir(name, mode=_OPEN, dir_fd=above)
-                _set_bits(top, one.path, (one.after.mode if one.after and one.after.mode else 0) | _OPEN)
-    return in_use
-
-
-def close_folders(root: Path, folders: Iterable[Difference], in_use: Sequence[Difference]) -> None:
-    """Give the folders their permission bits, when all that goes into them is there.
-
-    `in_use` are those that `exchange_folders` returned.
-    """
-    staying = {one.path for one in in_use}
-    with opened_folder(root) as top:
-        for one in sorted(folders, key=_depth, reverse=True):
-            wanted = one.before if one.path in staying else one.after
-            if wanted is not None:
-                _set_bits(top, one.path, wanted.mode or 0)
-
-
-def require_own_place(root: Path) -> None:
-    """Raise `ToolError` for a folder of the workspace that is gone, or whose name leads elsewhere by now."""
-    if not root.is_dir() or root.resolve() != root:
-        raise ToolError(f"{root} is no folder any more, or a link to another one")
-
-
-def _set_bits(top: int, path: str, bits: int) -> None:
-    with suppress(FileNotFoundError), opened_above(top, path) as (above, name):
-        status = os.stat(name, dir_fd=above, follow_symlinks=False)
-        if not stat.S_ISDIR(status.st_mode):
-            raise ToolError(f"{path} is no folder any more")
-        if stat.S_IMODE(status.st_mode) != bits:
-            set_mode_in(above, name, bits)
-
-
-@contextmanager
-def opened_above(top: int, path: str) -> Iterator[tuple[int, str]]:
-    """Open the folder that a folder lies in, and yield its descriptor and the name in it.
-
-    The way stays text, since making a `Path` of each folder of a deep tree takes longer than all else.
-    """
-    *above, name = path.removesuffix("/").split("/")
-    fd = open_below(top, above)
-    try:
-        yield fd, name
-    finally:
-        os.close(fd)
-
-
-def _depth(change: Difference) -> int:
-    return change.path.count("/")
-
-
 _CHUNK_BYTES = 32_000_000
 """Content that is in memory at once."""
 _SYNCED_EACH = 200
@@ -324,6 +242,88 @@ def _git_id(data: bytes) -> str:
 
 def _why(error: ToolError | OSError) -> str:
     return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+
+
+_OPEN = stat.S_IRWXU
+"""Bits that the user needs to change what is in a folder of theirs."""
+_IN_USE = frozenset({errno.ENOTEMPTY, errno.EEXIST})
+_IS_GONE = frozenset({errno.ENOENT, errno.ENOTDIR})
+
+
+def open_folders(root: Path, folders: Sequence[Difference]) -> None:
+    """Let the user change what is in those folders of `root` that get other permission bits, or go."""
+    with opened_folder(root) as top:
+        for one in folders:
+            if one.before is not None:
+                _set_bits(top, one.path, (one.before.mode or 0) | _OPEN)
+
+
+def exchange_folders(root: Path, folders: Sequence[Difference]) -> Sequence[Difference]:
+    """Remove the folders that shall be gone, make those that are missing, and return those that have to stay."""
+    in_use = []
+    with opened_folder(root) as top:
+        for one in sorted(folders, key=_depth, reverse=True):
+            if one.after is None:
+                try:
+                    with opened_above(top, one.path) as (above, name):
+                        os.rmdir(name, dir_fd=above)
+                except OSError as error:
+                    if error.errno in _IN_USE:
+                        in_use.append(one)
+                    elif error.errno not in _IS_GONE:
+                        raise
+        for one in sorted(folders, key=_depth):
+            if one.before is None:
+                with suppress(FileExistsError), opened_above(top, one.path) as (above, name):
+                    os.mkdir(name, mode=_OPEN, dir_fd=above)
+                _set_bits(top, one.path, (one.after.mode if one.after and one.after.mode else 0) | _OPEN)
+    return in_use
+
+
+def close_folders(root: Path, folders: Iterable[Difference], in_use: Sequence[Difference]) -> None:
+    """Give the folders their permission bits, when all that goes into them is there.
+
+    `in_use` are those that `exchange_folders` returned.
+    """
+    staying = {one.path for one in in_use}
+    with opened_folder(root) as top:
+        for one in sorted(folders, key=_depth, reverse=True):
+            wanted = one.before if one.path in staying else one.after
+            if wanted is not None:
+                _set_bits(top, one.path, wanted.mode or 0)
+
+
+def require_own_place(root: Path) -> None:
+    """Raise `ToolError` for a folder of the workspace that is gone, or whose name leads elsewhere by now."""
+    if not root.is_dir() or root.resolve() != root:
+        raise ToolError(f"{root} is no folder any more, or a link to another one")
+
+
+def _set_bits(top: int, path: str, bits: int) -> None:
+    with suppress(FileNotFoundError), opened_above(top, path) as (above, name):
+        status = os.stat(name, dir_fd=above, follow_symlinks=False)
+        if not stat.S_ISDIR(status.st_mode):
+            raise ToolError(f"{path} is no folder any more")
+        if stat.S_IMODE(status.st_mode) != bits:
+            set_mode_in(above, name, bits)
+
+
+@contextmanager
+def opened_above(top: int, path: str) -> Iterator[tuple[int, str]]:
+    """Open the folder that a folder lies in, and yield its descriptor and the name in it.
+
+    The way stays text, since making a `Path` of each folder of a deep tree takes longer than all else.
+    """
+    *above, name = path.removesuffix("/").split("/")
+    fd = open_below(top, above)
+    try:
+        yield fd, name
+    finally:
+        os.close(fd)
+
+
+def _depth(change: Difference) -> int:
+    return change.path.count("/")
 
 
 class WayBack:

@@ -36,6 +36,30 @@ MOST_FILES = 200
 """Most files that are looked at, those that the model read last."""
 MOST_NAMES = 20
 
+
+class Files(Capability):
+    """Reads and changes files."""
+
+    name = "files"
+
+    def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
+        return (
+            ReadTool(),
+            WriteTool(),
+            EditTool(),
+            MultiEditTool(),
+            PatchTool(),
+            RenameTool(lambda: self.session.find(WordSearch)),
+            NotebookEditTool(),
+        )
+
+    def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
+        return (FileChanged(agent.context.seen_files, agent.context.paths.root),)
+
+    def offers(self) -> Iterable[object]:
+        return (ReadTool(),)
+
+
 _CHANGED = "Changed since you read them, by the user, a command or another program: {names}. "
 _GONE = "Gone since you read them: {names}. "
 _ADVICE = "What you know of them may be wrong: read again what you still need. The changes may be wanted; keep them."
@@ -158,26 +182,3 @@ def _digest_of(changes: Iterable[_Change]) -> str:
     for change in changes:
         digest.update(os.fsencode(change.path) + b"\0" + change.found + b"\0")
     return digest.hexdigest()
-
-
-class Files(Capability):
-    """Reads and changes files."""
-
-    name = "files"
-
-    def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
-        return (
-            ReadTool(),
-            WriteTool(),
-            EditTool(),
-            MultiEditTool(),
-            PatchTool(),
-            RenameTool(lambda: self.session.find(WordSearch)),
-            NotebookEditTool(),
-        )
-
-    def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
-        return (FileChanged(agent.context.seen_files, agent.context.paths.root),)
-
-    def offers(self) -> Iterable[object]:
-        return (ReadTool(),)

@@ -13,6 +13,34 @@ from panpan.errors import ToolError
 from panpan.system.text.file_text import UTF_8, FileText
 
 
+class EditInput(BaseModel):
+    """What the model may ask of Edit."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    file_path: str
+    old_string: str = Field(description="Exact text to replace")
+    new_string: str = Field(description="Text to put in its place")
+    replace_all: bool = Field(default=False, description="Replace every occurrence")
+
+
+class EditTool(PlannedTool[EditInput]):
+    """Replace one text in a file."""
+
+    name = "Edit"
+    input_model = EditInput
+
+    def title(self, args: EditInput) -> str:
+        return args.file_path
+
+    async def effects(self, args: EditInput, ctx: ToolContext) -> Effects:
+        return Effects(reads=(args.file_path,), writes=(args.file_path,))
+
+    def plan(self, args: EditInput, ctx: ToolContext) -> Plan:
+        replacement = Replacement(args.old_string, args.new_string, args.replace_all)
+        return plan_replacements(args.file_path, [replacement], ctx)
+
+
 def plan_replacements(file_path: str, replacements: Sequence[Replacement], ctx: ToolContext) -> Plan:
     """Return the change that `replacements`, made one after the other, are to a file; synchronous.
 
@@ -70,31 +98,3 @@ def _created(target: Target, replacement: Replacement) -> FileText:
         raise ToolError("old_string and new_string are both empty; give the text to put in")
     UTF_8.check(replacement.new, target.shown)
     return FileText(replacement.new, UTF_8)
-
-
-class EditInput(BaseModel):
-    """What the model may ask of Edit."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    file_path: str
-    old_string: str = Field(description="Exact text to replace")
-    new_string: str = Field(description="Text to put in its place")
-    replace_all: bool = Field(default=False, description="Replace every occurrence")
-
-
-class EditTool(PlannedTool[EditInput]):
-    """Replace one text in a file."""
-
-    name = "Edit"
-    input_model = EditInput
-
-    def title(self, args: EditInput) -> str:
-        return args.file_path
-
-    async def effects(self, args: EditInput, ctx: ToolContext) -> Effects:
-        return Effects(reads=(args.file_path,), writes=(args.file_path,))
-
-    def plan(self, args: EditInput, ctx: ToolContext) -> Plan:
-        replacement = Replacement(args.old_string, args.new_string, args.replace_all)
-        return plan_replacements(args.file_path, [replacement], ctx)

@@ -14,6 +14,175 @@ from panpan.errors import ToolError
 from panpan.system.text.file_text import FileText
 from panpan.types.dataclass import dataclass
 
+MAX_TEXT_CHARS = 20_000_000
+"""Most characters that a file may have after an edit."""
+_MAX_LISTED_LINES = 8
+_MAX_COUNTED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A replacement that the model asks for; `old` is not empty."""
+
+    old: str
+    new: str
+    replace_all: bool = False
+
+
+class LineBreakView:
+    r"""View of a text in which every line break is "\n", and the way back to the breaks that are really there.
+
+    A model writes "\n" whatever the file has. A lone "\r" is a line break only in a file that has no "\n" at all (as
+    old Macs wrote them); elsewhere it is a character like any other.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.is_mac = "\r" in source and "\n" not in source
+        self.text = source.replace("\r", "\n") if self.is_mac else source.replace("\r\n", "\n")
+        self._two_wide: Sequence[int] = () if self.is_mac or "\r\n" not in source else _positions(source)
+
+    def source_index(self, index: int) -> int:
+        """Return the place in `source` of the character at `index` of `text`."""
+        return index + bisect_left(self._two_wide, index)
+
+    def breaks(self, start: int, end: int) -> list[str]:
+        """Return the line breaks of the file between `start` and `end` of `text`, in order."""
+        return re.findall(r"\r\n|\n|\r" if self.is_mac else r"\r\n|\n", self._source_slice(start, end))
+
+    def break_near(self, index: int) -> str:
+        r"""Return the line break of the line at `index` of `text`: the next one, else the one before, else "\n"."""
+        position = self.text.find("\n", index)
+        if position < 0:
+            position = self.text.rfind("\n", 0, index)
+        return self._source_slice(position, position + 1) if position >= 0 else "\n"
+
+    def fitted(self, addition: str, start: int, end: int) -> str:
+        """Return `addition` with the line breaks that belong between `start` and `end` of `text`.
+
+        Each takes the place of one that is there, in order; what is left over goes on like the last of them.
+        """
+        if "\n" not in addition:
+            return addition
+        old = self.breaks(start, end) or [self.break_near(end)]
+        first, *lines = addition.split("\n")
+        return first + "".join(old[min(number, len(old) - 1)] + line for number, line in enumerate(lines))
+
+    def _source_slice(self, start: int, end: int) -> str:
+        return self.source[self.source_index(start) : self.source_index(end)]
+
+
+def _positions(source: str) -> list[int]:
+    return [match.start() - number for number, match in enumerate(re.finditer("\r\n", source))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    start: int
+    end: int
+    text: str
+
+
+def replace_text(file_text: FileText, replacement: Replacement, shown: str) -> tuple[FileText, int]:
+    """Return the text with `replacement` made, and how many times it was made.
+
+    Raises:
+        ToolError: The old text is not there, or is there more than once without `replace_all`, or the new text is the
+            same or cannot be kept in the file's encoding.
+    """
+    old, new = replacement.old, replacement.new
+    if old == new:
+        raise ToolError(f"old_string and new_string are the same, so {shown} would not change; give the text to put in")
+    file_text.encoding.check(new, shown)
+    view = LineBreakView(file_text.text)
+    haystack = view.source if "\r" in old else view.text
+    if replacement.replace_all:
+        count = haystack.count(old)
+        if count == 0:
+            raise _missing(haystack, old, shown)
+        size = len(haystack) + count * (len(new) - len(old))
+        if size > MAX_TEXT_CHARS:
+            raise ToolError(f"{shown} would grow to {size:,} characters; at most {MAX_TEXT_CHARS:,} can be edited")
+    else:
+        _require_single(haystack, old, shown)
+        count = 1
+    if replacement.replace_all and haystack == view.source:  # nothing to fit
+        source = haystack.replace(old, new)
+    else:
+        places = [found.start() for found in islice(re.finditer(re.escape(old), haystack), count)]
+        source = _spliced(view.source, _spans(view, places, replacement))
+    if source == view.source:
+        raise ToolError(f"the edit leaves {shown} as it is: the text there already reads like new_string")
+    return FileText(source, file_text.encoding), count
+
+
+def _require_single(haystack: str, old: str, shown: str) -> None:
+    first = haystack.find(old)
+    if first < 0:
+        raise _missing(haystack, old, shown)
+    if haystack.find(old, first + 1) >= 0:  # overlapping ones count: either could be meant
+        raise ToolError(_ambiguous(haystack, old, shown))
+
+
+def _missing(haystack: str, old: str, shown: str) -> ToolError:
+    return ToolError(f"old_string was not found in {shown}{explain_missing(haystack, old)}")
+
+
+def _ambiguous(haystack: str, old: str, shown: str) -> str:
+    lines: list[int] = []
+    count, place, line, counted = 0, haystack.find(old), 1, 0
+    while place >= 0 and count < _MAX_COUNTED:
+        line += haystack.count("\n", counted, place)
+        counted = place
+        if line not in lines[-1:]:
+            lines.append(line)
+        count += 1
+        place = haystack.find(old, place + 1)
+    times = f"{count} times" if place < 0 else f"{count} times or more"
+    listed = ", ".join(map(str, lines[:_MAX_LISTED_LINES])) + " …" * (len(lines) > _MAX_LISTED_LINES or place >= 0)
+    return (
+        f"old_string is ambiguous: it occurs {times} in {shown}, at line{'s' * (len(lines) > 1)} {listed}; "
+        "include more of the lines around the right place, or set replace_all to change every one"
+    )
+
+
+def _spans(view: LineBreakView, places: list[int], replacement: Replacement) -> list[_Span]:
+    old, new = replacement.old, replacement.new
+    if "\r" in old:
+        return [_Span(place, place + len(old), new) for place in places]
+    if "\r" in new:
+        return [_Span(view.source_index(place), view.source_index(place + len(old)), new) for place in places]
+    # What old and new share at their ends stays untouched, with whatever line breaks it has.
+    head = _shared_head(old, new)
+    tail = _shared_head(old[head:][::-1], new[head:][::-1])
+    addition = new[head : len(new) - tail]
+    spans = []
+    for place in places:
+        start, end = place + head, place + len(old) - tail
+        spans.append(_Span(view.source_index(start), view.source_index(end), view.fitted(addition, start, end)))
+    return spans
+
+
+def _shared_head(one: str, other: str) -> int:
+    """Return the number of characters that two texts share at their beginning."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:  # halving compares in C what a loop would compare a character at a time
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _spliced(source: str, spans: list[_Span]) -> str:
+    parts, position = [], 0
+    for span in spans:
+        parts += [source[position : span.start], span.text]
+        position = span.end
+    return "".join([*parts, source[position:]])
+
+
 # Why a text was not found: the nearest place in the file and how it differs, told to the model that asked for it.
 # It only explains; nothing is ever changed on the strength of a near match. Its work is bounded whatever the sizes.
 
@@ -146,172 +315,3 @@ def _where(place: _Place) -> str:
 
 def _visible(line: str) -> str:
     return line[:_MAX_LINE_CHARS].replace("\t", "→").replace(" ", "·").replace("\r", "␍").replace("\u00a0", "⍽")
-
-
-class LineBreakView:
-    r"""View of a text in which every line break is "\n", and the way back to the breaks that are really there.
-
-    A model writes "\n" whatever the file has. A lone "\r" is a line break only in a file that has no "\n" at all (as
-    old Macs wrote them); elsewhere it is a character like any other.
-    """
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.is_mac = "\r" in source and "\n" not in source
-        self.text = source.replace("\r", "\n") if self.is_mac else source.replace("\r\n", "\n")
-        self._two_wide: Sequence[int] = () if self.is_mac or "\r\n" not in source else _positions(source)
-
-    def source_index(self, index: int) -> int:
-        """Return the place in `source` of the character at `index` of `text`."""
-        return index + bisect_left(self._two_wide, index)
-
-    def breaks(self, start: int, end: int) -> list[str]:
-        """Return the line breaks of the file between `start` and `end` of `text`, in order."""
-        return re.findall(r"\r\n|\n|\r" if self.is_mac else r"\r\n|\n", self._source_slice(start, end))
-
-    def break_near(self, index: int) -> str:
-        r"""Return the line break of the line at `index` of `text`: the next one, else the one before, else "\n"."""
-        position = self.text.find("\n", index)
-        if position < 0:
-            position = self.text.rfind("\n", 0, index)
-        return self._source_slice(position, position + 1) if position >= 0 else "\n"
-
-    def fitted(self, addition: str, start: int, end: int) -> str:
-        """Return `addition` with the line breaks that belong between `start` and `end` of `text`.
-
-        Each takes the place of one that is there, in order; what is left over goes on like the last of them.
-        """
-        if "\n" not in addition:
-            return addition
-        old = self.breaks(start, end) or [self.break_near(end)]
-        first, *lines = addition.split("\n")
-        return first + "".join(old[min(number, len(old) - 1)] + line for number, line in enumerate(lines))
-
-    def _source_slice(self, start: int, end: int) -> str:
-        return self.source[self.source_index(start) : self.source_index(end)]
-
-
-def _positions(source: str) -> list[int]:
-    return [match.start() - number for number, match in enumerate(re.finditer("\r\n", source))]
-
-
-MAX_TEXT_CHARS = 20_000_000
-"""Most characters that a file may have after an edit."""
-_MAX_LISTED_LINES = 8
-_MAX_COUNTED = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """A replacement that the model asks for; `old` is not empty."""
-
-    old: str
-    new: str
-    replace_all: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Span:
-    start: int
-    end: int
-    text: str
-
-
-def replace_text(file_text: FileText, replacement: Replacement, shown: str) -> tuple[FileText, int]:
-    """Return the text with `replacement` made, and how many times it was made.
-
-    Raises:
-        ToolError: The old text is not there, or is there more than once without `replace_all`, or the new text is the
-            same or cannot be kept in the file's encoding.
-    """
-    old, new = replacement.old, replacement.new
-    if old == new:
-        raise ToolError(f"old_string and new_string are the same, so {shown} would not change; give the text to put in")
-    file_text.encoding.check(new, shown)
-    view = LineBreakView(file_text.text)
-    haystack = view.source if "\r" in old else view.text
-    if replacement.replace_all:
-        count = haystack.count(old)
-        if count == 0:
-            raise _missing(haystack, old, shown)
-        size = len(haystack) + count * (len(new) - len(old))
-        if size > MAX_TEXT_CHARS:
-            raise ToolError(f"{shown} would grow to {size:,} characters; at most {MAX_TEXT_CHARS:,} can be edited")
-    else:
-        _require_single(haystack, old, shown)
-        count = 1
-    if replacement.replace_all and haystack == view.source:  # nothing to fit
-        source = haystack.replace(old, new)
-    else:
-        places = [found.start() for found in islice(re.finditer(re.escape(old), haystack), count)]
-        source = _spliced(view.source, _spans(view, places, replacement))
-    if source == view.source:
-        raise ToolError(f"the edit leaves {shown} as it is: the text there already reads like new_string")
-    return FileText(source, file_text.encoding), count
-
-
-def _require_single(haystack: str, old: str, shown: str) -> None:
-    first = haystack.find(old)
-    if first < 0:
-        raise _missing(haystack, old, shown)
-    if haystack.find(old, first + 1) >= 0:  # overlapping ones count: either could be meant
-        raise ToolError(_ambiguous(haystack, old, shown))
-
-
-def _missing(haystack: str, old: str, shown: str) -> ToolError:
-    return ToolError(f"old_string was not found in {shown}{explain_missing(haystack, old)}")
-
-
-def _ambiguous(haystack: str, old: str, shown: str) -> str:
-    lines: list[int] = []
-    count, place, line, counted = 0, haystack.find(old), 1, 0
-    while place >= 0 and count < _MAX_COUNTED:
-        line += haystack.count("\n", counted, place)
-        counted = place
-        if line not in lines[-1:]:
-            lines.append(line)
-        count += 1
-        place = haystack.find(old, place + 1)
-    times = f"{count} times" if place < 0 else f"{count} times or more"
-    listed = ", ".join(map(str, lines[:_MAX_LISTED_LINES])) + " …" * (len(lines) > _MAX_LISTED_LINES or place >= 0)
-    return (
-        f"old_string is ambiguous: it occurs {times} in {shown}, at line{'s' * (len(lines) > 1)} {listed}; "
-        "include more of the lines around the right place, or set replace_all to change every one"
-    )
-
-
-def _spans(view: LineBreakView, places: list[int], replacement: Replacement) -> list[_Span]:
-    old, new = replacement.old, replacement.new
-    if "\r" in old:
-        return [_Span(place, place + len(old), new) for place in places]
-    if "\r" in new:
-        return [_Span(view.source_index(place), view.source_index(place + len(old)), new) for place in places]
-    # What old and new share at their ends stays untouched, with whatever line breaks it has.
-    head = _shared_head(old, new)
-    tail = _shared_head(old[head:][::-1], new[head:][::-1])
-    addition = new[head : len(new) - tail]
-    spans = []
-    for place in places:
-        start, end = place + head, place + len(old) - tail
-        spans.append(_Span(view.source_index(start), view.source_index(end), view.fitted(addition, start, end)))
-    return spans
-
-
-def _shared_head(one: str, other: str) -> int:
-    """Return the number of characters that two texts share at their beginning."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:  # halving compares in C what a loop would compare a character at a time
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _spliced(source: str, spans: list[_Span]) -> str:
-    parts, position = [], 0
-    for span in spans:
-        parts += [source[position : span.start], span.text]
-        position = span.end
-    return "".join([*parts, source[position:]])

@@ -39,153 +39,6 @@ from panpan.types.tool import Output, Progress, ToolYield
 
 MAX_RESULT_CHARS = 30_000
 
-
-class ForegroundRun:
-    """One command while a call waits for it; without background tasks it cannot be moved there."""
-
-    def __init__(self, command: str, title: str, ctx: ToolContext, background: Background | None) -> None:
-        self.pacer = ProgressPacer()
-        self._command = command
-        self._title = title
-        self._ctx = ctx
-        self._background = background
-        self._started_at = time.time()
-        self._collector = ctx.outputs.collector(f"bash-{ctx.tool_use_id}", max_chars=MAX_RESULT_CHARS)
-        self._folder = LineFolder()
-        self._is_time_up = False
-
-    def add(self, data: bytes) -> None:
-        self._collector.feed(self._folder.feed(data))
-        self.pacer.add(data)
-
-    def text(self) -> str:
-        """Return all of it, shortened where it is long; it has ended."""
-        self._collector.feed(self._folder.finish())
-        return self._collector.finish()
-
-    @contextmanager
-    def movable(self) -> Iterator[Callable[[bool], bool] | None]:
-        """Give a test, told whether its time is up, if it is to go on in the background; None: it cannot."""
-        background = self._background
-        if background is None:
-            yield None
-            return
-        with background.foreground(self._ctx.tool_use_id) as asked:
-
-            def leaves(is_time_up: bool) -> bool:
-                self._is_time_up = is_time_up
-                return asked.is_set() or (is_time_up and background.goes_on_at_timeout)
-
-            yield leaves
-
-    def moved(self, leaving: Leaving, resources: AsyncExitStack) -> Output:
-        """Hand it on to the background with what it needs as long as it runs, and say as which task it goes on.
-
-        Raises:
-            ToolError: The session ends in this moment; so does the process.
-        """
-        assert self._background is not None
-        self._collector.feed(self._folder.finish())
-        moved = MovedCommand(
-            leaving.take(),
-            self._collector.leave(),
-            text=self._command,
-            title=self._title,
-            tool_use_id=self._ctx.tool_use_id,
-            started_at=self._started_at,
-        )
-        try:
-            info = self._background.take_command(moved, resources)
-        except ToolError:
-            leaving.give_back()
-            raise
-        if self._is_time_up:
-            why, told = "its time was up, so it", "its time was up; it goes"
-        else:
-            why, told = "the user wants it in the background: it", "goes"
-        return Output(
-            f"{why} goes on in the background as task {info.id}, and ends with panpan; what it printed so far, and "
-            f"what it prints from now on, is in {info.output}",
-            SummaryDisplay(text=f"{told} on in the background as task {info.id} (/tasks)"),
-        )
-
-
-# A command line that runs because it only looks runs in an environment in which its words mean what was judged: the
-# shell starts without functions, options and start files of its own, programs are not found in the workspace, and
-# nothing that a program reads from its environment makes it do more. Should a command assign in spite of what was
-# judged, the shell refuses it.
-
-_CHANGES_SHELL = re.compile(
-    r"BASH_FUNC_.*|BASH_ENV|ENV|BASHOPTS|SHELLOPTS|CDPATH|OLDPWD|GLOBIGNORE|POSIXLY_CORRECT|_POSIX2_VERSION"
-)
-"""Functions, start files and options of bash, and what changes the meaning of `cd`, of patterns and of flags."""
-
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SET_BY_BASH = frozenset({"COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "_"})
-_OF_BASH = (
-    "BASH_ALIASES", "BASH_CMDS", "BASH_ENV", "CDPATH", "ENV", "GLOBIGNORE", "HOME", "IFS", "PATH", "POSIXLY_CORRECT",
-)  # fmt: skip
-"""Variables by which bash finds programs, places and the ends of words, set or not."""
-
-
-def fixed_names(environment: Mapping[str, str]) -> list[str]:
-    """Return the variables to which a line that only looks must not assign, when it runs in `environment`.
-
-    Beside those of bash these are all that a program of the line would find changed, but for what may be set for it.
-    """
-    from panpan.shell_analysis.plain_line import is_harmless_name  # no session needs it before its first command
-
-    names = (name for name in environment if _NAME.fullmatch(name) and not is_harmless_name(name))
-    return sorted({*_OF_BASH, *names} - _SET_BY_BASH)
-
-
-async def read_only_environment(
-    facts: LineFacts, environment: Mapping[str, str], cwd: Path, paths: PathResolver
-) -> dict[str, str]:
-    """Return `environment` as a line that starts in `cwd` needs it to be as harmless as was judged.
-
-    Raises:
-        ToolError: git is asked, and is not installed or could not be made harmless.
-    """
-    changed = {name: value for name, value in environment.items() if not _CHANGES_SHELL.fullmatch(name)}
-    changed["PATH"] = without_workspace(changed.get("PATH", ""), paths)
-    for name, value in facts.needed_environment.items():
-        if value is None:
-            changed.pop(name, None)
-        else:
-            changed[name] = value
-    if folders := facts.git_folders:
-        changed = {name: value for name, value in changed.items() if not name.startswith("GIT_")}
-        changed |= await harmless_git_variables([cwd / folder for folder in folders], roots=paths.roots)
-    return changed
-
-
-def bounds_of(use: SandboxUse, facts: LineFacts, ctx: ToolContext, report: Path | None) -> Bounds:
-    """Return the bounds of a command that may run, in the sandbox as far as `use` allows.
-
-    A command that is known only to look changes nothing; any other works in the workspace, without the network and
-    without the rest of the machine, unless the user has opened more to it. The shell writes into `report` where it
-    ended.
-    """
-    return Bounds(
-        is_read_only=use == "on" and facts.is_read_only,
-        roots=ctx.paths.roots,
-        opened=_opened_to_write(facts, ctx.paths),
-        own_files=() if report is None else (report,),
-        has_network=use == "network",
-        is_outside=use == "off",
-    )
-
-
-def _opened_to_write(facts: LineFacts, paths: PathResolver) -> frozenset[Path]:
-    """Return the places that the user has opened to the call, without those that it is known only to read."""
-    if not paths.approved:
-        return frozenset()
-    read, written = ({paths.judged(text).path for text in texts} for texts in (facts.reads, facts.writes))
-    return paths.approved - (read - written)
-
-
 MAX_TIMEOUT_MS = 600_000
 KILL_GRACE_S = 1.0
 """Seconds between TERM and KILL when its time is up; an interrupt waits less."""
@@ -363,3 +216,149 @@ class _InBackground:
 def _output(text: str, notes: list[str], ended: ProcessEnded) -> Output:
     lines = [text.rstrip("\n") or "(no output)", *(f"[{note}]" for note in notes)]
     return Output("\n".join(lines), is_error=ended.timed_out or ended.exit_code != 0)
+
+
+class ForegroundRun:
+    """One command while a call waits for it; without background tasks it cannot be moved there."""
+
+    def __init__(self, command: str, title: str, ctx: ToolContext, background: Background | None) -> None:
+        self.pacer = ProgressPacer()
+        self._command = command
+        self._title = title
+        self._ctx = ctx
+        self._background = background
+        self._started_at = time.time()
+        self._collector = ctx.outputs.collector(f"bash-{ctx.tool_use_id}", max_chars=MAX_RESULT_CHARS)
+        self._folder = LineFolder()
+        self._is_time_up = False
+
+    def add(self, data: bytes) -> None:
+        self._collector.feed(self._folder.feed(data))
+        self.pacer.add(data)
+
+    def text(self) -> str:
+        """Return all of it, shortened where it is long; it has ended."""
+        self._collector.feed(self._folder.finish())
+        return self._collector.finish()
+
+    @contextmanager
+    def movable(self) -> Iterator[Callable[[bool], bool] | None]:
+        """Give a test, told whether its time is up, if it is to go on in the background; None: it cannot."""
+        background = self._background
+        if background is None:
+            yield None
+            return
+        with background.foreground(self._ctx.tool_use_id) as asked:
+
+            def leaves(is_time_up: bool) -> bool:
+                self._is_time_up = is_time_up
+                return asked.is_set() or (is_time_up and background.goes_on_at_timeout)
+
+            yield leaves
+
+    def moved(self, leaving: Leaving, resources: AsyncExitStack) -> Output:
+        """Hand it on to the background with what it needs as long as it runs, and say as which task it goes on.
+
+        Raises:
+            ToolError: The session ends in this moment; so does the process.
+        """
+        assert self._background is not None
+        self._collector.feed(self._folder.finish())
+        moved = MovedCommand(
+            leaving.take(),
+            self._collector.leave(),
+            text=self._command,
+            title=self._title,
+            tool_use_id=self._ctx.tool_use_id,
+            started_at=self._started_at,
+        )
+        try:
+            info = self._background.take_command(moved, resources)
+        except ToolError:
+            leaving.give_back()
+            raise
+        if self._is_time_up:
+            why, told = "its time was up, so it", "its time was up; it goes"
+        else:
+            why, told = "the user wants it in the background: it", "goes"
+        return Output(
+            f"{why} goes on in the background as task {info.id}, and ends with panpan; what it printed so far, and "
+            f"what it prints from now on, is in {info.output}",
+            SummaryDisplay(text=f"{told} on in the background as task {info.id} (/tasks)"),
+        )
+
+
+# A command line that runs because it only looks runs in an environment in which its words mean what was judged: the
+# shell starts without functions, options and start files of its own, programs are not found in the workspace, and
+# nothing that a program reads from its environment makes it do more. Should a command assign in spite of what was
+# judged, the shell refuses it.
+
+_CHANGES_SHELL = re.compile(
+    r"BASH_FUNC_.*|BASH_ENV|ENV|BASHOPTS|SHELLOPTS|CDPATH|OLDPWD|GLOBIGNORE|POSIXLY_CORRECT|_POSIX2_VERSION"
+)
+"""Functions, start files and options of bash, and what changes the meaning of `cd`, of patterns and of flags."""
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SET_BY_BASH = frozenset({"COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "_"})
+_OF_BASH = (
+    "BASH_ALIASES", "BASH_CMDS", "BASH_ENV", "CDPATH", "ENV", "GLOBIGNORE", "HOME", "IFS", "PATH", "POSIXLY_CORRECT",
+)  # fmt: skip
+"""Variables by which bash finds programs, places and the ends of words, set or not."""
+
+
+def fixed_names(environment: Mapping[str, str]) -> list[str]:
+    """Return the variables to which a line that only looks must not assign, when it runs in `environment`.
+
+    Beside those of bash these are all that a program of the line would find changed, but for what may be set for it.
+    """
+    from panpan.shell_analysis.plain_line import is_harmless_name  # no session needs it before its first command
+
+    names = (name for name in environment if _NAME.fullmatch(name) and not is_harmless_name(name))
+    return sorted({*_OF_BASH, *names} - _SET_BY_BASH)
+
+
+async def read_only_environment(
+    facts: LineFacts, environment: Mapping[str, str], cwd: Path, paths: PathResolver
+) -> dict[str, str]:
+    """Return `environment` as a line that starts in `cwd` needs it to be as harmless as was judged.
+
+    Raises:
+        ToolError: git is asked, and is not installed or could not be made harmless.
+    """
+    changed = {name: value for name, value in environment.items() if not _CHANGES_SHELL.fullmatch(name)}
+    changed["PATH"] = without_workspace(changed.get("PATH", ""), paths)
+    for name, value in facts.needed_environment.items():
+        if value is None:
+            changed.pop(name, None)
+        else:
+            changed[name] = value
+    if folders := facts.git_folders:
+        changed = {name: value for name, value in changed.items() if not name.startswith("GIT_")}
+        changed |= await harmless_git_variables([cwd / folder for folder in folders], roots=paths.roots)
+    return changed
+
+
+def bounds_of(use: SandboxUse, facts: LineFacts, ctx: ToolContext, report: Path | None) -> Bounds:
+    """Return the bounds of a command that may run, in the sandbox as far as `use` allows.
+
+    A command that is known only to look changes nothing; any other works in the workspace, without the network and
+    without the rest of the machine, unless the user has opened more to it. The shell writes into `report` where it
+    ended.
+    """
+    return Bounds(
+        is_read_only=use == "on" and facts.is_read_only,
+        roots=ctx.paths.roots,
+        opened=_opened_to_write(facts, ctx.paths),
+        own_files=() if report is None else (report,),
+        has_network=use == "network",
+        is_outside=use == "off",
+    )
+
+
+def _opened_to_write(facts: LineFacts, paths: PathResolver) -> frozenset[Path]:
+    """Return the places that the user has opened to the call, without those that it is known only to read."""
+    if not paths.approved:
+        return frozenset()
+    read, written = ({paths.judged(text).path for text in texts} for texts in (facts.reads, facts.writes))
+    return paths.approved - (read - written)

@@ -31,6 +31,18 @@ USER_COMMAND_TIMEOUT_S = MAX_TIMEOUT_MS / 1000
 INTERRUPTED = "[interrupted by the user; what it printed until then is above]"
 
 
+class Shell(Capability):
+    """Runs commands."""
+
+    name = "shell"
+
+    def offers(self) -> Iterable[object]:
+        return (UserCommands(lambda: self.session.main.context),)
+
+    def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
+        return (BashTool(self.session.find(Background) if agent.is_main else None),)
+
+
 class UserCommands(UserShell):
     """Runs them in one session.
 
@@ -99,15 +111,3 @@ async def run_user_command(
         lines=clean_for_terminal(output.text).split("\n"),
         is_error=output.is_error,
     )
-
-
-class Shell(Capability):
-    """Runs commands."""
-
-    name = "shell"
-
-    def offers(self) -> Iterable[object]:
-        return (UserCommands(lambda: self.session.main.context),)
-
-    def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
-        return (BashTool(self.session.find(Background) if agent.is_main else None),)

@@ -13,19 +13,6 @@ from pathlib import Path
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass
 
-NO_HOME = Path("/nonexistent")
-"""Stands for the home where there is none; systems keep this name free for that."""
-
-
-def user_home() -> Path:
-    """Return the user's home: `HOME`, else what the system knows of the user, else `NO_HOME`."""
-    try:
-        home = Path.home()
-    except RuntimeError:  # no HOME, and a user id that the system does not know
-        return NO_HOME
-    return home if home.is_absolute() else NO_HOME
-
-
 MAX_LINKS = 40
 """Links followed in one walk; the limit of Linux (path_resolution(7))."""
 
@@ -105,3 +92,16 @@ def _link_target(candidate: str, shown: str) -> str | None:
         if exc.errno == errno.ENAMETOOLONG:
             raise ToolError(f"{shown} is too long for a path") from exc
         raise ToolError(f"cannot follow {shown}: {exc.strerror} at {candidate}") from exc
+
+
+NO_HOME = Path("/nonexistent")
+"""Stands for the home where there is none; systems keep this name free for that."""
+
+
+def user_home() -> Path:
+    """Return the user's home: `HOME`, else what the system knows of the user, else `NO_HOME`."""
+    try:
+        home = Path.home()
+    except RuntimeError:  # no HOME, and a user id that the system does not know
+        return NO_HOME
+    return home if home.is_absolute() else NO_HOME

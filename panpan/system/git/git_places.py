@@ -19,112 +19,6 @@ from panpan.system.files.canonical import canonical_path, is_below, user_home
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
 
-MAX_INDEX_BYTES = 64_000_000
-_LONGEST_NAME = 0xFFF
-"""From this length on, an entry does not say how long its name is."""
-_HEADER_BYTES = 12
-_BEFORE_NAME = 62
-"""Bytes of an entry before its name, the last two with the length of that; two more where a bit in these says so."""
-_IS_LONGER = 0x4000
-
-
-class GitIndex:
-    """The index of the repository whose `.git` lies in the folder `top` (gitformat-index(5))."""
-
-    def __init__(self, top: Path, content: bytes) -> None:
-        self.top = top
-        self._content = content
-
-    @classmethod
-    def around(cls, folder: Path) -> "GitIndex | None":
-        """Return the index of the repository that the canonical `folder` lies in; None where it cannot be read."""
-        for top in (folder, *folder.parents):
-            index = top / ".git" / "index"
-            with suppress(OSError):
-                if index.is_file() and index.stat().st_size <= MAX_INDEX_BYTES:
-                    return cls(top, index.read_bytes())
-        return None
-
-    def has(self, path: Path) -> bool:
-        """True if git is known to track the file at the canonical `path`."""
-        if not path.is_relative_to(self.top):
-            return False
-        name = str(path.relative_to(self.top)).encode(errors="surrogateescape")
-        # An entry ends in two bytes with the length of the name, the name, and a NUL.
-        length = len(name)
-        return length < _LONGEST_NAME and length.to_bytes(2, "big") + name + b"\0" in self._content
-
-    def names(self) -> Sequence[str] | None:
-        """Return the names of all files that git tracks, from the top on."""
-        content = self._content
-        if content[:4] != b"DIRC" or content[4:8] not in (b"\0\0\0\2", b"\0\0\0\3"):
-            return None
-        found: list[str] = []
-        at = _HEADER_BYTES
-        for _ in range(int.from_bytes(content[8:_HEADER_BYTES], "big")):
-            start = at
-            flags = int.from_bytes(content[at + _BEFORE_NAME - 2 : at + _BEFORE_NAME], "big")
-            begin = at + _BEFORE_NAME + (2 if flags & _IS_LONGER else 0)
-            end = content.find(b"\0", begin)
-            length = flags & _LONGEST_NAME
-            if end <= begin or length not in (end - begin, _LONGEST_NAME):
-                return None
-            found.append(content[begin:end].decode(errors="surrogateescape"))
-            at += (end - start + 8) & ~7  # at least one NUL, up to a multiple of eight
-        # What is kept in another file, too, begins with this.
-        return None if content[at : at + 4] == b"link" else found
-
-
-_SPACE = re.compile(r"(?:[ \t\r\n]|[#;][^\n]*)*")
-_HEADER = re.compile(r'\[([A-Za-z0-9.-]*)(?:[ \t\r]+"((?:[^"\\\n]|\\[^\n])*)")?\]')
-_KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(=|(?=\n))")
-_VALUE = re.compile(r'((?:[^"\\\n#;]|\\["\\btn\n]|"(?:[^"\\\n]|\\["\\btn\n])*")*)(?:[#;][^\n]*)?\n')
-_PART = re.compile(r'"((?:[^"\\]|\\.)*)"|((?:\\.)+)|([ \t\r]+)|([^"\\ \t\r]+)', re.DOTALL)
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPED = {"b": "\b", "n": "\n", "t": "\t", "\n": ""}
-
-
-def read_settings(text: str) -> Iterator[tuple[str, str | None, str, str | None]]:
-    """Yield each setting in its order: section and key in lower case, subsection and value as git takes them.
-
-    A subsection that is not given is None, and so is a value behind no `=`.
-
-    Raises:
-        ValueError: Git cannot read the file, or not every version of git reads it alike; the text says which line.
-    """
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n") + "\n\n"  # the end counts as one of a line
-    section, subsection = "", None
-    position = 0
-    while (position := _end(_SPACE.match(text, position))) < len(text):
-        if header := _HEADER.match(text, position):
-            section, subsection = header[1].lower(), header[2] and _ESCAPE.sub(r"\1", header[2])
-            position = header.end()
-            continue
-        key = _KEY.match(text, position)
-        value = _VALUE.match(text, key.end()) if key and key[2] else None
-        if key is None or (key[2] and value is None) or "\0" in text:
-            raise ValueError(f"line {text.count(chr(10), 0, position) + 1} is not one that git reads")
-        yield section, subsection, key[1].lower(), _unquoted(value[1]) if value else None
-        position = _end(value or key)
-
-
-def _end(match: re.Match[str] | None) -> int:
-    return match.end() if match is not None else 0
-
-
-def _unquoted(written: str) -> str:
-    value = blanks = ""
-    for quoted, escapes, blank, plain in _PART.findall(written):
-        if blank:
-            blanks = blank if value else ""
-            continue
-        if blanks.strip(" "):
-            raise ValueError(f"the value {written.strip()!r} has a tab inside; put it in quotes")
-        value += blanks + _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), quoted or escapes) + plain
-        blanks = ""
-    return value
-
-
 _MOST_ENTRIES = 300_000
 """Most entries of a git folder that are checked for links."""
 _MOST_FOLLOWED = 50
@@ -309,6 +203,56 @@ def _text(file: Path) -> str:
     return os.fsdecode(content)
 
 
+_SPACE = re.compile(r"(?:[ \t\r\n]|[#;][^\n]*)*")
+_HEADER = re.compile(r'\[([A-Za-z0-9.-]*)(?:[ \t\r]+"((?:[^"\\\n]|\\[^\n])*)")?\]')
+_KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(=|(?=\n))")
+_VALUE = re.compile(r'((?:[^"\\\n#;]|\\["\\btn\n]|"(?:[^"\\\n]|\\["\\btn\n])*")*)(?:[#;][^\n]*)?\n')
+_PART = re.compile(r'"((?:[^"\\]|\\.)*)"|((?:\\.)+)|([ \t\r]+)|([^"\\ \t\r]+)', re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"b": "\b", "n": "\n", "t": "\t", "\n": ""}
+
+
+def read_settings(text: str) -> Iterator[tuple[str, str | None, str, str | None]]:
+    """Yield each setting in its order: section and key in lower case, subsection and value as git takes them.
+
+    A subsection that is not given is None, and so is a value behind no `=`.
+
+    Raises:
+        ValueError: Git cannot read the file, or not every version of git reads it alike; the text says which line.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n") + "\n\n"  # the end counts as one of a line
+    section, subsection = "", None
+    position = 0
+    while (position := _end(_SPACE.match(text, position))) < len(text):
+        if header := _HEADER.match(text, position):
+            section, subsection = header[1].lower(), header[2] and _ESCAPE.sub(r"\1", header[2])
+            position = header.end()
+            continue
+        key = _KEY.match(text, position)
+        value = _VALUE.match(text, key.end()) if key and key[2] else None
+        if key is None or (key[2] and value is None) or "\0" in text:
+            raise ValueError(f"line {text.count(chr(10), 0, position) + 1} is not one that git reads")
+        yield section, subsection, key[1].lower(), _unquoted(value[1]) if value else None
+        position = _end(value or key)
+
+
+def _end(match: re.Match[str] | None) -> int:
+    return match.end() if match is not None else 0
+
+
+def _unquoted(written: str) -> str:
+    value = blanks = ""
+    for quoted, escapes, blank, plain in _PART.findall(written):
+        if blank:
+            blanks = blank if value else ""
+            continue
+        if blanks.strip(" "):
+            raise ValueError(f"the value {written.strip()!r} has a tab inside; put it in quotes")
+        value += blanks + _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), quoted or escapes) + plain
+        blanks = ""
+    return value
+
+
 def git_branch(root: Path) -> str:
     """Return the branch of the repository whose top is `root`; empty where there is none or HEAD is detached."""
     try:
@@ -325,3 +269,59 @@ def git_branch(root: Path) -> str:
     except (OSError, ToolError, UnicodeDecodeError):
         return ""
     return head.removeprefix("ref: refs/heads/").strip() if head.startswith("ref: refs/heads/") else ""
+
+
+MAX_INDEX_BYTES = 64_000_000
+_LONGEST_NAME = 0xFFF
+"""From this length on, an entry does not say how long its name is."""
+_HEADER_BYTES = 12
+_BEFORE_NAME = 62
+"""Bytes of an entry before its name, the last two with the length of that; two more where a bit in these says so."""
+_IS_LONGER = 0x4000
+
+
+class GitIndex:
+    """The index of the repository whose `.git` lies in the folder `top` (gitformat-index(5))."""
+
+    def __init__(self, top: Path, content: bytes) -> None:
+        self.top = top
+        self._content = content
+
+    @classmethod
+    def around(cls, folder: Path) -> "GitIndex | None":
+        """Return the index of the repository that the canonical `folder` lies in; None where it cannot be read."""
+        for top in (folder, *folder.parents):
+            index = top / ".git" / "index"
+            with suppress(OSError):
+                if index.is_file() and index.stat().st_size <= MAX_INDEX_BYTES:
+                    return cls(top, index.read_bytes())
+        return None
+
+    def has(self, path: Path) -> bool:
+        """True if git is known to track the file at the canonical `path`."""
+        if not path.is_relative_to(self.top):
+            return False
+        name = str(path.relative_to(self.top)).encode(errors="surrogateescape")
+        # An entry ends in two bytes with the length of the name, the name, and a NUL.
+        length = len(name)
+        return length < _LONGEST_NAME and length.to_bytes(2, "big") + name + b"\0" in self._content
+
+    def names(self) -> Sequence[str] | None:
+        """Return the names of all files that git tracks, from the top on."""
+        content = self._content
+        if content[:4] != b"DIRC" or content[4:8] not in (b"\0\0\0\2", b"\0\0\0\3"):
+            return None
+        found: list[str] = []
+        at = _HEADER_BYTES
+        for _ in range(int.from_bytes(content[8:_HEADER_BYTES], "big")):
+            start = at
+            flags = int.from_bytes(content[at + _BEFORE_NAME - 2 : at + _BEFORE_NAME], "big")
+            begin = at + _BEFORE_NAME + (2 if flags & _IS_LONGER else 0)
+            end = content.find(b"\0", begin)
+            length = flags & _LONGEST_NAME
+            if end <= begin or length not in (end - begin, _LONGEST_NAME):
+                return None
+            found.append(content[begin:end].decode(errors="surrogateescape"))
+            at += (end - start + 8) & ~7  # at least one NUL, up to a multiple of eight
+        # What is kept in another file, too, begins with this.
+        return None if content[at : at + 4] == b"link" else found

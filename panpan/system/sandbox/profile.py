@@ -28,21 +28,6 @@ from panpan.system.files.canonical import canonical_path, is_below, user_home
 from panpan.system.files.protected import may_be_protected, plain_names, protections
 from panpan.types.dataclass import dataclass
 
-_FIRST = 10
-"""Shells know those below by name, and a script may take one of them for something else."""
-
-
-def inherited(fd: int) -> int:
-    """Return a duplicate of `fd` with a number that no shell on the way into the box uses.
-
-    Only those programs inherit it to which it is passed on by this number.
-
-    Raises:
-        OSError: No more can be open.
-    """
-    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST)
-
-
 PROXY_PORT = 61_128
 """Port of the proxy on the box's loopback; above those that Linux gives out by itself."""
 
@@ -336,3 +321,17 @@ def with_loader_inside(argv: Sequence[str], env: Mapping[str, str]) -> tuple[lis
 
 
 _READ_BY_LOADER = ("GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NLSPATH")
+
+_FIRST = 10
+"""Shells know those below by name, and a script may take one of them for something else."""
+
+
+def inherited(fd: int) -> int:
+    """Return a duplicate of `fd` with a number that no shell on the way into the box uses.
+
+    Only those programs inherit it to which it is passed on by this number.
+
+    Raises:
+        OSError: No more can be open.
+    """
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST)

@@ -10,21 +10,6 @@ print at all, such as controls: Python's `str.isprintable` knows those.
 import re
 import unicodedata
 
-_MINUTE, _HOUR = 60, 3_600
-
-
-def spoken_s(seconds: float) -> str:
-    """Return a time in seconds as `0.4 s`, `12 s`, `3 min 20 s` or `2 h 5 min`."""
-    if seconds < 9.95:
-        return f"{max(seconds, 0):.1f} s"
-    whole = round(seconds)
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
-    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
-
-
 IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
@@ -40,46 +25,6 @@ _FIRST_MARK = "\u0300"
 """The first combining mark of Unicode; what stands before it needs no look."""
 _MOST_MARKS = 4
 """On one letter; more grow over the rows above and below. No living language needs more."""
-
-
-def shows_nothing(char: str) -> bool:
-    """True if a printable character is invisible wherever it stands."""
-    return _SHOWS_NOTHING.match(char) is not None
-
-
-def misplaced_marks(text: str) -> set[int]:
-    """Return the positions of combining marks that stand on no letter of their script, or on too many other marks."""
-    marks = {char for char in set(text) if char >= _FIRST_MARK and _is_mark(char)}
-    found: set[int] = set()
-    if not marks:
-        return found
-    base, count = "", 0
-    for position, char in enumerate(text):
-        if char not in marks:
-            base, count = char, 0
-            continue
-        count += 1
-        if not base or count > _MOST_MARKS or not _may_carry(base, char):
-            found.add(position)
-    return found
-
-
-def _is_mark(char: str) -> bool:
-    is_joining_jamo = "\u1161" <= char <= "\u11ff" or "\ud7b0" <= char <= "\ud7fb"
-    return unicodedata.category(char)[0] == "M" or is_joining_jamo
-
-
-def _may_carry(base: str, mark: str) -> bool:
-    """True if the mark is one for letters like `base`; the first word of a name tells the script."""
-    if unicodedata.category(base)[0] not in "LN" or unicodedata.category(mark) == "Me" or shows_nothing(base):
-        return False
-    script = _first_word(mark)
-    return script == "COMBINING" or script == _first_word(base)
-
-
-def _first_word(char: str) -> str:
-    return unicodedata.name(char, "").partition(" ")[0]
-
 
 _SEQUENCE = re.compile(
     r"""
@@ -154,3 +99,54 @@ def spelled_out(text: str) -> str:
 
 def _number(char: str) -> str:
     return f"<U+{ord(char):04X}>"
+
+
+def spoken_s(seconds: float) -> str:
+    """Return a time in seconds as `0.4 s`, `12 s`, `3 min 20 s` or `2 h 5 min`."""
+    if seconds < 9.95:
+        return f"{max(seconds, 0):.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3_600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3_600} h {whole % 3_600 // 60} min"
+
+
+def shows_nothing(char: str) -> bool:
+    """True if a printable character is invisible wherever it stands."""
+    return _SHOWS_NOTHING.match(char) is not None
+
+
+def misplaced_marks(text: str) -> set[int]:
+    """Return the positions of combining marks that stand on no letter of their script, or on too many other marks."""
+    marks = {char for char in set(text) if char >= _FIRST_MARK and _is_mark(char)}
+    found: set[int] = set()
+    if not marks:
+        return found
+    base, count = "", 0
+    for position, char in enumerate(text):
+        if char not in marks:
+            base, count = char, 0
+            continue
+        count += 1
+        if not base or count > _MOST_MARKS or not _may_carry(base, char):
+            found.add(position)
+    return found
+
+
+def _is_mark(char: str) -> bool:
+    is_joining_jamo = "\u1161" <= char <= "\u11ff" or "\ud7b0" <= char <= "\ud7fb"
+    return unicodedata.category(char)[0] == "M" or is_joining_jamo
+
+
+def _may_carry(base: str, mark: str) -> bool:
+    """True if the mark is one for letters like `base`; the first word of a name tells the script."""
+    if unicodedata.category(base)[0] not in "LN" or unicodedata.category(mark) == "Me" or shows_nothing(base):
+        return False
+    script = _first_word(mark)
+    return script == "COMBINING" or script == _first_word(base)
+
+
+def _first_word(char: str) -> str:
+    return unicodedata.name(char, "").partition(" ")[0]

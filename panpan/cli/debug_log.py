@@ -32,9 +32,7 @@ _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 class DebugLog(logging.Handler):
     """Writes log records to a file; a disk that is full costs records and never the work that is logged.
 
-    Args:
-        folder: Where the file is made; made private itself where it is missing.
-        redactor: Knows the secrets of this run.
+    `folder`: where the file is made; made private itself where it is missing.
     """
 
     def __init__(self, folder: Path, redactor: Redactor) -> None:
@@ -131,10 +129,7 @@ def debug_log(folder: Path, redactor: Redactor) -> Iterator[DebugLog]:
 def start_debug_log(cwd: str | None, overrides: Mapping[str, object], stack: ExitStack) -> Path:
     """Log a run of the command until `stack` is closed, and return the file.
 
-    Args:
-        cwd: The folder that the run works in; None is the current one.
-        overrides: Settings of the command line; keys in them are struck out like those of files and environment.
-        stack: Closes the log.
+    `overrides`: settings of the command line; keys in them are struck out like those of files and environment.
 
     Raises:
         ConfigError: It cannot be written.

@@ -112,11 +112,7 @@ def show(
 ) -> int:
     """Play a scene in a copy of the project below `scratch`, and return 0 if the work was done.
 
-    Args:
-        scene: What is played.
-        scratch: A folder for it.
-        tap: Sees the session, as a recording does.
-        unavailable: Names of tools that the model is not told of; None: those that cannot work here.
+    `unavailable`: names of tools that the model is not told of; None: those that cannot work here.
 
     Raises:
         PanpanError: It could not be played.

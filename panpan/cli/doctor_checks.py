@@ -205,12 +205,8 @@ async def check_program(
 
     A program that lies in the project is never run, not even for its version: whoever wrote the repository wrote it.
 
-    Args:
-        machine: The machine.
-        name: What the check is called, and the program, where `program` is not given.
-        why: What panpan cannot do without it.
-        program: The name of its file.
-        beside: A folder to look in before all others.
+    `name`: what the check is called, and the program, where `program` is not given. `beside`: a folder to look in
+    before all others.
     """
     path = machine.find_program(program or name, beside=beside)
     if path is None:
@@ -233,11 +229,7 @@ async def _first_line(command: Sequence[str]) -> str | None:
 
 
 async def check_sandbox(loaded: Loaded | None) -> Check:
-    """Return what keeps commands in bounds here, tried with a harmless one, and why it is not the better one.
-
-    Args:
-        loaded: The settings; None where they cannot be read.
-    """
+    """Return what keeps commands in bounds here, tried with a harmless one, and why it is not the better one."""
     choice = await find_sandbox()
     if loaded is not None and loaded.settings.sandbox.mode == "off":
         works = "none works here" if choice.sandbox is None else f"{choice.sandbox.name} works"
@@ -259,11 +251,7 @@ def sandbox_check(choice: SandboxChoice) -> Check:
 
 
 async def check_limits(loaded: Loaded | None) -> Check:
-    """Return which limits of commands the system knows, tried with a shell.
-
-    Args:
-        loaded: The settings; None where they cannot be read.
-    """
+    """Return which limits of commands the system knows, tried with a shell."""
     limits = Limits() if loaded is None else limits_of(loaded.settings.limits)
     try:
         tried = await capture(
@@ -277,9 +265,7 @@ async def check_limits(loaded: Loaded | None) -> Check:
 def limits_check(limits: Limits, lacking: Sequence[str]) -> Check:
     """Return what to say of the limits of commands.
 
-    Args:
-        limits: Those of the settings.
-        lacking: Keys of those that cannot be set.
+    `lacking`: keys of those that cannot be set.
     """
     names = ", ".join(f"limits.{key}" for key in lacking)
     if any(key in limits.required for key in lacking):

@@ -20,13 +20,7 @@ from panpan.system.text.terminal_text import clean_for_terminal
 
 
 class FirstPrompt(LineReader):
-    """Reads a terminal on which one prompt was typed before panpan started.
-
-    Args:
-        prompt: What the command line says.
-        stdin: Reads the terminal.
-        out: Where the prompt is shown, as the terminal would have shown it.
-    """
+    """Reads a terminal on which one prompt was typed before panpan started."""
 
     def __init__(self, prompt: str, stdin: StdinReader, out: StdoutWriter) -> None:
         super().__init__(stdin)

@@ -166,11 +166,8 @@ def _open_closed_streams() -> None:
 def refuse_bare_word(ctx: click.Context, group: click.Group, given: Sequence[str], words: Sequence[str]) -> None:
     """Refuse a word that could be meant as a command and is none: it would go to a model, which costs money.
 
-    Args:
-        ctx: Of the group.
-        group: Has all commands.
-        given: The command line up to `words`.
-        words: The command line from the first word that belongs to no option. With -p behind it, that is a prompt.
+    `given`: the command line up to `words`. `words`: the command line from the first word that belongs to no option.
+    With -p behind it, that is a prompt.
 
     Raises:
         click.UsageError: It is one; names the nearest commands, or all of them.

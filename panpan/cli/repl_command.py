@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 async def run_repl_for(options: Options, look: UiLook) -> int:
     """Run the REPL and return the exit code.
 
-    Args:
-        options: What the command line says.
-        look: How the terminal shall look.
-
     Raises:
         PanpanError: The session could not be opened.
     """
@@ -39,10 +35,6 @@ async def run_repl_for(options: Options, look: UiLook) -> int:
 
 def _sessions_for(options: Options, desk: Desk) -> "Sessions":
     """Return what shows the sessions; none is open yet.
-
-    Args:
-        options: What the command line says.
-        desk: The terminal.
 
     Raises:
         ConfigError: There is no such folder, or no panpan home.

@@ -112,13 +112,6 @@ async def ask_for_trust(
     Yes is about the very bytes that were read for the question. Nobody is asked where the answer would change nothing,
     nor twice about the same files, nor about more than a question can hold.
 
-    Args:
-        locations: Where the project and the panpan home are.
-        env: The environment.
-        overrides: Settings by dotted key, as the command line gives them.
-        ask: Asks the user.
-        warn: Told why he is not asked, where he should know.
-
     Raises:
         ConfigError: The settings are broken, or the answer cannot be kept.
     """

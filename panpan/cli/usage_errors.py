@@ -18,10 +18,6 @@ _FORMAT = re.compile(r"(?:-[cqvy]*f|--output-format=)([a-z-]+)")
 def report_usage_error(error: click.ClickException, arguments: Sequence[str]) -> int:
     """Tell what is wrong, and return the exit code.
 
-    Args:
-        error: What click or panpan objects to.
-        arguments: The command line without the name of the command.
-
     Raises:
         PanpanError: The result object cannot be written.
         BrokenPipeError: Nobody reads it.

@@ -61,10 +61,7 @@ class Program(ABC):
     def tools_of_folder(self, cwd: Path, loaded: "Loaded", locations: "Locations") -> "Sequence[Tool[Any]]":
         """Return the tools that a session in a folder would have, to be listed and judged by; none can be run.
 
-        Args:
-            cwd: The workspace, canonical.
-            loaded: Its settings.
-            locations: Places of panpan's own files.
+        `cwd`: the workspace, canonical.
         """
 
     @abstractmethod

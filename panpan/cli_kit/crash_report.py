@@ -28,11 +28,6 @@ _MAX_LINE_CHARS = 300
 def report_crash(exc: BaseException, home: Path, redactor: Redactor) -> Path:
     """Write a report of an unexpected error, readable by the user alone.
 
-    Args:
-        exc: The error, with its traceback.
-        home: The panpan home.
-        redactor: Knows the secrets of this run, see `config.known_secrets`.
-
     Returns:
         The file.
 

@@ -40,11 +40,8 @@ class Check:
 class Machine:
     """The machine and the folder that are examined.
 
-    Args:
-        locations: Places of panpan's own files and of the project.
-        env: The environment.
-        loaded: The settings; None if they cannot be read.
-        model_kind: Kind of the model that would be asked; empty if there is none.
+    `loaded`: the settings; None if they cannot be read. `model_kind`: kind of the model that would be asked; empty if
+    there is none.
     """
 
     def __init__(

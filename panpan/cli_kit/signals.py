@@ -45,12 +45,9 @@ async def watch_signals(
 ) -> None:
     """Wait for signals until cancelled.
 
-    Args:
-        received: Set when the process has to end.
-        interrupt: Ends the turn that runs; returns whether there was one that had not been told to end before.
-        stop: Ends everything; called once when the process has to end and no turn does it.
-        may_leave: Asked whether a SIGINT that ends no turn ends the process.
-        is_busy: Whether what was told to end has not done so; it gets `GRACE_S` at most.
+    `interrupt`: ends the turn that runs; returns whether there was one that had not been told to end before.
+    `may_leave`: asked whether a SIGINT that ends no turn ends the process. `is_busy`: True if what was told to end has
+    not done so; it gets `GRACE_S` at most.
     """
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async for number in signals:

@@ -61,10 +61,6 @@ class Cell:
 class NotebookText:
     """The text of a notebook, of which one cell is to be changed.
 
-    Args:
-        text: The file.
-        shown: Its name, for the messages.
-
     Raises:
         ToolError: It is no notebook of version 4.
     """

@@ -20,11 +20,7 @@ async def prepared_images(
 ) -> Sequence[Picture | ToolError]:
     """Return, for each picture, what a model is shown of it, or why that is nothing.
 
-    Args:
-        files: Of formats that `image_format` knows.
-        shown: The name that they go by, for the messages.
-        sandbox: That of the session's commands.
-        within_s: Seconds that all of them may take.
+    `files`: of formats that `image_format` knows.
     """
     if not files:
         return []
@@ -59,13 +55,6 @@ async def pdf_text(
 ) -> PdfText:
     """Return the text of some pages.
 
-    Args:
-        data: The file.
-        pages: As `read_pdf` takes them.
-        shown: Name of the file, for the messages.
-        sandbox: That of the session's commands.
-        within_s: Seconds that it may take.
-
     Raises:
         ToolError: It is damaged or encrypted, has no such pages, or takes too much time or memory.
     """
@@ -87,12 +76,6 @@ _MAX_PICTURE_BYTES = 100_000_000
 
 async def page_pictures(data: bytes, pages: Sequence[int], shown: str, sandbox: CommandSandbox) -> list[ResultContent]:
     """Return pictures of some pages, each behind a line that says which it is.
-
-    Args:
-        data: The PDF.
-        pages: Numbers of the pages, from 1 on.
-        shown: Name of the file, for the messages.
-        sandbox: That of the session's commands.
 
     Raises:
         ToolError: None of them can be drawn.

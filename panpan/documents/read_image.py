@@ -48,9 +48,7 @@ def image_format(data: bytes) -> str | None:
 def prepare_image(data: bytes, shown: str) -> Picture:
     """Return the picture in `data`, scaled down where it is too large.
 
-    Args:
-        data: A file of a format that `image_format` knows.
-        shown: Name of the file, for the messages.
+    `data`: a file of a format that `image_format` knows.
 
     Raises:
         ToolError: It is damaged, or has more pixels than is safe to decode.

@@ -40,10 +40,7 @@ class PdfText:
 def read_pdf(data: bytes, pages: str | None, shown: str) -> PdfText:
     """Return the text of some pages, with a note where there are more.
 
-    Args:
-        data: The file.
-        pages: Such as "3", "1-5" or "7-"; the first ten pages if not given. At most 20 are read.
-        shown: Name of the file, for the messages.
+    `pages`: such as "3", "1-5" or "7-"; the first ten pages if not given. At most 20 are read.
 
     Raises:
         ToolError: It is damaged or encrypted, or has no such pages.

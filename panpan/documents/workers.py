@@ -38,11 +38,7 @@ def unframed(stream: bytes) -> Sequence[bytes]:
 
 
 def prepare_images(shown: str) -> None:
-    """Write for each picture of a framed input a `Picture`, or `{"error": why}`, as framed JSON.
-
-    Args:
-        shown: The name that they go by.
-    """
+    """Write for each picture of a framed input a `Picture`, or `{"error": why}`, as framed JSON."""
     from panpan.documents.read_image import prepare_image
 
     for data in unframed(sys.stdin.buffer.read()):
@@ -59,9 +55,7 @@ def prepare_images(shown: str) -> None:
 def extract_pdf(pages: str, shown: str) -> None:
     """Write the fields of the `PdfText` of a PDF, or `{"error": why}`, as JSON.
 
-    Args:
-        pages: As `read_pdf` takes them, in JSON.
-        shown: Name of the file.
+    `pages`: as `read_pdf` takes them, in JSON.
     """
     from panpan.documents.read_pdf import read_pdf
 
@@ -74,11 +68,7 @@ def extract_pdf(pages: str, shown: str) -> None:
 
 
 def draw_pdf(*pages: str) -> None:
-    """Write a framed picture of each page of a PDF; an empty one for a page that cannot be drawn.
-
-    Args:
-        pages: Their numbers, from 1 on.
-    """
+    """Write a framed picture of each page of a PDF; an empty one for a page that cannot be drawn."""
     import pypdfium2
 
     document = pypdfium2.PdfDocument(sys.stdin.buffer.read())

@@ -28,10 +28,8 @@ class Environment:
 def find_environment(root: MachineRoot, place: str, variables: Mapping[str, str]) -> Environment | None:
     """Return the environment that `place` is, or that belongs to the project there, or else the one that is active.
 
-    Args:
-        root: The machine.
-        place: An environment, or the folder of a project; absolute.
-        variables: Environment variables; an active environment is named by VIRTUAL_ENV or CONDA_PREFIX.
+    `place`: an environment, or the folder of a project; absolute. `variables`: environment variables; an active
+    environment is named by VIRTUAL_ENV or CONDA_PREFIX.
     """
     place = place.rstrip("/")
     if kind := _kind(root, place):
@@ -49,10 +47,7 @@ def find_environment(root: MachineRoot, place: str, variables: Mapping[str, str]
 def project_of(place: str, environment: Environment | None, here: str) -> str:
     """Return the folder of the project that an environment is for; empty: there is none.
 
-    Args:
-        place: An environment, or the folder of a project; absolute.
-        environment: What was found for it.
-        here: The folder that is worked in, to which an environment belongs that lies in no project.
+    `here`: the folder that is worked in, to which an environment belongs that lies in no project.
     """
     place = place.rstrip("/")
     if environment is None or environment.path != place:
@@ -138,10 +133,7 @@ def program_of(root: MachineRoot, prefixes: Sequence[str]) -> str:
 def package_folders(root: MachineRoot, prefixes: Sequence[str], minor: int | None) -> tuple[str, ...]:
     """Return the folders of packages that are there.
 
-    Args:
-        root: The machine.
-        prefixes: Folders with a `lib`.
-        minor: Of the interpreter; None: of any.
+    `minor`: of the interpreter; None: of any.
     """
     folders: dict[str, None] = {}
     for prefix in prefixes:

@@ -168,12 +168,7 @@ class MachineRoot:
 
 
 def machine_for(paths: PathResolver, withholds: Callable[[Path, Path], bool]) -> MachineRoot:
-    """Return the machine at hand, as far as a call may read it.
-
-    Args:
-        paths: Those of the call.
-        withholds: Whether a rule of the user's speaks against showing what is in a file.
-    """
+    """Return the machine at hand, as far as a call may read it."""
     return MachineRoot(may_read=lambda path: paths.may_show(path) and not withholds(path, paths.root))
 
 

@@ -96,12 +96,7 @@ _MARKS = {
 
 
 class ProjectFiles:
-    """Reads files below the folder of a project.
-
-    Args:
-        root: The machine.
-        folder: Absolute.
-    """
+    """Reads files below the folder of a project."""
 
     def __init__(self, root: MachineRoot, folder: str) -> None:
         self._root = root
@@ -129,9 +124,7 @@ class ProjectFiles:
     def text(self, name: str, *, is_named: bool = False) -> str | None:
         """Return the text of a file; None where there is none, it was read before, or it cannot be read.
 
-        Args:
-            name: Below the folder.
-            is_named: Whether another file says that it is there.
+        `is_named`: True if another file says that it is there.
         """
         if not (is_named or self.has(name)):
             return None

@@ -63,11 +63,7 @@ def conda_requirements(files: ProjectFiles, name: str) -> Iterator[Said]:
 def _items(node: Node, file: str, said: Callable[[str, str], Iterable[Said]], files: ProjectFiles) -> Iterator[Said]:
     """Yield what the items of a list ask for.
 
-    Args:
-        node: The list.
-        file: Where it stands.
-        said: Reads an item, given with its source.
-        files: Those that an item may name.
+    `said`: reads an item, given with its source.
     """
     if node.items is None and node.text:
         yield Unclear(f"{file}:{node.line}", "it is no list", node.text[:_MAX_LINE_CHARS])
@@ -110,12 +106,7 @@ def _versions(text: str) -> str | None:
 
 
 def pixi_requirements(pixi: Mapping[str, Any], source: str) -> Iterator[Said]:
-    """Yield what the default environment has, of conda and of Python's index; what is for one platform alone is not.
-
-    Args:
-        pixi: The manifest.
-        source: The file.
-    """
+    """Yield what the default environment has, of conda and of Python's index; what is for one platform alone is not."""
     yield OwnName(word_in(table_of(pixi, "workspace") or table_of(pixi, "project"), "name"))
     for name, said in table_of(pixi, "dependencies").items():
         version = _version(said)
@@ -157,12 +148,7 @@ class ProjectRequirements:
 
 
 def project_requirements(root: MachineRoot, folder: str) -> ProjectRequirements:
-    """Return what the project in a folder asks for.
-
-    Args:
-        root: The machine.
-        folder: Absolute; nothing outside of it is read.
-    """
+    """Return what the project in a folder asks for."""
     files = ProjectFiles(root, folder.rstrip("/"))
     found = list(islice(_said_in(files), MAX_REQUIREMENTS + 1))
     if len(found) > MAX_REQUIREMENTS:

@@ -24,9 +24,7 @@ _PLACES = ("git", "url", "path", "file")
 def poetry_requirements(name: str, said: object) -> Sequence[str | None]:
     """Return a requirement, or one for each way in which it is asked for; None in place of what is not understood.
 
-    Args:
-        name: The key.
-        said: What stands behind it: versions, a table, or a list of tables.
+    `said`: what stands behind it: versions, a table, or a list of tables.
     """
     ways = said if isinstance(said, list) else [said]
     return [_requirement(name, way if isinstance(way, dict) else {"version": way}) for way in ways]
@@ -101,13 +99,7 @@ _QUOTED = re.compile(r"'([^'\n]+)'|\"([^\"\n]+)\"")
 
 
 def pyproject_requirements(files: ProjectFiles, text: str, manifest: Mapping[str, Any]) -> Iterator[Said]:
-    """Yield what the manifest says.
-
-    Args:
-        files: The project.
-        text: The manifest.
-        manifest: The same, read.
-    """
+    """Yield what the manifest says."""
     lines = _lines_of_texts(text)
     yield from _project(table_of(manifest, "project"), lines)
     yield from _made_by_setuptools(files, manifest)
@@ -179,12 +171,7 @@ _OWN = (".", "./")
 
 
 def pipfile_requirements(pipfile: Mapping[str, Any], source: str) -> Iterator[Said]:
-    """Yield what the manifest says; its categories beside the usual one are groups, which nobody has to install.
-
-    Args:
-        pipfile: The manifest.
-        source: The file.
-    """
+    """Yield what the manifest says; its categories beside the usual one are groups, which nobody has to install."""
     requires = table_of(pipfile, "requires")
     if whole := word_in(requires, "python_full_version"):
         yield PythonRequirement(f"=={whole}", source)

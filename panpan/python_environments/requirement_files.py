@@ -78,12 +78,7 @@ def file_requirements(
 ) -> Iterator[PackageRequirement | Unclear]:
     """Yield what a file asks for; nothing where it was read before.
 
-    Args:
-        files: The project.
-        name: The file, below the project.
-        included_by: The file that led here.
-        is_bound: Whether it only says versions.
-        depth: How many files led here.
+    `included_by`: the file that led here. `is_bound`: True if it only says versions.
     """
     text = files.text(name, is_named=True) if depth < MAX_DEPTH else None
     if depth == MAX_DEPTH:
@@ -111,11 +106,8 @@ def line_requirement(
 ) -> PackageRequirement | Unclear | None:
     """Return what a line asks for; None where that is no package, or the project itself.
 
-    Args:
-        line: Without a comment.
-        source: Where it stands.
-        included_by: The file that led to that of the source.
-        is_bound: Whether it only says a version.
+    `line`: without a comment. `included_by`: the file that led to that of the source. `is_bound`: True if it only says
+    a version.
     """
     line = without_hashes(line)
     if len(line) > _MAX_LINE_CHARS:
@@ -141,10 +133,8 @@ _NAMES = {"": re.compile(r"[\w.-]*requirements?[\w.-]*\.txt"), "requirements": r
 def optional_requirements(files: ProjectFiles, *, are_all: bool) -> Iterator[Said]:
     """Yield what is asked for in files that no manifest names, which nobody has to install.
 
-    Args:
-        files: The project, with all manifests read.
-        are_all: Whether nothing else says what the project needs. Then a single one is the project's, and of several
-            nobody knows which one is meant.
+    `are_all`: True if nothing else says what the project needs. Then a single one is the project's, and of several
+    nobody knows which one is meant.
     """
     names = [name for name in _names_in(files) if not files.was_read(name)][:MAX_FILES]
     for name in names:

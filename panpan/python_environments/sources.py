@@ -51,10 +51,7 @@ def wheels_source(folder: str) -> Source:
 def pip_source(settings: PackageSettings, variables: Mapping[str, str], prefix: Path) -> Source:
     """Return where pip fetches from.
 
-    Args:
-        settings: The user's.
-        variables: Environment variables.
-        prefix: Of the environment, which may have a configuration of its own.
+    `prefix`: of the environment, which may have a configuration of its own.
     """
     named, own_hosts = _own_pip_settings(prefix / "pip.conf")
     has_index = settings.index is not None
@@ -71,9 +68,7 @@ def conda_source(settings: PackageSettings, channels: Sequence[str]) -> Source:
 
     Channels that conda is set up with besides are asked too, but for a mirror: what it stands in for is not reached.
 
-    Args:
-        settings: The user's.
-        channels: Names that the model gave, which come first.
+    `channels`: names that the model gave, which come first.
     """
     known = _channels(settings, channels)
     if settings.channel_alias is None or not known:
@@ -191,11 +186,7 @@ def _users_places(variables: Mapping[str, str], keys: Sequence[str]) -> Iterator
 
 
 def users_pip_indexes(variables: Mapping[str, str]) -> list[str]:
-    """Return the indexes and links that the user has set up for pip, in variables and files.
-
-    Args:
-        variables: Environment variables.
-    """
+    """Return the indexes and links that the user has set up for pip, in variables and files."""
     return [place for place, _ in _users_places(variables, (*_INDEX_KEYS, *_LINK_KEYS))]
 
 
@@ -215,12 +206,7 @@ def _pip_values(file: Path) -> list[tuple[str, str]] | None:
 
 
 def text_of(file: Path, max_bytes: int = 1_000_000) -> str | None:
-    """Return the text of a file that names sources; nothing where there is none, None where it cannot be looked at.
-
-    Args:
-        file: The file.
-        max_bytes: That it may have.
-    """
+    """Return the text of a file that names sources; nothing where there is none, None where it cannot be looked at."""
     if not os.path.lexists(file):
         return ""
     try:

@@ -49,11 +49,6 @@ def table_in(file: Path, *keys: str) -> Mapping[str, Any]:
 def find_manifest(what: str, holds: Callable[[Path], bool], paths: PathResolver) -> Path:
     """Return the nearest folder of the workspace, from the working directory up, that holds a manifest.
 
-    Args:
-        what: How the manifest is called, for people.
-        holds: Whether a folder holds one.
-        paths: Knows the workspace.
-
     Raises:
         ToolError: None does.
     """
@@ -85,13 +80,7 @@ _VERSIONS = re.compile(r"(?:#.*|\s*(?:cpython|pypy|python)?[@-]?[0-9][0-9.]*t?\s
 
 
 def uv_source(settings: PackageSettings, variables: Mapping[str, str], project: Path) -> Source:
-    """Return where uv fetches from.
-
-    Args:
-        settings: The user's.
-        variables: Environment variables.
-        project: The folder in which it finds the project's configuration.
-    """
+    """Return where uv fetches from."""
     named, own_hosts = own_uv_sources(project)
     if settings.index is not None:
         hosts = (*hosts_of_settings(settings), *own_hosts)
@@ -103,11 +92,7 @@ def uv_source(settings: PackageSettings, variables: Mapping[str, str], project: 
 
 
 def users_uv_indexes(variables: Mapping[str, str]) -> list[str]:
-    """Return the indexes that the user has set up for uv, in variables and files.
-
-    Args:
-        variables: Environment variables.
-    """
+    """Return the indexes that the user has set up for uv, in variables and files."""
     urls = [url.partition("=")[2] or url for name in _UV_EXTRA for url in variables.get(name, "").split()]
     urls += [url for name in _UV_DEFAULT for url in variables.get(name, "").split()]
     folders = (Path(variables.get("XDG_CONFIG_HOME") or user_home() / ".config"), Path("/etc"))
@@ -115,11 +100,7 @@ def users_uv_indexes(variables: Mapping[str, str]) -> list[str]:
 
 
 def own_uv_sources(project: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what the files of a project name beside the usual index, as it has to be told, and the hosts of it.
-
-    Args:
-        project: The folder from which uv looks for them.
-    """
+    """Return what the files of a project name beside the usual index, as it has to be told, and the hosts of it."""
     named: list[str] = []
     hosts: list[str] = []
     for file in _files(project):
@@ -139,11 +120,7 @@ def own_uv_sources(project: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def locked_hosts(project: Path) -> tuple[str, ...]:
-    """Return the hosts that a lock file names, from which its packages are fetched whatever the index is.
-
-    Args:
-        project: The folder that it is in.
-    """
+    """Return the hosts that a lock file names, from which its packages are fetched whatever the index is."""
     text = text_of(project / "uv.lock", _MAX_LOCK_BYTES)
     return (UNKNOWN_HOST,) if text is None else tuple(hosts_of(addresses_in(text)))
 
@@ -246,13 +223,7 @@ class Domains:
 
 
 def domains_of(named: Sequence[str], packages: PackageSettings, variables: Mapping[str, str]) -> Domains:
-    """Return the hosts that a list of the settings means.
-
-    Args:
-        named: As it stands in `sandbox.domains`.
-        packages: The user's settings for packages.
-        variables: The user's environment.
-    """
+    """Return the hosts that a list of the settings means."""
     if PACKAGE_INDEXES not in named:
         return Domains(named)
     others = [host for host in named if host != PACKAGE_INDEXES]
@@ -261,13 +232,7 @@ def domains_of(named: Sequence[str], packages: PackageSettings, variables: Mappi
 
 
 def hosts_to_allow(hosts: Sequence[str], packages: PackageSettings, variables: Mapping[str, str]) -> Sequence[str]:
-    """Return the shortest list for `sandbox.domains` that opens these hosts; none where one is not known.
-
-    Args:
-        hosts: What is going to be fetched from.
-        packages: The user's settings for packages.
-        variables: The user's environment.
-    """
+    """Return the shortest list for `sandbox.domains` that opens these hosts; none where one is not known."""
     from panpan.system.sandbox.domain_proxy import DomainGrants
     from panpan.system.web.url_guard import plain_authority
 

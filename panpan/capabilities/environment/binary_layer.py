@@ -82,14 +82,7 @@ class BinaryLayer:
 
 
 def look_at_binaries(root: MachineRoot, prefix: str, python: PythonLayer, library_path: str) -> BinaryLayer:
-    """Return the binaries of an environment.
-
-    Args:
-        root: The machine.
-        prefix: The environment.
-        python: Its interpreter and packages.
-        library_path: LD_LIBRARY_PATH, as it is written.
-    """
+    """Return the binaries of an environment."""
     found = [(site, folder, name) for site in python.site_folders for folder, name in root.walk(site) if ".so" in name]
     files = sorted((f"{folder}/{name}", site) for site, folder, name in found if _LIBRARY.fullmatch(name))
     places = {name: f"{prefix}/lib/{name}" for name in root.names(f"{prefix}/lib") if ".so" in name}

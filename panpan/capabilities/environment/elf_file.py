@@ -54,9 +54,7 @@ def read_elf(stream: BinaryIO) -> ElfFile | None:
 def section_bytes(stream: BinaryIO, name: str) -> bytes:
     """Return the content of a section of an ELF file, as it stands there; empty where there is none such.
 
-    Args:
-        stream: The file.
-        name: Such as `.dynstr`.
+    `name`: such as `.dynstr`.
 
     Raises:
         ToolError: It is damaged, or the section is larger than 64 MB.
@@ -172,11 +170,8 @@ _MAX_CONFIGURED = 200
 class LibrarySearch:
     """Finds shared libraries by the names that binaries need them by.
 
-    Args:
-        root: The machine.
-        of_environment: Libraries that lie in the environment: names, each with where it lies.
-        library_path: LD_LIBRARY_PATH, as it is written.
-        of_interpreter: The folders that the interpreter itself is linked with, where its libraries are loaded from.
+    `of_environment`: libraries that lie in the environment: names, each with where it lies. `of_interpreter`: the
+    folders that the interpreter itself is linked with, where its libraries are loaded from.
     """
 
     def __init__(
@@ -196,10 +191,7 @@ class LibrarySearch:
     def find(self, name: str, *, of: str = "", search: tuple[str, ...] = ()) -> str:
         """Return where a library lies; empty where it is nowhere.
 
-        Args:
-            name: As it is needed, such as `libcudart.so.12`.
-            of: The binary that needs it.
-            search: The folders that this binary names.
+        `of`: the binary that needs it. `search`: the folders that this binary names.
         """
         for folder in (*with_origin(search, of), *self._named):
             if folder.startswith("/") and self._is_there(f"{folder}/{name}"):

@@ -32,11 +32,7 @@ class EnvDoctorInput(BaseModel):
 
 
 class EnvDoctorTool(Tool[EnvDoctorInput]):
-    """Look at the layers of an environment.
-
-    Args:
-        withholds: Whether a rule of the user's speaks against showing what is in a file.
-    """
+    """Look at the layers of an environment."""
 
     name = "EnvDoctor"
     input_model = EnvDoctorInput

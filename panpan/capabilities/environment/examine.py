@@ -62,10 +62,7 @@ class Facts:
 def look(root: MachineRoot, environment: Environment, variables: Mapping[str, str]) -> Facts:
     """Look at all layers; nothing of the environment or the machine is run.
 
-    Args:
-        root: The machine.
-        environment: What is looked at.
-        variables: Environment variables; LD_LIBRARY_PATH counts.
+    `variables`: environment variables; LD_LIBRARY_PATH counts.
     """
     python = look_at_python(root, environment)
     prefix, library_path = environment.path.rstrip("/"), variables.get("LD_LIBRARY_PATH", "")
@@ -84,11 +81,9 @@ def examine(
 ) -> EnvReport:
     """Return what is known of an environment on a machine; nothing of either is run.
 
-    Args:
-        root: The machine.
-        environment: As `find_environment` finds it; None: there is none, and the report is about the machine.
-        variables: Environment variables; LD_LIBRARY_PATH counts.
-        project: The folder whose manifests say what the environment is for; empty: that is not looked at.
+    `environment`: as `find_environment` finds it; None: there is none, and the report is about the machine.
+    `variables`: environment variables; LD_LIBRARY_PATH counts. `project`: the folder whose manifests say what the
+    environment is for; empty: that is not looked at.
     """
     requirements = project_requirements(root, project) if project else ProjectRequirements("")
     if environment is None:

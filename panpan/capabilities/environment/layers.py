@@ -163,14 +163,7 @@ def judged(
 ) -> Constraint:
     """Return a constraint of the kind `rule`, with the layer and the advice that belong to it.
 
-    Args:
-        rule: Its name.
-        state: Whether it holds.
-        needs: What is asked for.
-        has: What is there.
-        source: Who asks.
-        command: What mends it.
-        first: What has to be done before, as the advice says it; empty: nothing.
+    `first`: what has to be done before, as the advice says it; empty: nothing.
     """
     layer, text = ADVICE[rule]
     advice = "" if state == "holds" else f"{first}, then {text}" if first else text

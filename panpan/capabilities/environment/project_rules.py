@@ -55,13 +55,7 @@ def making(root: MachineRoot, requirements: ProjectRequirements) -> str:
 
 
 def remaking(facts: "Facts", folder: str, specifiers: Sequence[str]) -> str:
-    """Return the command that gives an environment the Python that is asked for; empty where no version will do.
-
-    Args:
-        facts: About the environment.
-        folder: The project.
-        specifiers: The ranges of Python that it asks for.
-    """
+    """Return the command that gives an environment the Python that is asked for; empty where no version will do."""
     if managed := _managed(facts.root, folder, facts.environment.path):
         return managed
     near = facts.python.minor[1] if facts.python.minor else _USUAL

@@ -103,11 +103,7 @@ _STILL_READING = "the language server is still reading the project, so this may 
 
 
 class CodeQueries:
-    """Asks the session's servers. All raise `ToolError`: no server for the file, or it cannot or will not answer.
-
-    Args:
-        servers: They.
-    """
+    """Asks the session's servers. All raise `ToolError`: no server for the file, or it cannot or will not answer."""
 
     def __init__(self, servers: LanguageServers) -> None:
         self._servers = servers
@@ -147,9 +143,7 @@ class CodeQueries:
     async def symbols_named(self, query: str, path: Path) -> Found:
         """Return the symbols of the whole project whose names are like `query`.
 
-        Args:
-            query: A name or a part of one.
-            path: Any file of the language.
+        `path`: any file of the language.
         """
         asked = await self._asked(path, "workspaceSymbolProvider")
         answer = await asked.server.request("workspace/symbol", {"query": query})

@@ -139,15 +139,10 @@ class _Waiting:
 class Connection:
     """The two ends of a conversation. `read` and `write` run beside whoever asks.
 
-    Args:
-        name: What the server is called, for messages.
-        output: What it writes to.
-        input_fd: What it reads from; the caller closes it.
-        told: Given each notification: its method and parameters.
-        asked: Answers what the server asks, by method and parameters; raises KeyError for what it does not know.
-        ended: Told once, why it answers no more, before anybody who waits for an answer is.
-        flood_bytes: A server that sends more within `FLOOD_S` is given up.
-        outbox_bytes: One that leaves more of what it is sent unread is, too.
+    `told`: given each notification: its method and parameters. `asked`: answers what the server asks, by method and
+    parameters; raises KeyError for what it does not know. `ended`: told once, why it answers no more, before anybody
+    who waits for an answer is. `flood_bytes`: a server that sends more within `FLOOD_S` is given up. `outbox_bytes`:
+    one that leaves more of what it is sent unread is, too.
     """
 
     def __init__(
@@ -201,11 +196,6 @@ class Connection:
 
     async def request(self, method: str, params: Any, *, timeout_s: float) -> Any:
         """Ask the server and return its answer, as it came.
-
-        Args:
-            method: As the protocol calls it.
-            params: Its parameters.
-            timeout_s: Seconds to wait for the answer.
 
         Raises:
             ToolError: It refuses, or does not answer in time; `Gone` where it never will.

@@ -87,11 +87,7 @@ def source_text(path: Path) -> str:
 class Documents:
     """What is open in one server.
 
-    Args:
-        notify: Tells the server something.
-        languages: Names of languages by the ends of files' names.
-        saves: Whether the server wants to be told that a file was saved.
-        patience: How long it is waited for.
+    `saves`: True if the server wants to be told that a file was saved.
     """
 
     def __init__(
@@ -159,11 +155,7 @@ class Documents:
         return self.show(path, text, stamp)
 
     async def refresh(self, *, but: Path) -> None:
-        """Let the server know of the open files that have changed on disk.
-
-        Args:
-            but: A file that is left as it is.
-        """
+        """Let the server know of the open files that have changed on disk."""
         others = [document for path, document in self._open.items() if path != but]
         stale = await to_thread.run_sync(_stale, others, abandon_on_cancel=True)
         for path in stale:

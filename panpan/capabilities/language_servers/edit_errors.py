@@ -59,11 +59,8 @@ class _Text:
 class EditLook:
     """Looks at one file before and after a call has changed it; `run` does so beside the call.
 
-    Args:
-        path: The canonical file.
-        before: What it said before the call; None where there was none.
-        is_rename: Whether the call gives something another name and does nothing else: lines change, and what is wrong
-            with them need not be new.
+    `before`: what it said before the call; None where there was none. `is_rename`: True if the call gives something
+    another name and does nothing else: lines change, and what is wrong with them need not be new.
     """
 
     def __init__(self, path: Path, before: str | None, *, is_rename: bool = False) -> None:
@@ -198,9 +195,7 @@ class _Late:
 class EditErrors(Hook):
     """Looks at the files that calls of the file tools change.
 
-    Args:
-        servers: The session's.
-        wait_s: Seconds by which the result of a call is held up at most.
+    `wait_s`: seconds by which the result of a call is held up at most.
     """
 
     def __init__(self, servers: LanguageServers, *, wait_s: float = WAIT_S) -> None:

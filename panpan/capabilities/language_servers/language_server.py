@@ -95,10 +95,7 @@ CAPABILITIES: Mapping[str, Any] = {
 def initialize_params(root: Path, options: Mapping[str, Any] | None, *, is_watched: bool) -> dict[str, Any]:
     """Return the parameters of the first request.
 
-    Args:
-        root: The folder that the server is for.
-        options: What the server's kind is given.
-        is_watched: Whether the server will be told which files change; else it has to look for itself.
+    `is_watched`: True if the server will be told which files change; else it has to look for itself.
     """
     watching = {"didChangeWatchedFiles": {"dynamicRegistration": is_watched}}
     return {
@@ -152,13 +149,7 @@ _GOODBYE_S = 0.5
 class LanguageServer:
     """A server for one folder; started by `run`, once.
 
-    Args:
-        kind: Which server it is.
-        program: The absolute path of its program.
-        root: The folder that it is for.
-        environment: What it gets of the environment; no keys.
-        sandbox: That of the session's commands.
-        patience: How long it is waited for.
+    `environment`: what it gets of the environment; no keys.
     """
 
     def __init__(

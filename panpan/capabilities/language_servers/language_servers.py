@@ -41,11 +41,6 @@ if TYPE_CHECKING:
 def root_for(path: Path, project: Path, markers: Sequence[str]) -> Path:
     """Return the outermost folder around a file that has one of the files in it that begin a project; else `project`.
 
-    Args:
-        path: The canonical file.
-        project: The canonical root of the trusted project.
-        markers: Names of files.
-
     Raises:
         ToolError: The file does not belong to the project.
     """
@@ -102,14 +97,8 @@ class _Post:
 class LanguageServers:
     """Starts servers as they are needed, while `serve` runs.
 
-    Args:
-        settings: The user's.
-        project: The canonical root of the project.
-        environment: What servers get of the environment; no keys.
-        sandbox: That of the session's commands.
-        copies: The canonical folder of the copies of the project in which subagents work, as trusted as it is.
-        is_trusted: Whether the user trusts the project.
-        patience: How long servers are waited for.
+    `environment`: what servers get of the environment; no keys. `copies`: the canonical folder of the copies of the
+    project in which subagents work, as trusted as it is.
     """
 
     def __init__(
@@ -185,9 +174,6 @@ class LanguageServers:
 
     async def server_for(self, path: Path) -> "LanguageServer":
         """Return the server that knows a file, started if need be and ready to be asked.
-
-        Args:
-            path: The canonical file.
 
         Raises:
             ToolError: There is none, none may be started, or it fails.

@@ -56,12 +56,6 @@ class _Edit:
 def plan_code_rename(old_name: str, new_name: str, files: Sequence[FileChanges], ctx: ToolContext) -> Plan:
     """Return the changes that a rename is; synchronous.
 
-    Args:
-        old_name: The name as it stands in the code.
-        new_name: What it is to be.
-        files: The edits of a server.
-        ctx: The context of the call.
-
     Raises:
         ToolError: A file may not or cannot be changed, or an edit makes no sense; nothing is changed then.
     """
@@ -144,12 +138,7 @@ _INDENT = "  "
 
 
 class PlaceLines:
-    """Puts the lines of places into words; each file is read once. Synchronous.
-
-    Args:
-        ctx: That of the call.
-        withholds: Whether a rule speaks against showing what is in a file.
-    """
+    """Puts the lines of places into words; each file is read once. Synchronous."""
 
     def __init__(self, ctx: ToolContext, withholds: Callable[[Path, Path], bool]) -> None:
         self._ctx = ctx
@@ -251,9 +240,7 @@ class LspInput(BaseModel):
 class LspTool(PlannedTool[LspInput]):
     """Answer from a language server; a rename is planned and made like any change of files.
 
-    Args:
-        code: Asks the servers; None: there are none.
-        withholds: Whether a rule of the user's speaks against showing what is in a file.
+    `code`: asks the servers; None: there are none.
     """
 
     name = "LSP"

@@ -36,12 +36,7 @@ _TELLING = re.compile("error|fail|fatal|panic|cannot|not found|no such", re.IGNO
 
 
 class ServerProcess:
-    """A server that runs.
-
-    Args:
-        child: The process.
-        input_fd: What it reads from, not blocking.
-    """
+    """A server that runs."""
 
     def __init__(self, child: Child, input_fd: int) -> None:
         self.child = child
@@ -87,12 +82,6 @@ async def server_process(
 ) -> AsyncGenerator[ServerProcess, None]:
     """Run a server for the time of the block.
 
-    Args:
-        argv: The program and its arguments.
-        root: Its working directory, canonical.
-        environment: What it gets of the environment.
-        sandbox: That of the session's commands.
-
     Raises:
         ToolError: It cannot be started.
         ConfigError: There is no room for temporary files.
@@ -137,13 +126,7 @@ _FOLDERS_OF_PROJECT = (".venv/bin", "venv/bin", "node_modules/.bin")
 
 
 def find_program(name: str, env: Mapping[str, str], root: Path) -> str | None:
-    """Return the absolute path of a program; None where there is none.
-
-    Args:
-        name: Its name, or an absolute path.
-        env: The environment; its `PATH` counts.
-        root: The canonical root of the project.
-    """
+    """Return the absolute path of a program; None where there is none."""
     if "/" in name:
         return shutil.which(name) if Path(name).is_absolute() else None
     entries = [entry for entry in env.get("PATH", os.defpath).split(os.pathsep) if Path(entry).is_absolute()]

@@ -37,10 +37,7 @@ _CREATED, _CHANGED, _DELETED = 1, 2, 3
 class WatchedFiles:
     """The files of one server.
 
-    Args:
-        root: Its folder.
-        kind: Which server it is.
-        max_entries: Files that are looked at; at least 1.
+    `max_entries`: files that are looked at; at least 1.
     """
 
     def __init__(self, root: Path, kind: ServerKind, *, max_entries: int = MAX_ENTRIES) -> None:
@@ -100,14 +97,7 @@ _MOST_LOOKS = 3
 class ShownTexts:
     """The files of one server.
 
-    Args:
-        name: What the server is called.
-        documents: What is open in it.
-        watched: What changes on disk.
-        notify: Tells the server something.
-        request: Asks it something.
-        provider: What it says of being asked for problems (`diagnosticProvider`); None: it tells them by itself.
-        answer_s: Seconds that an answer may take.
+    `provider`: what it says of being asked for problems (`diagnosticProvider`); None: it tells them by itself.
     """
 
     def __init__(

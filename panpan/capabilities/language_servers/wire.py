@@ -41,13 +41,7 @@ def units(text: str, encoding: Encoding) -> int:
 
 
 def characters(line: str, column: int, encoding: Encoding) -> int:
-    """Return how many characters of `line` lie before a column of a server.
-
-    Args:
-        line: The line without its break.
-        column: In the units of the encoding; at least 0.
-        encoding: The server's.
-    """
+    """Return how many characters of `line` lie before a column of a server."""
     if line.isascii() or encoding == "utf-32":
         return min(column, len(line))
     left = column
@@ -221,11 +215,8 @@ _MOST_LINES = 8
 def find_symbol(lines: Sequence[str], symbol: str, line: int | None, shown: str) -> tuple[int, int]:
     """Return the line and column of a symbol, which has to stand there as a word of its own.
 
-    Args:
-        lines: Of the file, without their breaks.
-        symbol: A name; of one with dots, such as `module.name`, the last part is meant.
-        line: From 1; None: the first line that has it.
-        shown: The file, for messages.
+    `symbol`: a name; of one with dots, such as `module.name`, the last part is meant. `line`: from 1; None: the first
+    line that has it.
 
     Returns:
         The line, from 1, and how many characters of it come before the symbol.

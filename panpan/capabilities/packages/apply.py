@@ -54,13 +54,7 @@ def outcome(
 ) -> Output:
     """Return what to tell of a call that has run.
 
-    Args:
-        plan: What it was to do.
-        ran: How it went.
-        changes: What it changed of what is installed.
-        files: Which manifests and lock files it changed.
-        notes: What else there is to say, a line each.
-        existed: Whether the environment was there before.
+    `existed`: True if the environment was there before.
     """
     if plan.runs_code:
         lines = [ran.output.rstrip("\n") or "(no output)", *(f"[{note}]" for note in (*_ending(plan, ran), *ran.notes))]
@@ -130,13 +124,7 @@ _MOST = 20
 
 
 def inconsistencies(target: Target, changes: Changes, requirements: ProjectRequirements | None = None) -> list[str]:
-    """Return a sentence for each need that is not met, of what was changed or about it.
-
-    Args:
-        target: The environment, as it is now.
-        changes: What was changed in it.
-        requirements: What the project asks for to which it belongs.
-    """
+    """Return a sentence for each need that is not met, of what was changed or about it."""
     if not changes:
         return []
     touched = (*changes.added, *changes.removed, *(after for _, after in changes.changed))
@@ -199,9 +187,7 @@ def mirrored(settings: PackageSettings) -> Iterator[PackageSettings]:
 def with_mirrors(plan: Plan, others: Iterable[Plan]) -> Plan:
     """Return a plan that goes on with the commands of others where its own index is not reached.
 
-    Args:
-        plan: Of the call.
-        others: Of the same call with each mirror in place of its index.
+    `others`: of the same call with each mirror in place of its index.
     """
     different = [other for other in others if other.commands != plan.commands]
     mirrors = [host for other in different for host in other.hosts if host not in plan.hosts]
@@ -238,13 +224,7 @@ async def apply_plan(
 ) -> AsyncGenerator[Progress | Output, None]:
     """Yield what the commands of a plan print, then what they have changed. Consume it under `aclosing`.
 
-    Args:
-        plan: What is done.
-        ctx: Of the call.
-        environment: What the commands get.
-        setup: Says where the change is kept.
-        manager: The tool that makes it.
-        what: What it was asked to do, on one line.
+    `what`: what it was asked to do, on one line.
     """
     before, steps = await _frozen(plan), setup.steps
     folders = await to_thread.run_sync(_package_folders, plan)

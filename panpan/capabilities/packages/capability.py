@@ -22,12 +22,7 @@ _OF_PYTHON = ("pyproject.toml", "requirements.txt", "setup.py", "setup.cfg", "en
 
 
 def unavailable_tools(paths: PathResolver, variables: Mapping[str, str]) -> Iterator[str]:
-    """Yield the names of those without their program; pip where there is neither an environment nor a Python project.
-
-    Args:
-        paths: Knows the workspace.
-        variables: Environment variables.
-    """
+    """Yield those without their program; pip where there is neither an environment nor a Python project."""
     is_of_python = any((paths.root / name).is_file() for name in _OF_PYTHON)
     if not is_of_python and find_environment(MachineRoot(), str(paths.root), variables) is None:
         yield PipTool.name

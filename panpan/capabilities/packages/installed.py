@@ -72,12 +72,7 @@ def read_installed(prefix: Path) -> list[Installed]:
 
 
 def shown_package(prefix: Path, name: str) -> str | None:
-    """Return what there is to know of one package, in lines; None where it is not installed.
-
-    Args:
-        prefix: Of the environment.
-        name: In any spelling.
-    """
+    """Return what there is to know of one package, in lines; None where it is not installed."""
     root, wanted = MachineRoot(), normalised(name)
     packages = read_installed(prefix)
     package = next((one for one in packages if normalised(one.name) == wanted), None)

@@ -70,11 +70,7 @@ PackageInputT = TypeVar("PackageInputT", bound=PackageInput)
 
 
 class PackageTool(Tool[PackageInputT]):
-    """Works on one environment.
-
-    Args:
-        setup: The session's.
-    """
+    """Works on one environment."""
 
     timeout_s: ClassVar[float | None] = None
     own_variables: ClassVar[tuple[str, ...]]
@@ -168,11 +164,7 @@ class PackageTool(Tool[PackageInputT]):
     def undo_commands(self, program: str, plan: Plan, undo: "Undo", variables: Mapping[str, str]) -> Plan:
         """Return the plan of taking a step back with its commands, and where they fetch from.
 
-        Args:
-            program: The package manager, or the interpreter that has it.
-            plan: What is known of the call.
-            undo: What has to be done.
-            variables: What commands get.
+        `program`: the package manager, or the interpreter that has it.
         """
 
     def environment(self, ctx: ToolContext) -> dict[str, str]:
@@ -213,11 +205,8 @@ class PackageTool(Tool[PackageInputT]):
     ) -> Plan:
         """Return the plan of taking the last step back.
 
-        Args:
-            target: The environment.
-            program: The package manager, or the interpreter that has it.
-            variables: What commands get.
-            wheels: The folder of wheels to install from; None: the one of the step, if it had one.
+        `program`: the package manager, or the interpreter that has it. `wheels`: the folder of wheels to install from;
+        None: the one of the step, if it had one.
 
         Raises:
             ToolError: There is none, another tool made it, it made the environment, or nothing of it is left.
@@ -280,10 +269,7 @@ class PackageTool(Tool[PackageInputT]):
 def query(operation: str, packages: Sequence[str], target: Target) -> str:
     """Return what `show`, `freeze` or `list` tells of an environment. Synchronous.
 
-    Args:
-        operation: One of them.
-        packages: What is to be shown, or parts of the names to be listed; none: all of them.
-        target: The environment.
+    `packages`: what is to be shown, or parts of the names to be listed; none: all of them.
 
     Raises:
         ToolError: Nothing is named that could be shown, or what is named is no name.

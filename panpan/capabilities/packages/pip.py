@@ -119,12 +119,7 @@ class PipTool(PackageTool[PipInput]):
 def undo_with_pip(uninstall: Sequence[str], install: Sequence[str], source: Source, plan: Plan, undo: "Undo") -> Plan:
     """Return the plan with the commands that take a step back: what was added goes, the rest comes again.
 
-    Args:
-        uninstall: How packages are taken away.
-        install: How they are installed.
-        source: Where the rest comes from where there is no folder of wheels.
-        plan: What is known of the call.
-        undo: What has to be done.
+    `source`: where the rest comes from where there is no folder of wheels.
     """
     commands: list[tuple[str, ...]] = []
     if undo.remove:

@@ -121,10 +121,7 @@ def _are_granted(hosts: tuple[str, ...], sandbox: CommandSandbox) -> bool:
 def without(environment: Mapping[str, str], beginnings: tuple[str, ...], kept: frozenset[str]) -> dict[str, str]:
     """Return an environment without a package manager's own variables, which could lead it to another place.
 
-    Args:
-        environment: What commands get.
-        beginnings: What the names of its variables begin with.
-        kept: Names that stay all the same.
+    `beginnings`: what the names of its variables begin with.
     """
     return {name: value for name, value in environment.items() if name in kept or not name.startswith(beginnings)}
 
@@ -163,11 +160,6 @@ async def run_plan(
     plan: Plan, ctx: ToolContext, environment: Mapping[str, str]
 ) -> AsyncGenerator[Progress | Ran, None]:
     """Run the commands of a plan: yield what they print, then how it went. Consume it under `aclosing`.
-
-    Args:
-        plan: What runs.
-        ctx: Of the call.
-        environment: What they get.
 
     Raises:
         ToolError: One cannot be started.

@@ -61,9 +61,7 @@ class RequirementFile:
 def read_requirement_file(path: str, paths: PathResolver) -> RequirementFile:
     """Return what a file asks for beside packages of an index.
 
-    Args:
-        path: As the model wrote it.
-        paths: Knows what may be read; what only an answer opens is not looked at.
+    `paths`: knows what may be read; what only an answer opens is not looked at.
 
     Raises:
         ToolError: A path in it is none.
@@ -196,11 +194,6 @@ class PythonRequirements:
 
 def python_requirements(packages: Sequence[str], file: str | None, paths: PathResolver) -> PythonRequirements:
     """Return what is to be installed.
-
-    Args:
-        packages: Requirements, as the model wrote them.
-        file: A file of requirements.
-        paths: Knows the workspace.
 
     Raises:
         ToolError: Something of it cannot be installed so.

@@ -64,10 +64,8 @@ class RequestedPackage:
 def python_package(text: str, absolute: Callable[[str], str]) -> RequestedPackage:
     """Return what `text` asks for: a requirement (PEP 508), an address, or a folder or wheel of this machine.
 
-    Args:
-        text: As the model wrote it, such as `numpy>=2`, `./lib[extra]`, `name @ git+https://example.org/x`, or
-            `-e ./lib` for a folder that is installed as it lies there.
-        absolute: Makes a path absolute.
+    `text`: as the model wrote it, such as `numpy>=2`, `./lib[extra]`, `name @ git+https://example.org/x`, or `-e ./lib`
+    for a folder that is installed as it lies there.
 
     Raises:
         ToolError: It is none of these, or an address that is not asked over https.

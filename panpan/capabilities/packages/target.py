@@ -61,10 +61,8 @@ class Target:
 def find_target(paths: PathResolver, environment: str | None, variables: Mapping[str, str]) -> Target:
     """Return the environment that is named, or the project's, or the one that is active.
 
-    Args:
-        paths: Knows the workspace.
-        environment: A prefix, as the model wrote it; None: none is named.
-        variables: Environment variables, of which VIRTUAL_ENV and CONDA_PREFIX may name one.
+    `environment`: a prefix, as the model wrote it; None: none is named. `variables`: environment variables, of which
+    VIRTUAL_ENV and CONDA_PREFIX may name one.
 
     Raises:
         ToolError: There is none.
@@ -86,13 +84,7 @@ def find_target(paths: PathResolver, environment: str | None, variables: Mapping
 
 
 def target_at(prefix: Path, kind: Literal["venv", "conda"], why: str) -> Target:
-    """Return the environment at a prefix, which may still have to be made.
-
-    Args:
-        prefix: Canonical.
-        kind: What it is going to be.
-        why: Why it is this one.
-    """
+    """Return the environment at a prefix, which may still have to be made."""
     root = MachineRoot()
     found = find_environment(root, str(prefix), {})
     if found is None or found.path != str(prefix):
@@ -148,10 +140,7 @@ def _led_away(prefix: Path, libraries: Sequence[Path]) -> tuple[Path, ...]:
 def find_program(names: tuple[str, ...], variables: Mapping[str, str], paths: PathResolver) -> Path | None:
     """Return where the first of these programs is that is found, never in the workspace; None where none is.
 
-    Args:
-        names: Names of programs.
-        variables: Environment variables, of which PATH is asked.
-        paths: Knows the workspace, in which anybody could have put a program of that name.
+    `paths`: knows the workspace, in which anybody could have put a program of that name.
     """
     for name in names:
         for folder in variables.get("PATH", "").split(os.pathsep):

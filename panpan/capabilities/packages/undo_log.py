@@ -186,12 +186,7 @@ class Steps:
 
 
 def undo(step: Step, current: Sequence[Installed]) -> Undo:
-    """Return what takes a step back.
-
-    Args:
-        step: What was done.
-        current: What is installed now.
-    """
+    """Return what takes a step back."""
     now = {package.key: package for package in current}
     changes = difference(step.before, step.after)
     remove: list[Installed] = []
@@ -225,11 +220,7 @@ def undo(step: Step, current: Sequence[Installed]) -> Undo:
 
 
 def kept_texts(files: Sequence[Path]) -> dict[Path, str | None]:
-    """Return the texts of manifests and lock files as they are; None for what is not there, nothing for what is none.
-
-    Args:
-        files: Canonical paths.
-    """
+    """Return the texts of manifests and lock files; None for what is not there, nothing for what is no text."""
     texts: dict[Path, str | None] = {}
     for file in files:
         if not file.exists():

@@ -22,7 +22,7 @@ from panpan.system.environment import child_environment
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.system.sandbox.command_sandbox import CommandSandbox
-from panpan.types.tool import Output
+from panpan.types.events import Output
 
 TITLE = "errors after an edit (ty, 300 files)"
 

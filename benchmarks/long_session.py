@@ -29,10 +29,18 @@ from panpan.session.unfinished import UnfinishedCalls
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.types.content import TextBlock, ToolUseBlock
-from panpan.types.events import BlockFinished, BlockStarted, ModelEvent, ReplyStarted, RoundEnded, TextDelta
+from panpan.types.events import (
+    BlockFinished,
+    BlockStarted,
+    ModelEvent,
+    Output,
+    ReplyStarted,
+    RoundEnded,
+    TextDelta,
+    ToolYield,
+)
 from panpan.types.llm import ModelRequest
 from panpan.types.messages import AssistantMessage
-from panpan.types.tool import Output, ToolYield
 
 ROUNDS = 5_000
 EARLY = 500

@@ -16,8 +16,8 @@ from panpan.permissions.askers import NobodyToAsk
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.types.content import ToolUseBlock
+from panpan.types.events import Output, ToolYield
 from panpan.types.messages import ToolResultMessage
-from panpan.types.tool import Output, ToolYield
 
 TITLE = "eight half-second tools in one message"
 

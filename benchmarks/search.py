@@ -19,7 +19,7 @@ from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.text_search.engine import find_ripgrep
-from panpan.types.tool import Output
+from panpan.types.events import Output
 
 TITLE = "Glob and Grep over 20,000 files"
 

@@ -11,7 +11,7 @@ import anyio
 
 import panpan
 from evals.task import Outcome, Task
-from panpan.config.environment import VARIABLES
+from panpan.config.run_settings import VARIABLES
 from panpan.types.events import ToolFinished
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 

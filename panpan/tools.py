@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from panpan.core.function_tool import tool
     from panpan.core.tool import Tool, ToolContext
     from panpan.errors import ToolError
-    from panpan.types.tool import Output, Progress, ToolYield
+    from panpan.types.events import Output, Progress, ToolYield
 
 __all__ = [
     "Agent",
@@ -33,12 +33,12 @@ __getattr__ = loader(
         "Agent": "panpan.core.effects",
         "Command": "panpan.core.effects",
         "Effects": "panpan.core.effects",
-        "Output": "panpan.types.tool",
-        "Progress": "panpan.types.tool",
+        "Output": "panpan.types.events",
+        "Progress": "panpan.types.events",
         "Tool": "panpan.core.tool",
         "ToolContext": "panpan.core.tool",
         "ToolError": "panpan.errors",
-        "ToolYield": "panpan.types.tool",
+        "ToolYield": "panpan.types.events",
         "tool": "panpan.core.function_tool",
     },
 )

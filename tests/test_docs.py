@@ -25,15 +25,14 @@ from panpan.capabilities.subagents.definitions.files import Place, read_text
 from panpan.capabilities.subagents.definitions.load import shipped_definitions
 from panpan.capabilities.subagents.definitions.read_definition import KEYS
 from panpan.cli.main import EPILOG, cli
-from panpan.config.environment import OTHER_VARIABLES, VARIABLES
+from panpan.config.models import VENDORS
+from panpan.config.run_settings import OTHER_VARIABLES, VARIABLES
 from panpan.config.settings_file import parse_settings
-from panpan.config.vendors import VENDORS
 from panpan.core.effects import Effects
 from panpan.core.hooks import Hook, ToolCall
 from panpan.session.log.record_kinds import SYSTEM_RECORDS, subtypes_of
-from panpan.types.events import Event
+from panpan.types.events import Event, Output
 from panpan.types.permission import Deny, PermissionMode
-from panpan.types.tool import Output
 from tests.fakes.context import context_in
 from tests.fakes.every_tool import every_tool
 from tests.model_server import call, say, serving

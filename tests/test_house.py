@@ -13,10 +13,10 @@ HELD = {
     "capabilities whose folder can be deleted": 23,
     "imports between features": 0,
     "imports upward": 0,
-    "lines of code a file": 115,
-    "files": 593,
+    "lines of code a file": 119.3,
+    "files": 572,
     "lines": 102_239,
-    "files in one folder, 90th percentile": 15,
+    "files in one folder, 90th percentile": 14,
     "most parameters": 15,
     "attributes set on another object": 14,
 }

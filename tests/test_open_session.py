@@ -16,10 +16,10 @@ from panpan.errors import BudgetError, ConfigError, UnfinishedCallError
 from panpan.session.interceptor import SessionInterceptor
 from panpan.session.session import Session
 from panpan.system.processes.limits import process_watches
-from panpan.types.asking import UserAnswer, UserQuestion
 from panpan.types.events import Event, PermissionDecided
 from panpan.types.llm import Provider
 from panpan.types.messages import AssistantMessage, ToolResultMessage
+from panpan.types.permission import UserAnswer, UserQuestion
 
 CALL = 'tool_use = [{ name = "Bash", input = { command = "touch made" } }]'
 QUESTION = {

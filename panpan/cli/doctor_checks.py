@@ -15,9 +15,9 @@ from panpan.cli_kit.doctor import MAX_NAMED, Check, Machine, Status, named
 from panpan.config.keys import shown
 from panpan.config.limits import limits_of
 from panpan.config.locations import Locations, snapshots_folder
+from panpan.config.models import VENDORS
 from panpan.config.sources import Loaded, load_settings
 from panpan.config.trust import ProjectTrust
-from panpan.config.vendors import VENDORS
 from panpan.errors import ConfigError, ToolError
 from panpan.system.environment import child_environment
 from panpan.system.files.folder_tree import walk

@@ -17,8 +17,7 @@ from panpan.session.interceptor import SessionInterceptor
 from panpan.session.session import Session
 from panpan.system.processes.own_process import hide_process
 from panpan.types.agent import parse_agents
-from panpan.types.asking import PlanAsker, UserAsker
-from panpan.types.permission import Asker
+from panpan.types.permission import Asker, PlanAsker, UserAsker
 
 
 @asynccontextmanager

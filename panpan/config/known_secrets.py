@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from panpan.config.keys import flatten, is_secret, leaves
 from panpan.config.locations import Locations
+from panpan.config.models import VENDORS
 from panpan.config.settings import ProviderSettings, Settings
-from panpan.config.vendors import VENDORS
 from panpan.errors import ConfigError
 from panpan.system.text.redact import KnownKeys
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from panpan.config.keys import KeyPath, dotted, leaves, put, quoted, shown
+from panpan.config.models import VENDORS, Vendor, vendor_named
 from panpan.config.settings import MERGED_LISTS, Settings, Table, settings_type
 from panpan.config.settings_file import Source
-from panpan.config.vendors import VENDORS, Vendor, vendor_named
 from panpan.types.dataclass import dataclass
 
 _TIGHTENING = frozenset(

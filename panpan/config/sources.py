@@ -13,10 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from panpan.config.environment import read_environment
 from panpan.config.keys import KeyPath, dotted, flatten, is_secret, leaves, put, shown
 from panpan.config.locations import Locations
 from panpan.config.project_files import PROJECT_SETTINGS
+from panpan.config.run_settings import read_environment
 from panpan.config.settings import MERGED_LISTS, Settings, rule_text, settings_type
 from panpan.config.settings_file import Source, SourceKind, check, parse_settings, read_settings_file
 from panpan.config.trust import NO_TRUST, ProjectTrust, trust_of

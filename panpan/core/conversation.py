@@ -7,10 +7,17 @@ goes through `repaired` first.
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-from panpan.types.compaction import Compaction
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.llm import ModelRequest, ToolDefinition
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage, unique_id
+from panpan.types.messages import (
+    AssistantMessage,
+    Compaction,
+    Message,
+    SystemReminder,
+    ToolResultMessage,
+    UserMessage,
+    unique_id,
+)
 
 
 def compacted(messages: Sequence[Message], compaction: Compaction) -> list[Message] | None:

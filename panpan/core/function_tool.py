@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, create_model
 
 from panpan.core.effects import UNKNOWN, Effects
 from panpan.core.tool import Tool, ToolContext
-from panpan.types.tool import Output, ToolYield
+from panpan.types.events import Output, ToolYield
 
 Function: TypeAlias = Callable[..., Awaitable[str | Output]]
 """An async function; a parameter `ctx` gets the `ToolContext`, all others are the model's arguments."""

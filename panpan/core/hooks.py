@@ -17,12 +17,10 @@ from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ContextOverflowError
 from panpan.types.dataclass import dataclass
-from panpan.types.events import Compacted, Waiting
-from panpan.types.file_change import FileChange
+from panpan.types.events import Compacted, FileChange, IntendedChange, Output, Waiting
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage
 from panpan.types.permission import Allow, Decision, Deny, PermissionQuestion
-from panpan.types.tool import IntendedChange, Output
 
 Addition: TypeAlias = UserMessage | SystemReminder
 """What a hook may put into the conversation."""

@@ -33,8 +33,8 @@ from panpan.system.processes.process_table import ProcessTree
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
+from panpan.types.events import IntendedChange, ToolYield
 from panpan.types.llm import ToolDefinition
-from panpan.types.tool import IntendedChange, ToolYield
 
 _UNTOLD = frozenset({"title", "minLength", "maxLength", "pattern"})
 """What a model is not told of a value: where it matters, the error says it."""
@@ -304,3 +304,24 @@ def _specificity(pattern: str) -> tuple[bool, int]:
 
 def _matches(name: str, pattern: str) -> bool:
     return fnmatchcase(name.casefold(), pattern.casefold())
+
+
+class FileViewer(ABC):
+    """Shows what is in a file."""
+
+    @abstractmethod
+    def file_call(self, path: str, lines: tuple[int, int] | None) -> tuple[Tool[Any], BaseModel]:
+        """Return the call that shows a file.
+
+        Args:
+            path: As the user wrote it.
+            lines: The first and the last line, from 1; None for the whole file.
+        """
+
+
+class FolderViewer(ABC):
+    """Shows what is in a folder."""
+
+    @abstractmethod
+    def folder_call(self, path: str) -> tuple[Tool[Any], BaseModel]:
+        """Return the call that shows the folder at a path, as the user wrote it."""

@@ -26,15 +26,23 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from panpan.core.conversation import error_result
 from panpan.core.hooks import Hook, Ledger, NoLedger, ToolCall
-from panpan.core.permission import permission_for
 from panpan.core.tool import Tool, ToolContext
-from panpan.core.tool_call import PreparedCall, batches, digest_of, equal_calls, prepared, shortened
+from panpan.core.tool_call import PreparedCall, batches, digest_of, equal_calls, permission_for, prepared, shortened
 from panpan.errors import PanpanError, ToolError, unwrap_single_exception
 from panpan.types.content import AssistantContent, ToolResultBlock, ToolUseBlock
-from panpan.types.events import PermissionDecided, SubagentEvent, ToolEvent, ToolFinished, ToolProgress, ToolStarted
+from panpan.types.events import (
+    Output,
+    PermissionDecided,
+    Progress,
+    SubagentEvent,
+    ToolEvent,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    known_name,
+)
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.types.permission import Asker
-from panpan.types.tool import Output, Progress, known_name
 
 MAX_PARALLEL = 10
 """Read-only calls that run at once."""

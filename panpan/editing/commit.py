@@ -23,7 +23,7 @@ from panpan.system.files.file_lock import locked
 from panpan.system.files.read_file import listed_folder, opened_folder, read_regular_file, set_mode, status_of
 from panpan.system.text.file_text import FileText, decode_file
 from panpan.types.dataclass import dataclass
-from panpan.types.tool import IntendedChange
+from panpan.types.events import IntendedChange
 
 MAX_BYTES = 20_000_000
 """Largest file that is changed."""

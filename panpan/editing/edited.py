@@ -18,7 +18,7 @@ from panpan.editing.commit import FileChange, commit, intended
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay, FileDiff
-from panpan.types.tool import Output, ToolYield
+from panpan.types.events import Output, ToolYield
 
 # An exact comparison of two texts is quadratic or worse. So equal lines at both ends are set aside; a short rest goes
 # to `difflib`, a long one is cut at lines that occur once on each side, and the gaps between those are compared

@@ -10,7 +10,7 @@ from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import TextBlock, ThinkingBlock
 from panpan.types.events import BlockFinished, BlockStarted, Event, TextDelta, ThinkingDelta
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
-from panpan.types.reminder_causes import task_told
+from panpan.types.reminders import task_told
 
 LAST_TURNS = 3
 MAX_CHARS = 20_000

@@ -12,7 +12,7 @@ from typing import Any
 from panpan.errors import SnapshotError, ToolError
 from panpan.file_trees.own_repository import OwnRepository, TooMuchError
 from panpan.types.dataclass import dataclass
-from panpan.types.file_change import ChangeKind, FileChange
+from panpan.types.events import ChangeKind, FileChange
 
 
 def folder_of(path: str) -> str:

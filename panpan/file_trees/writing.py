@@ -35,7 +35,7 @@ from panpan.system.files.atomic_write import DiskOperations, temporary_name, wri
 from panpan.system.files.file_lock import locked
 from panpan.system.files.folder_tree import walk
 from panpan.system.files.read_file import open_below, opened_folder, read_regular_file, set_mode, set_mode_in, status_of
-from panpan.types.file_change import is_generated
+from panpan.types.events import is_generated
 
 _CHUNK_BYTES = 32_000_000
 """Content that is in memory at once."""

@@ -8,11 +8,9 @@ from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from panpan.config.models import ModelFacts
-from panpan.config.vendors import VENDORS, vendor_named
+from panpan.config.models import VENDORS, ModelFacts, vendor_named
 from panpan.errors import ConfigError
-from panpan.models.model_choice import Chooser, NoModelError, Wish, merged
-from panpan.models.model_keys import key_for
+from panpan.models.model_choice import Chooser, NoModelError, Wish, key_for, merged
 from panpan.models.provider_kind import FULL, NO_KINDS, ModelProfile, NamedProvider, ProviderKinds, provider_kind
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort, ModelOptions, Provider

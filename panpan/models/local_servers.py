@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 
-from panpan.config.vendors import LOCAL_PORTS
+from panpan.config.models import LOCAL_PORTS
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.system.web.listener import listening_user
 from panpan.types.dataclass import dataclass

@@ -21,10 +21,10 @@ from panpan.system.files.read_file import opened_folder
 from panpan.system.sandbox.place_claims import is_empty_folder
 from panpan.system.sandbox.profile import ProtectedPlaces, protected_places
 from panpan.system.text.terminal_text import printable
-from panpan.types.asking import Choice, UserAsker, UserQuestion
 from panpan.types.content import TextBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.tool import Output
+from panpan.types.events import Output
+from panpan.types.permission import Choice, UserAsker, UserQuestion
 
 _MOST_NAMED = 10
 _PUT_ASIDE, _KEEP = "Put aside", "Keep"

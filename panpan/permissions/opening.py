@@ -10,9 +10,8 @@ from panpan.config.locations import Locations
 from panpan.config.settings import Settings
 from panpan.config.sources import Loaded
 from panpan.core.hooks import ToolCall
-from panpan.core.permission import joined
 from panpan.core.tool import SeenFiles, Tool, ToolContext, enabled_tools
-from panpan.core.tool_call import prepared
+from panpan.core.tool_call import joined, prepared
 from panpan.errors import ConfigError, ToolError
 from panpan.permissions.gate import PermissionGate, RuleStore
 from panpan.permissions.rules.examples import check_examples

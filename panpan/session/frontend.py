@@ -14,9 +14,8 @@ from panpan.session.opening import WhichSession
 from panpan.session.setup import KindsOf, SessionSetup, load_setup
 from panpan.session.unfinished import Outcome
 from panpan.system.web.network import WebNetwork
-from panpan.types.asking import PlanAsker, UserAsker
 from panpan.types.dataclass import dataclass
-from panpan.types.permission import Asker
+from panpan.types.permission import Asker, PlanAsker, UserAsker
 
 if TYPE_CHECKING:
     from panpan.session.capability import Capability

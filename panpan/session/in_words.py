@@ -4,10 +4,17 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from panpan.types.compaction import Compaction, CompactionTrigger
 from panpan.types.content import TextBlock, ToolUseBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.messages import (
+    AssistantMessage,
+    Compaction,
+    CompactionTrigger,
+    Message,
+    SystemReminder,
+    ToolResultMessage,
+    UserMessage,
+)
 
 
 @dataclass(frozen=True, slots=True)

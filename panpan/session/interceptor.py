@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.session.setup import SessionSetup
-from panpan.types.asking import PlanAsker, UserAsker
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Provider
-from panpan.types.permission import Asker
+from panpan.types.permission import Asker, PlanAsker, UserAsker
 
 if TYPE_CHECKING:
     from panpan.session.capability import Capability

@@ -9,8 +9,8 @@ from importlib.resources import files
 
 from anyio import fail_after, move_on_after, to_thread
 
+from panpan.config.models import vendor_named
 from panpan.config.sources import load_settings
-from panpan.config.vendors import vendor_named
 from panpan.errors import PanpanError
 from panpan.models.factory import GenerationOptions, ResolvedModel, create_client, resolve_from
 from panpan.session.budget.budget import Budget

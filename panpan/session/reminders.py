@@ -11,8 +11,8 @@ from typing import get_args
 
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
+from panpan.types.events import Output
 from panpan.types.messages import AssistantMessage, Message, ReminderPriority, SystemReminder
-from panpan.types.tool import Output
 
 
 class ReminderSource:

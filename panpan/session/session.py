@@ -33,8 +33,7 @@ from panpan.system.processes.limits import process_watches
 from panpan.system.processes.process_table import ProcessTree
 from panpan.types.content import TextBlock, UserContent
 from panpan.types.dataclass import dataclass
-from panpan.types.events import CommandRan, Compacted, Event, TurnEnded
-from panpan.types.file_change import FileChange
+from panpan.types.events import CommandRan, Compacted, Event, FileChange, TurnEnded
 from panpan.types.llm import Effort
 from panpan.types.messages import AssistantMessage, Usage, UserMessage
 from panpan.types.permission import PermissionMode, is_permission_mode

@@ -28,6 +28,7 @@ from panpan.types.events import (
     BlockStarted,
     Compacted,
     Event,
+    IntendedChange,
     PermissionDecided,
     ReplyStarted,
     RetryScheduled,
@@ -38,7 +39,6 @@ from panpan.types.events import (
     TurnEnded,
 )
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
-from panpan.types.tool import IntendedChange
 
 T = TypeVar("T")
 

@@ -25,10 +25,10 @@ from panpan.session.log.fold import UnfinishedCall
 from panpan.system.files.atomic_write import remove_leavings
 from panpan.system.processes.process_table import ProcessTree
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.asking import Choice, UserAsker, UserQuestion
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
+from panpan.types.events import IntendedChange
 from panpan.types.messages import ToolResultMessage
-from panpan.types.tool import IntendedChange
+from panpan.types.permission import Choice, UserAsker, UserQuestion
 
 Outcome: TypeAlias = Literal["finished", "not-run", "unclear"]
 """What the user says of a call: it did its work; it did not; he does not know either."""

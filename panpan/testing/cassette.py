@@ -16,7 +16,7 @@ from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Mode, Replay
 from panpan.capabilities.cassettes.replaying import do_again, replay_session
 from panpan.capabilities.cassettes.requests import transcript_hash
-from panpan.config.environment import VARIABLES
+from panpan.config.run_settings import VARIABLES
 from panpan.errors import CassetteError, ConfigError
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal

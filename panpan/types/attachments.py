@@ -1,21 +1,171 @@
-"""What goes along with the words of a message: files and folders that they mention, and data."""
+"""What goes along with the words of a prompt: mentioned files, data, and commands that the user ran.
+
+A mention is `@src/main.py`, `@docs/`, `@notes.md:10-20` or `@"a name with blanks.txt"`.
+"""
 
 import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from panpan.types.content import TextBlock
-from panpan.types.messages import UserMessage
+from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.types.messages import UserMessage
+
+_MENTION = re.compile(
+    r"""
+    (?<![^\s(\[{])@                                # at the start of a word, so that no mail address is one
+    (?: "(?P<quoted>[^"\n]+)"(?P<range>:\d{1,7}(?:-\d{1,7})?)?
+      | (?P<word>[^\s"]\S*) )
+    """,
+    re.VERBOSE,
+)
+_RANGE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?", re.DOTALL)
+_FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})(?P<info>.*)", re.DOTALL)
+_CLOSES_SENTENCE = frozenset(".,;:!?)]}>'\"…，。；：！？）】」")  # noqa: RUF001 - Chinese sentences end, too
+_PLAIN_PATH = re.compile(r"[\w./~+,@%-]+")
+_SUFFIX = re.compile(r"[^/]\.\w{1,8}$")
+_DECORATED = re.compile(
+    r"[^\S\n]*\n\s*(?:@|(?:async|def|class|public|private|protected|static|final|export|fun|function)\b)"
+)
+"""What stands behind a decorator or annotation: the end of its line, and then what it decorates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read a mention."""
+
+    path: str
+    first: int | None = None
+    """The first line that is meant, from 1; None for the whole file."""
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """What stands in a prompt behind an @."""
+
+    name: str
+    """As it was typed, without the @, the quotes, and what ends a sentence."""
+    readings: tuple[Reading, ...]
+    """The longest first; never empty."""
+    is_path: bool
+    """Whether it can only mean a path, so that the user should hear of it when there is no such file."""
+
+
+def find_mentions(text: str) -> list[Mention]:
+    """Return what may be mentions of files, in order; what stands in fenced code is none."""
+    text = _without_fenced_code(text)
+    return [_mention(match, text) for match in _MENTION.finditer(text)]
+
+
+def written(path: str) -> str:
+    """Return a mention of `path` as a user types it, quoted where the path has blanks."""
+    return f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
+
+
+def _mention(match: re.Match[str], text: str) -> Mention:
+    if (quoted := match["quoted"]) is not None:
+        as_range = tuple(_readings_of(f"{quoted}{match['range']}"))[1:] if match["range"] else ()
+        return Mention(quoted, as_range or (Reading(quoted),), is_path=True)
+    word = match["word"]
+    endings = tuple(_endings(word))
+    readings = tuple(reading for ending in endings for reading in _readings_of(ending))
+    is_path = _looks_like_path(endings[-1]) and not _DECORATED.match(text, match.end())
+    return Mention(endings[-1], readings, is_path)
+
+
+def _endings(word: str) -> Iterator[str]:
+    """Yield the word, and what is left of it without each mark at its end; something is always left."""
+    yield word
+    while len(word) > 1 and word[-1] in _CLOSES_SENTENCE:
+        word = word[:-1]
+        yield word
+
+
+def _readings_of(word: str) -> Iterator[Reading]:
+    yield Reading(word)
+    if found := _RANGE.fullmatch(word):
+        first, last = int(found["first"]), int(found["last"] or found["first"])
+        yield Reading(found["path"], max(1, min(first, last)), max(1, first, last))
+
+
+def _looks_like_path(word: str) -> bool:
+    path = found["path"] if (found := _RANGE.fullmatch(word)) else word
+    if _PLAIN_PATH.fullmatch(path) is None:
+        return False
+    return "/" in path or path.startswith((".", "~")) or _SUFFIX.search(path) is not None
+
+
+def _without_fenced_code(text: str) -> str:
+    """Return `text` with the lines of fenced code (CommonMark, section 4.5) emptied."""
+    if "```" not in text and "~~~" not in text:
+        return text
+    fence = ""
+    lines = []
+    for line in text.split("\n"):
+        found = _FENCE.match(line)
+        if not fence:
+            if found and not (found["mark"].startswith("`") and "`" in found["info"]):
+                fence = found["mark"]
+            lines.append("" if fence else line)
+            continue
+        lines.append("")
+        if found and found["mark"].startswith(fence) and not found["info"].strip():
+            fence = ""
+    return "\n".join(lines)
+
+
+class NamesBehindAt(ABC):
+    """Names that mean no file behind an @, such as those of subagents."""
+
+    @property
+    @abstractmethod
+    def names_behind_at(self) -> frozenset[str]:
+        """The names, as they are written behind the @."""
+
 
 _HEAD = re.compile(r'<attached_(?:file|folder) path="([^"\n]*)">\n')
 
 
-def attached_names(message: UserMessage) -> list[str]:
+def attached_names(message: "UserMessage") -> list[str]:
     """Return the files and folders that go along with a message; for faces, which show its first block and these."""
-    texts = (block.text for block in message.content[1:] if isinstance(block, TextBlock))
+    texts = (block.text for block in message.content[1:] if block.type == "text")
     return [found[1].replace("&quot;", '"') for text in texts if (found := _HEAD.match(text))]
 
 
-def data_lines(message: UserMessage) -> list[str]:
+def data_lines(message: "UserMessage") -> list[str]:
     """Return how much text came with the words of a message and is no file, such as what was piped in."""
-    texts = [block.text for block in message.content if isinstance(block, TextBlock)][1:]
+    texts = [block.text for block in message.content if block.type == "text"][1:]
     counts = [len(text.splitlines()) for text in texts if not _HEAD.match(text)]
     return ["1 line of data" if count == 1 else f"{count:,} lines of data" for count in counts]
+
+
+_TOLD = re.compile(
+    r"<user_command>\n<command>\n(.*?)\n</command>\n<output>\n(.*)\n</output>\n</user_command>\n", re.DOTALL
+)
+_OUR_TAGS = re.compile(r"<(?=\s{0,9}/?\s{0,9}user_command\b)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ToldCommand:
+    """What a message tells the model of a command of the user's."""
+
+    command: str
+    output: str
+
+
+def command_told_in(message: "UserMessage") -> ToldCommand | None:
+    """Return the command that a message tells of; None where it tells of none."""
+    found = _TOLD.match(message.text)
+    return None if found is None else ToldCommand(found[1], found[2])
+
+
+def tagged(command: str, text: str) -> str:
+    """Return what the model reads, which the output cannot close."""
+    command, text = (_OUR_TAGS.sub("&lt;", part) for part in (command, text))
+    return (
+        f"<user_command>\n<command>\n{command}\n</command>\n<output>\n{text}\n</output>\n</user_command>\n"
+        "The user ran this command himself; he asks for nothing with it alone."
+    )

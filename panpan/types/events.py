@@ -1,24 +1,84 @@
-"""Events: what a turn yields, from the first byte of a reply to the end of the turn.
+"""Events: what a turn yields, from the first byte of a reply to the end of the turn, and what a tool yields."""
 
-A face reads this one stream and needs nothing else. Messages are kept and recorded; everything else here is for the
-screen and is gone afterwards. Deltas and progress come by the ten thousand, so they are slotted dataclasses, and a
-provider joins the deltas of one network read before it yields them.
-
-The order within one reply is: `ReplyStarted`, then for each block `BlockStarted`, its deltas, `BlockFinished`, and at
-the end the `AssistantMessage`. A reply that fails half-way is followed by `RetryScheduled`, after which it starts again
-from `ReplyStarted`, or by the turn's error. `Waiting` may come before any reply.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import field
+from pathlib import Path
 from typing import Literal, TypeAlias
 
-from panpan.types.compaction import Compaction
-from panpan.types.content import AssistantContent
+from panpan.types.content import AssistantContent, ResultContent, TextBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.file_change import FileChange
-from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
+from panpan.types.display import Display
+from panpan.types.messages import AssistantMessage, Compaction, SystemReminder, ToolResultMessage, Usage, UserMessage
 from panpan.types.permission import AskedOf, Reason
+
+_GENERATED = frozenset(
+    {
+        "__pycache__",
+        ".pytest_cache",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".hypothesis",
+        ".tox",
+        ".nox",
+        ".gradle",
+        ".parcel-cache",
+        "node_modules",
+    }
+)
+"""Folders in which programs keep what they can make again."""
+
+ChangeKind: TypeAlias = Literal["added", "modified", "deleted"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file before and after."""
+
+    path: str
+    """Relative to the workspace, or absolute where it lies in another folder; its bytes may be no text."""
+    kind: ChangeKind
+    added: int | None
+    """Lines added; None where the content is no text."""
+    deleted: int | None
+    """Lines deleted; None where the content is no text."""
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder that came, went or got other permission bits; its path ends with a slash."""
+        return self.path.endswith("/")
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether a program made it that can make it again, so that nobody wants to read of it."""
+        return is_generated(self.path)
+
+    def as_json(self) -> dict[str, object]:
+        """Return it for logs and programs."""
+        return {"path": self.path, "kind": self.kind, "added": self.added, "deleted": self.deleted}
+
+
+def lines_of(changes: Sequence[FileChange]) -> str:
+    """Return the lines of all of them, such as "+12 -4"; empty where there are none, as in files that are no text."""
+    added = sum(change.added or 0 for change in changes)
+    deleted = sum(change.deleted or 0 for change in changes)
+    return f"+{added:,} -{deleted:,}" if added or deleted else ""
+
+
+def files_in_short(changes: Sequence[FileChange]) -> str:
+    """Return how many files and lines, such as "3 files +12 -4, 1 folder, 2 generated files"."""
+    generated = [change for change in changes if change.is_generated]
+    own = [change for change in changes if not change.is_generated]
+    files = [change for change in own if not change.is_folder]
+    counts = ((len(files), "file"), (len(own) - len(files), "folder"), (len(generated), "generated file"))
+    said = [f"1 {what}" if count == 1 else f"{count:,} {what}s" for count, what in counts if count]
+    if files and (lines := lines_of(files)):
+        said[0] = f"{said[0]} {lines}"
+    return ", ".join(said)
+
+
+def is_generated(path: str) -> bool:
+    """Return whether the path of a file or folder tells that a program made it that can make it again."""
+    return path.endswith((".pyc", ".pyo")) or not _GENERATED.isdisjoint(path.split("/"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,3 +299,57 @@ Event: TypeAlias = (
     ModelEvent | ToolEvent | UserMessage | SystemReminder | Compacted | CommandRan | RoundEnded | TurnEnded
 )
 """What a turn yields. Read it with `match` and end with `assert_never`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Text for the screen while the tool runs, such as what a command printed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The tool's answer."""
+
+    content: str | tuple[ResultContent, ...]
+    """What the model reads."""
+    display: Display | None = None
+    """What people see in its place."""
+    is_error: bool = False
+    """Whether the model should take it as a failure although the tool did what it could, as with a failing command."""
+
+    @property
+    def blocks(self) -> tuple[ResultContent, ...]:
+        """The content as blocks."""
+        return (TextBlock(text=self.content),) if isinstance(self.content, str) else self.content
+
+    @property
+    def text(self) -> str:
+        """All its text, without pictures and documents."""
+        return "\n".join(block.text for block in self.blocks if isinstance(block, TextBlock))
+
+
+@dataclass(frozen=True, slots=True)
+class IntendedChange:
+    """What a call is about to make of one file."""
+
+    path: Path
+    """Canonical."""
+    before: str | None
+    """SHA-256 of its content, in hex; None: there is no such file."""
+    after: str | None
+    """The same for what it is going to be."""
+
+
+ToolYield: TypeAlias = Progress | SubagentEvent | Output
+"""What `Tool.run` yields."""
+
+
+def known_name(name: str, known: Collection[str]) -> str:
+    """Return the known name that differs from `name` in case alone; `name` itself where there is none, or several."""
+    if name in known:
+        return name
+    lower = name.casefold()
+    found = [one for one in known if one.casefold() == lower]
+    return found[0] if len(found) == 1 else name

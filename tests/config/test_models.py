@@ -8,13 +8,15 @@ import pytest
 from genai_prices.types import Usage as ListedUsage
 
 from panpan.config.models import (
+    ALIASES,
     UNKNOWN_CONTEXT_TOKENS,
+    VENDORS,
     Price,
     facts_about,
     known_models,
+    vendor_named,
     vendor_of,
 )
-from panpan.config.vendors import ALIASES, VENDORS, vendor_named
 from panpan.types.messages import Usage
 from scripts.update_models import MODELS, TARGET, listed_model
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from panpan.core.effects import UNKNOWN
 from panpan.core.hooks import Hook, ToolCall
-from panpan.core.permission import Permission, permission_for
+from panpan.core.tool_call import Permission, permission_for
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionAnswer, PermissionQuestion, Reason
 from tests.fakes.context import context_in
 from tests.fakes.tools import SleepInput, changing

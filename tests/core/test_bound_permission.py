@@ -16,10 +16,9 @@ from panpan.core.tool_executor import ToolExecutor
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.types.content import ToolUseBlock
-from panpan.types.events import PermissionDecided
+from panpan.types.events import Output, PermissionDecided, ToolYield
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionAnswer, PermissionQuestion, Reason
-from panpan.types.tool import Output, ToolYield
 from tests.fakes.ledger import FakeLedger
 
 

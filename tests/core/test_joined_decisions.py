@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.core.permission import joined
+from panpan.core.tool_call import joined
 from panpan.types.permission import Allow, Ask, Decision, Deny, Reason
 
 reasons = st.builds(Reason, st.sampled_from(["one", "another", "a third"]))

@@ -8,10 +8,9 @@ import pytest
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook, Round
 from panpan.errors import ContextOverflowError, ProviderError
-from panpan.types.compaction import Compaction
 from panpan.types.events import Compacted, Waiting
 from panpan.types.llm import ModelClient
-from panpan.types.messages import UserMessage
+from panpan.types.messages import Compaction, UserMessage
 from tests.core.test_query import collect, turn_of
 from tests.fakes.scripted_llm import ScriptedLLM, say
 

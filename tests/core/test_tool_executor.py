@@ -14,10 +14,9 @@ from panpan.core.tool import Tool
 from panpan.core.tool_executor import ToolExecutor
 from panpan.errors import SessionLogError, ToolError
 from panpan.types.content import ToolUseBlock
-from panpan.types.events import PermissionDecided, ToolEvent, ToolFinished, ToolProgress, ToolStarted
+from panpan.types.events import Output, PermissionDecided, ToolEvent, ToolFinished, ToolProgress, ToolStarted
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import Allow, Ask, Asker, Decision, Deny, PermissionAnswer, Reason
-from panpan.types.tool import Output
 from tests.fakes.askers import ScriptedAsker, no, yes
 from tests.fakes.context import context_in
 from tests.fakes.ledger import FakeLedger

@@ -25,7 +25,7 @@ from panpan.capabilities.search.ls import LsTool
 from panpan.core.tool import ToolContext
 from panpan.errors import PanpanError, SnapshotError
 from panpan.file_trees.writing import write_changes
-from panpan.types.tool import Output
+from panpan.types.events import Output
 from tests.capabilities.snapshots.kept_workspace import KeptWorkspace
 from tests.crash import swapper
 from tests.fakes.context import context_in

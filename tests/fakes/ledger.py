@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from panpan.core.hooks import ToolCall
-from panpan.types.tool import IntendedChange
+from panpan.types.events import IntendedChange
 
 
 class FakeLedger:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from panpan.errors import ToolError
-from panpan.types.asking import PlanAnswer, PlanProposal
-from panpan.types.permission import PermissionMode
+from panpan.types.permission import PermissionMode, PlanAnswer, PlanProposal
 
 FILE = Path("/home/ada/.panpan/plans/calm-mending-heron.md")
 

@@ -25,9 +25,8 @@ from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.session import Session, Titles
 from panpan.session.steering import Steering
 from panpan.session.unfinished import Outcome, UnfinishedCalls
-from panpan.types.asking import UserAsker
 from panpan.types.messages import Message
-from panpan.types.permission import Asker, PermissionMode
+from panpan.types.permission import Asker, PermissionMode, UserAsker
 from tests.fakes.askers import yes
 from tests.fakes.context import context_in
 from tests.fakes.settings import settings_with

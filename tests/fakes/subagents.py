@@ -9,10 +9,9 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.session.budget.budget import Budget
 from panpan.types.content import TextBlock, ToolUseBlock
 from panpan.types.display import SummaryDisplay
-from panpan.types.events import Event, PermissionDecided, SubagentEvent, ToolFinished, ToolStarted
+from panpan.types.events import Event, Output, PermissionDecided, SubagentEvent, ToolFinished, ToolStarted, ToolYield
 from panpan.types.llm import ToolDefinition
 from panpan.types.messages import AssistantMessage, Usage
-from panpan.types.tool import Output, ToolYield
 
 TOKENS = 110
 """What each reply of a subagent uses."""

@@ -8,8 +8,8 @@ from pydantic import BaseModel
 from panpan.core.effects import UNKNOWN, Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
+from panpan.types.events import Output, Progress, ToolYield
 from panpan.types.llm import ToolDefinition
-from panpan.types.tool import Output, Progress, ToolYield
 
 
 class SleepInput(BaseModel):

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from panpan.app import PROVIDER_KINDS
 from panpan.config.locations import Locations
+from panpan.config.models import VENDORS, vendor_named
 from panpan.config.settings import Settings
 from panpan.config.settings_file import Source
 from panpan.config.sources import Loaded, load_settings
 from panpan.config.trust import trust_of
-from panpan.config.vendors import VENDORS, vendor_named
 from panpan.errors import ConfigError, ProviderError
 from panpan.models import factory
 from panpan.models.factory import (

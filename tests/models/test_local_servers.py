@@ -10,7 +10,7 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from panpan.config.vendors import LOCAL_PORTS, vendor_named
+from panpan.config.models import LOCAL_PORTS, vendor_named
 from panpan.models.local_servers import PROBES, LocalServer, Probe, advice_without_model, find_local_servers
 from tests.model_server import serving
 

@@ -5,7 +5,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from panpan.config.vendors import Dialect
+from panpan.config.models import Dialect
 from panpan.models.client import LLMClient
 from panpan.models.factory import GenerationOptions, create_client, resolve_model
 from panpan.models.model_choice import NamedProvider, Wish

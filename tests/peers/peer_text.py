@@ -5,7 +5,7 @@ from contextlib import aclosing
 import anyio
 import pytest
 
-from panpan.config.vendors import Dialect
+from panpan.config.models import Dialect
 from panpan.errors import AuthenticationError, ContextOverflowError, PanpanError
 from panpan.types.content import TextBlock
 from panpan.types.events import BlockFinished, BlockStarted, ReplyStarted, TextDelta

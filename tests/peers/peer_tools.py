@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import panpan
-from panpan.config.vendors import Dialect
+from panpan.config.models import Dialect
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import BlockFinished, BlockStarted, ToolInputDelta
 from panpan.types.llm import ToolDefinition

@@ -11,7 +11,7 @@ from panpan.core.hooks import ToolCall
 from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
-from panpan.types.tool import Output, ToolYield
+from panpan.types.events import Output, ToolYield
 
 
 class Arguments(BaseModel):

@@ -10,8 +10,8 @@ from panpan.core.hooks import ToolCall
 from panpan.permissions.new_places import NewPlaces
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.sandbox.profile import MAX_ENTRIES
-from panpan.types.asking import UserAnswer, UserAsker, UserQuestion
-from panpan.types.tool import Output
+from panpan.types.events import Output
+from panpan.types.permission import UserAnswer, UserAsker, UserQuestion
 from tests.fakes.context import context_in
 from tests.fakes.sandboxes import works
 

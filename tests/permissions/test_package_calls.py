@@ -11,8 +11,8 @@ from panpan.capabilities.packages.package_tool import PackageTool
 from panpan.capabilities.packages.pip import PipTool
 from panpan.capabilities.packages.uv import UvTool
 from panpan.core.hooks import ToolCall
-from panpan.core.permission import permission_for
 from panpan.core.tool import ToolContext
+from panpan.core.tool_call import permission_for
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource

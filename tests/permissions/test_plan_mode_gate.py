@@ -23,11 +23,10 @@ from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
-from panpan.types.asking import PlanRejected
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import PermissionDecided
 from panpan.types.messages import ToolResultMessage
-from panpan.types.permission import Asker, PermissionAnswer, PermissionMode, PermissionQuestion
+from panpan.types.permission import Asker, PermissionAnswer, PermissionMode, PermissionQuestion, PlanRejected
 from tests.fakes.askers import yes
 from tests.fakes.every_tool import every_tool
 from tests.fakes.planning import ScriptedJudge

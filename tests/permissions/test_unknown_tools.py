@@ -11,8 +11,8 @@ from panpan.core.hooks import ToolCall
 from panpan.core.tool import Tool, ToolContext
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
+from panpan.types.events import Output, ToolYield
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
-from panpan.types.tool import Output, ToolYield
 from tests.fakes.context import context_in
 
 MODES: tuple[PermissionMode, ...] = ("default", "plan", "acceptEdits", "bypassPermissions")

@@ -3,8 +3,8 @@
 from panpan.faces.headless.wire import notice_line
 from panpan.faces.tool_lines import ToolLines
 from panpan.session.in_words import compaction_lines
-from panpan.types.compaction import Compaction, CompactionReport
 from panpan.types.events import Compacted
+from panpan.types.messages import Compaction, CompactionReport
 
 REPORT = CompactionReport(
     kept=7, pinned=2, quoted=3, computed="4 files read", summarised=40, outputs=1, problem="the model refused"

@@ -27,11 +27,18 @@ from panpan.session.log.record_kinds import (
     session_record,
 )
 from panpan.session.log.records import encoded, record_of
-from panpan.types.compaction import Compaction, CompactionReport
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.file_change import FileChange
+from panpan.types.events import FileChange
 from panpan.types.llm import ToolDefinition
-from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
+from panpan.types.messages import (
+    AssistantMessage,
+    Compaction,
+    CompactionReport,
+    SystemReminder,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
 
 TREE = "a" * 40
 REPLY = AssistantMessage(

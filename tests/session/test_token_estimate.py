@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from panpan.core.conversation import Conversation
 from panpan.session.context_usage import calibration, context_usage, measured_usage, uncounted_tokens, used_tokens
-from panpan.types.compaction import Compaction
 from panpan.types.content import TextBlock
-from panpan.types.messages import AssistantMessage, Message, Usage, UserMessage
+from panpan.types.messages import AssistantMessage, Compaction, Message, Usage, UserMessage
 from tests.fakes.scripted_llm import ScriptedLLM
 
 

@@ -22,9 +22,8 @@ from panpan.session.log.log_writer import fork
 from panpan.session.session import Session
 from panpan.session.unfinished import Outcome
 from panpan.system.processes.process_table import ProcessTree
-from panpan.types.asking import UserAnswer, UserAsker, UserQuestion
-from panpan.types.compaction import Compaction
-from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.messages import AssistantMessage, Compaction, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.permission import UserAnswer, UserAsker, UserQuestion
 from tests.fakes.scripted_llm import ScriptedLLM, call, say
 from tests.fakes.session import log_path, recorded, session_in
 from tests.fakes.tools import changing, looking

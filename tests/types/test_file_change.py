@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.types.file_change import FileChange, files_in_short
+from panpan.types.events import FileChange, files_in_short
 
 CHANGED = FileChange("a.py", "modified", 1_200, 4)
 GENERATED = FileChange("src/__pycache__/a.cpython-311.pyc", "added", 9, 0)

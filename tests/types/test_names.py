@@ -1,6 +1,6 @@
 import pytest
 
-from panpan.types.tool import known_name
+from panpan.types.events import known_name
 
 
 @pytest.mark.parametrize(

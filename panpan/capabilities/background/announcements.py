@@ -13,7 +13,7 @@ from panpan.capabilities.background.task import Task, TaskRecord
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.background import TaskInfo
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
-from panpan.types.reminder_causes import task_told
+from panpan.types.reminders import task_told
 
 _TELLING_TOOLS = ("TaskOutput", "TaskStop")
 

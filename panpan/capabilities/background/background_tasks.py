@@ -36,8 +36,8 @@ from panpan.system.files.output_store import OutputStore
 from panpan.system.processes.process_table import ProcessTree, RunningProcess, look, reap_later
 from panpan.system.text.redact import KnownKeys
 from panpan.types.background import TaskInfo, TaskKind
+from panpan.types.events import Output
 from panpan.types.messages import Message
-from panpan.types.tool import Output
 
 EXIT_GRACE_S = 2.0
 """Seconds between asking what runs to end and killing it; a user waits for it."""

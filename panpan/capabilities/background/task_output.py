@@ -13,7 +13,7 @@ from panpan.core.background import Background
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.types.display import SummaryDisplay
-from panpan.types.tool import Output, ToolYield
+from panpan.types.events import Output, ToolYield
 
 MAX_RESULT_BYTES = 32 * 1024
 MAX_TIMEOUT_MS = 600_000

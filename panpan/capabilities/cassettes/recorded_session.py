@@ -21,10 +21,9 @@ from panpan.session.log.record_kinds import (
     session_record,
 )
 from panpan.session.log.records import message_of, record_of
-from panpan.types.compaction import Compaction
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.messages import AssistantMessage, Compaction, Message, SystemReminder, ToolResultMessage, UserMessage
 
 
 @dataclass(frozen=True, slots=True)

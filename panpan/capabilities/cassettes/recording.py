@@ -26,7 +26,13 @@ from panpan.session.log.record_kinds import CompactionRecord
 from panpan.session.log.records import message_of, record_of
 from panpan.session.setup import SessionSetup
 from panpan.system.text.redact import Redactor
-from panpan.types.asking import (
+from panpan.types.events import StreamEvent
+from panpan.types.llm import ModelOptions, ModelRequest, Provider
+from panpan.types.messages import AssistantMessage, Message, UserMessage
+from panpan.types.permission import (
+    Asker,
+    PermissionAnswer,
+    PermissionQuestion,
     PlanAnswer,
     PlanApproved,
     PlanAsker,
@@ -36,11 +42,8 @@ from panpan.types.asking import (
     UserAnswer,
     UserAsker,
     UserQuestion,
+    is_permission_mode,
 )
-from panpan.types.events import StreamEvent
-from panpan.types.llm import ModelOptions, ModelRequest, Provider
-from panpan.types.messages import AssistantMessage, Message, UserMessage
-from panpan.types.permission import Asker, PermissionAnswer, PermissionQuestion, is_permission_mode
 
 Note: TypeAlias = Callable[[Mapping[str, Any]], None]
 """Writes an answer down."""

@@ -45,11 +45,10 @@ from panpan.session.context import SessionContext
 from panpan.session.interceptor import Askers, SessionInterceptor
 from panpan.session.setup import SessionSetup
 from panpan.system.text.redact import Redactor
-from panpan.types.compaction import Compaction
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
-from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
-from panpan.types.reminder_causes import LAST_REPLY, NOTICE, RECORD, SUMMARY, WORDS
+from panpan.types.messages import AssistantMessage, Compaction, SystemReminder, UserMessage
+from panpan.types.reminders import LAST_REPLY, NOTICE, RECORD, SUMMARY, WORDS
 
 if TYPE_CHECKING:
     from panpan.models.factory import ResolvedModel

@@ -22,8 +22,8 @@ from panpan.capabilities.cassettes.recorded_session import (
 )
 from panpan.capabilities.cassettes.replay import Replay
 from panpan.capabilities.cassettes.requests import Divergence, canonical_message, first_difference, transcript_hash
-from panpan.config.environment import VARIABLES
 from panpan.config.locations import Locations
+from panpan.config.run_settings import VARIABLES
 from panpan.config.sources import load_settings
 from panpan.errors import CassetteError, ConfigError, NothingToCompactError, PanpanError
 from panpan.models.factory import ResolvedModel, resolve_from

@@ -20,14 +20,21 @@ from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ContextOverflowError, ToolError
 from panpan.session.interceptor import Askers
-from panpan.types.asking import PlanAnswer, PlanApproved, PlanProposal, PlanRejected, UserAnswer, UserQuestion
-from panpan.types.events import Compacted, StreamEvent, Waiting
-from panpan.types.file_change import FileChange
+from panpan.types.events import Compacted, FileChange, Output, StreamEvent, ToolYield, Waiting
 from panpan.types.llm import ModelClient, ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
-from panpan.types.permission import Decision, PermissionAnswer, PermissionQuestion
-from panpan.types.reminder_causes import MEMORY, PROJECT_CONTEXT
-from panpan.types.tool import Output, ToolYield
+from panpan.types.permission import (
+    Decision,
+    PermissionAnswer,
+    PermissionQuestion,
+    PlanAnswer,
+    PlanApproved,
+    PlanProposal,
+    PlanRejected,
+    UserAnswer,
+    UserQuestion,
+)
+from panpan.types.reminders import MEMORY, PROJECT_CONTEXT
 
 if TYPE_CHECKING:
     from panpan.capabilities.cassettes.replay import Replay

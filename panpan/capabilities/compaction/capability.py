@@ -17,7 +17,7 @@ from panpan.session.context import SessionContext
 from panpan.session.context_usage import used_tokens
 from panpan.session.models import SessionModels
 from panpan.session.reminders import ReminderSource
-from panpan.types.compaction import Compaction
+from panpan.types.messages import Compaction
 
 
 class CompactionCapability(Capability):

@@ -9,7 +9,7 @@ from panpan.errors import NothingToCompactError
 from panpan.session.command import Command, Terminal, say
 from panpan.session.in_words import compaction_lines
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.compaction import Compaction
+from panpan.types.messages import Compaction
 
 UNDO = "undo"
 

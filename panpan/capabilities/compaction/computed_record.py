@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
-from panpan.core.our_tags import untagged
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay, FileDiff
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage
+from panpan.types.reminders import untagged
 
 _MOST_CHANGED, _MOST_READ, _MOST_COMMANDS, _MOST_REFUSED = 150, 60, 25, 10
 """Newest of each that are named; the rest is counted."""

@@ -13,10 +13,10 @@ from panpan.core.hooks import Hook, Round
 from panpan.core.tool import Tool
 from panpan.errors import ContextOverflowError, ProviderError
 from panpan.session.context_usage import uncounted_tokens, used_tokens
-from panpan.types.compaction import Compaction, CompactionTrigger
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Compacted, Waiting
 from panpan.types.llm import ModelClient
+from panpan.types.messages import Compaction, CompactionTrigger
 
 if TYPE_CHECKING:
     from panpan.capabilities.compaction.window import Window

@@ -17,10 +17,16 @@ from panpan.capabilities.compaction.summary_messages import (
 )
 from panpan.capabilities.compaction.window import Window, newest_prompt
 from panpan.core.conversation import Conversation, compacted
-from panpan.types.compaction import Compaction, CompactionReport
 from panpan.types.content import TextBlock, ToolUseBlock
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
-from panpan.types.reminder_causes import MEMORY, PLAN_MODE_OFF, PLAN_MODE_ON, PROJECT_CONTEXT
+from panpan.types.messages import (
+    AssistantMessage,
+    Compaction,
+    CompactionReport,
+    Message,
+    SystemReminder,
+    ToolResultMessage,
+)
+from panpan.types.reminders import MEMORY, PLAN_MODE_OFF, PLAN_MODE_ON, PROJECT_CONTEXT
 
 LEAST_CHARS = 600
 """A shorter output stays."""

@@ -11,13 +11,13 @@ from importlib.resources import files
 
 from anyio import move_on_after
 
-from panpan.core.our_tags import untagged
 from panpan.errors import AuthenticationError, CassetteError, ContextOverflowError, ProviderError, RetryableError
 from panpan.session.in_words import ToldMessage, told_messages
 from panpan.types.dataclass import dataclass
 from panpan.types.events import TextDelta, ThinkingDelta, ToolInputDelta
 from panpan.types.llm import ModelClient, ModelRequest
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage
+from panpan.types.reminders import untagged
 
 _MOST_CHARS = {"The user": 6_000, "The model": 4_000, "Call": 800, "Result": 1_200, "Error": 1_600}
 """Per message, by how its heading begins."""

@@ -5,11 +5,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 from panpan.capabilities.compaction.computed_record import ComputedRecord
 from panpan.capabilities.compaction.summary import Summary
-from panpan.core.our_tags import untagged
+from panpan.types.attachments import command_told_in
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
-from panpan.types.reminder_causes import LAST_REPLY, NOTICE, RECORD, SUMMARY, WORDS
-from panpan.types.told_commands import command_told_in
+from panpan.types.reminders import LAST_REPLY, NOTICE, RECORD, SUMMARY, WORDS, untagged
 
 _NOTE = re.compile(r"\s*#(?![#!]|include\b)\s*\S")
 """Beginning of a memory note in other agents; a comment in pasted code is none."""

@@ -9,10 +9,17 @@ from panpan.capabilities.compaction.summary_messages import summary_told_by
 from panpan.core.conversation import Conversation
 from panpan.core.tool import Tool
 from panpan.session.context_usage import BYTES_PER_TOKEN, message_tokens, text_tokens, tool_tokens, used_tokens
-from panpan.types.compaction import Compaction, CompactionTrigger
 from panpan.types.dataclass import dataclass
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
-from panpan.types.reminder_causes import MEMORY, PLAN, PROJECT_CONTEXT, WORDS
+from panpan.types.messages import (
+    AssistantMessage,
+    Compaction,
+    CompactionTrigger,
+    Message,
+    SystemReminder,
+    ToolResultMessage,
+    UserMessage,
+)
+from panpan.types.reminders import MEMORY, PLAN, PROJECT_CONTEXT, WORDS
 
 Weigh: TypeAlias = Callable[[Message], float]
 """Returns the tokens of a message, about."""

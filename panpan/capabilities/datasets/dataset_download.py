@@ -20,7 +20,7 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.web.url_guard import Authority, PlainUrl
 from panpan.types.display import SummaryDisplay
-from panpan.types.tool import Output, Progress, ToolYield
+from panpan.types.events import Output, Progress, ToolYield
 
 if TYPE_CHECKING:
     from panpan.capabilities.datasets.carrying_out import CarryingOut

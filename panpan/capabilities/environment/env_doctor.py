@@ -16,7 +16,7 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import printable
 from panpan.types.display import SummaryDisplay
-from panpan.types.tool import Output, ToolYield
+from panpan.types.events import Output, ToolYield
 
 if TYPE_CHECKING:
     from panpan.capabilities.environment.layers import EnvReport

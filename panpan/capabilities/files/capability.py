@@ -18,7 +18,6 @@ from panpan.capabilities.files.rename import RenameTool
 from panpan.capabilities.files.write import WriteTool
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round, ToolCall
-from panpan.core.our_tags import untagged
 from panpan.core.tool import SeenFiles, Tool, digest_of
 from panpan.editing.rename_plan import WordSearch
 from panpan.errors import ToolError
@@ -29,8 +28,9 @@ from panpan.system.files.canonical import is_below
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import printable
 from panpan.types.dataclass import dataclass
+from panpan.types.events import Output
 from panpan.types.messages import SystemReminder
-from panpan.types.tool import Output
+from panpan.types.reminders import untagged
 
 MOST_FILES = 200
 """Most files that are looked at, those that the model read last."""

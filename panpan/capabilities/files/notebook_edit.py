@@ -12,7 +12,7 @@ from panpan.editing.commit import FileChange, find_target, read_known_text, simi
 from panpan.editing.edited import Plan, PlannedTool, Told
 from panpan.errors import ToolError
 from panpan.system.text.file_text import readable
-from panpan.types.tool import Output
+from panpan.types.events import Output
 
 
 class NotebookEditInput(BaseModel):

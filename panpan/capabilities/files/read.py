@@ -9,8 +9,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.core.effects import Effects
-from panpan.core.tool import Tool, ToolContext
-from panpan.core.viewers import FileViewer
+from panpan.core.tool import FileViewer, Tool, ToolContext
 from panpan.documents.prepared_documents import (
     MAX_PICTURES,
     page_pictures,
@@ -28,7 +27,7 @@ from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.file_text import decode_file
 from panpan.types.content import TextBlock
 from panpan.types.display import SummaryDisplay
-from panpan.types.tool import Output, ToolYield
+from panpan.types.events import Output, ToolYield
 
 SMALL_BYTES = 100_000
 MAX_BYTES = 50_000_000

@@ -10,7 +10,7 @@ from panpan.core.tool import ToolContext
 from panpan.editing.edited import Plan, PlannedTool, carry_out
 from panpan.editing.rename_plan import WordSearch, plan_rename
 from panpan.errors import ToolError
-from panpan.types.tool import Output
+from panpan.types.events import Output
 
 _MAX_FILES = 200
 _MAX_TITLE_PATHS = 3

@@ -8,7 +8,7 @@ from panpan.core.tool import ToolContext
 from panpan.editing.commit import FileChange, Target, find_target, read_known
 from panpan.editing.edited import Plan, PlannedTool, Told
 from panpan.system.text.file_text import UTF_8, FileText, decode_file
-from panpan.types.tool import Output
+from panpan.types.events import Output
 
 
 class WriteInput(BaseModel):

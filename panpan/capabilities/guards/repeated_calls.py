@@ -15,9 +15,9 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import AnswerNeededError
 from panpan.types.content import ToolUseBlock
+from panpan.types.events import Output
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage
 from panpan.types.permission import Ask, Behaviour, Decision, Deny, Reason
-from panpan.types.tool import Output
 
 _MOST_IN_A_ROW = 3
 

@@ -19,7 +19,7 @@ from panpan.types.display import (
     table,
 )
 from panpan.types.display import text as text_display
-from panpan.types.tool import Output
+from panpan.types.events import Output
 
 MAX_TEXT_CHARS = 60_000
 """For models with a large context window."""

@@ -15,8 +15,8 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.session.in_words import ToldMessage, told_messages
 from panpan.types.display import SummaryDisplay
+from panpan.types.events import Output, ToolYield
 from panpan.types.messages import Message, UserMessage
-from panpan.types.tool import Output, ToolYield
 
 MAX_RESULT_CHARS = 30_000
 _MAX_FOUND = 40

@@ -19,7 +19,6 @@ from panpan.capabilities.language_servers.language_servers import LanguageServer
 from panpan.capabilities.language_servers.wire import lines_of
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
-from panpan.core.our_tags import untagged
 from panpan.errors import ToolError
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.file_text import decode_file
@@ -27,8 +26,9 @@ from panpan.system.text.terminal_text import clean_line, printable
 from panpan.types.content import TextBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
+from panpan.types.events import Output
 from panpan.types.messages import AssistantMessage, SystemReminder
-from panpan.types.tool import Output
+from panpan.types.reminders import untagged
 
 if TYPE_CHECKING:
     from panpan.capabilities.language_servers.shown_texts import ShownTexts

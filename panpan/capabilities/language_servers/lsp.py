@@ -34,7 +34,7 @@ from panpan.system.text.terminal_text import clean_for_terminal, clean_line, pri
 from panpan.text_search.engine import cut_line, with_notes
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
-from panpan.types.tool import Output
+from panpan.types.events import Output
 
 # Working out what a server's rename makes of each file, before anything is written.
 #

@@ -21,7 +21,7 @@ from panpan.capabilities.local_model.setup import Progress, free_bytes, set_up, 
 from panpan.capabilities.local_model.weight_store import WeightStore, embedded_store, megabytes, require_machine
 from panpan.cli_kit.commands import CommandGroup
 from panpan.cli_kit.signals import Received, watch_signals
-from panpan.config.environment import LOCAL_API_KEY_VARIABLE
+from panpan.config.run_settings import LOCAL_API_KEY_VARIABLE
 from panpan.errors import ConfigError, PanpanError, unwrap_single_exception
 from panpan.types.dataclass import dataclass
 

@@ -2,9 +2,9 @@
 
 from panpan.capabilities.mentions.mentions import Viewers, with_mentions
 from panpan.config.known_secrets import provider_keys
-from panpan.core.viewers import FileViewer, FolderViewer
+from panpan.core.tool import FileViewer, FolderViewer
 from panpan.session.capability import Capability
-from panpan.types.mentions import NamesBehindAt
+from panpan.types.attachments import NamesBehindAt
 from panpan.types.messages import UserMessage
 
 

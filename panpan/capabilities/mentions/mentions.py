@@ -16,18 +16,17 @@ from anyio import to_thread
 from pydantic import BaseModel
 
 from panpan.core.hooks import Hook, ToolCall
-from panpan.core.tool import Tool, ToolContext
-from panpan.core.viewers import FileViewer, FolderViewer
+from panpan.core.tool import FileViewer, FolderViewer, Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.files.paths import Location, PathResolver
 from panpan.system.text.redact import KnownKeys
 from panpan.system.text.terminal_text import printable
+from panpan.types.attachments import Mention, Reading, find_mentions
 from panpan.types.content import TextBlock, UserContent
 from panpan.types.dataclass import dataclass
-from panpan.types.mentions import Mention, Reading, find_mentions
+from panpan.types.events import Output
 from panpan.types.messages import UserMessage
 from panpan.types.permission import Deny
-from panpan.types.tool import Output
 
 MAX_ATTACHMENTS = 50
 """For one prompt."""

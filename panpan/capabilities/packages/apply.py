@@ -39,7 +39,7 @@ from panpan.python_environments.project_requirements import ProjectRequirements,
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.read_file import opened_folder
 from panpan.types.display import SummaryDisplay
-from panpan.types.tool import Output, Progress
+from panpan.types.events import Output, Progress
 
 if TYPE_CHECKING:
     from panpan.capabilities.packages.package_tool import PackageConfig

@@ -24,7 +24,7 @@ from panpan.core.effects import Command, Effects, PathUse
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass
-from panpan.types.tool import Output, ToolYield
+from panpan.types.events import Output, ToolYield
 
 if TYPE_CHECKING:
     from panpan.capabilities.packages.undo_log import Steps, Undo

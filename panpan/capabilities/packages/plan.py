@@ -24,7 +24,7 @@ from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox, Start
 from panpan.system.sandbox.refusals import refusal_in
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
-from panpan.types.tool import Progress
+from panpan.types.events import Progress
 
 if TYPE_CHECKING:
     from panpan.capabilities.packages.undo_log import Step, Undo

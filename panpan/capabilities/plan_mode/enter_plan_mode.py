@@ -10,7 +10,7 @@ from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.types.display import SummaryDisplay
-from panpan.types.tool import Output, ToolYield
+from panpan.types.events import Output, ToolYield
 
 NOBODY_THERE = "nobody is there to approve a plan, so plan mode would be the end of the work: go on with the task"
 

@@ -9,10 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
-from panpan.types.asking import PlanApproved, PlanAsker, PlanEdited, PlanProposal, PlanRejected
 from panpan.types.display import PlanDisplay
-from panpan.types.permission import PermissionMode
-from panpan.types.tool import Output, ToolYield
+from panpan.types.events import Output, ToolYield
+from panpan.types.permission import PermissionMode, PlanApproved, PlanAsker, PlanEdited, PlanProposal, PlanRejected
 
 
 class Planning(Protocol):

@@ -17,7 +17,6 @@ from anyio import Event, to_thread
 from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round
-from panpan.core.our_tags import untagged
 from panpan.core.tool import SeenFiles, digest_of
 from panpan.errors import ConfigError, ToolError
 from panpan.permissions.gate import PermissionGate
@@ -31,7 +30,7 @@ from panpan.system.processes.process_table import ProcessTree
 from panpan.system.text.terminal_text import printable
 from panpan.types.messages import SystemReminder
 from panpan.types.permission import PermissionMode
-from panpan.types.reminder_causes import PLAN, PLAN_MODE_OFF, PLAN_MODE_ON
+from panpan.types.reminders import PLAN, PLAN_MODE_OFF, PLAN_MODE_ON, untagged
 
 _PLAN_ON = (
     "Plan mode is on: nothing may be changed, by whatever tool or way; calls that change something are refused. Look "

@@ -26,7 +26,6 @@ from panpan.capabilities.project_context.memory_loader import (
     rules_of,
     withhold_nothing,
 )
-from panpan.core.our_tags import untagged
 from panpan.errors import ToolError
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.protected import protections
@@ -37,7 +36,7 @@ from panpan.system.sandbox.profile import is_placeholder
 from panpan.system.text.terminal_text import printable
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import SystemReminder
-from panpan.types.reminder_causes import PROJECT_CONTEXT
+from panpan.types.reminders import PROJECT_CONTEXT, untagged
 
 _TIMEOUT_S = 2.0
 _MOST_CHANGES = 30

@@ -28,9 +28,9 @@ from panpan.errors import ToolError
 from panpan.system.files.canonical import is_below
 from panpan.system.files.globs import compile_gitignore
 from panpan.types.dataclass import dataclass
+from panpan.types.events import Output
 from panpan.types.messages import Message, SystemReminder
-from panpan.types.reminder_causes import MEMORY, PROJECT_CONTEXT
-from panpan.types.tool import Output
+from panpan.types.reminders import MEMORY, PROJECT_CONTEXT
 
 
 class NestedMemory(Hook):

@@ -8,7 +8,7 @@ from panpan.capabilities.project_context.nested_memory import NestedMemory
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook
 from panpan.types.messages import SystemReminder
-from panpan.types.reminder_causes import PROJECT_CONTEXT
+from panpan.types.reminders import PROJECT_CONTEXT
 
 
 class SessionStart(Hook):

@@ -9,9 +9,9 @@ from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import printable
-from panpan.types.asking import Choice, UserAnswer, UserAsker, UserQuestion
 from panpan.types.display import SummaryDisplay
-from panpan.types.tool import Output, ToolYield
+from panpan.types.events import Output, ToolYield
+from panpan.types.permission import Choice, UserAnswer, UserAsker, UserQuestion
 
 NOBODY_THERE = (
     "nobody is there to answer: decide yourself what fits the task best, go on, "

@@ -30,7 +30,7 @@ from panpan.text_search.engine import (
 )
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
-from panpan.types.tool import Output, ToolYield
+from panpan.types.events import Output, ToolYield
 
 MAX_FILES = 100
 

@@ -42,7 +42,7 @@ from panpan.text_search.engine import (
 )
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
-from panpan.types.tool import Output, ToolYield
+from panpan.types.events import Output, ToolYield
 
 NO_MATCHES = "no matches"
 """The summary of a search that found nothing."""

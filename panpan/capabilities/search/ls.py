@@ -16,8 +16,7 @@ from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.core.effects import Effects
-from panpan.core.tool import Tool, ToolContext
-from panpan.core.viewers import FolderViewer
+from panpan.core.tool import FolderViewer, Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.files.globs import compile_glob
 from panpan.system.files.read_file import listed_folder
@@ -25,7 +24,7 @@ from panpan.system.sandbox.profile import is_placeholder
 from panpan.system.text.terminal_text import printable
 from panpan.text_search.engine import with_notes
 from panpan.types.display import SummaryDisplay
-from panpan.types.tool import Output, ToolYield
+from panpan.types.events import Output, ToolYield
 
 MAX_ENTRIES = 500
 

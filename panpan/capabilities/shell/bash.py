@@ -35,7 +35,7 @@ from panpan.system.processes.process import Leaving, ProcessEnded, run_process
 from panpan.system.processes.progress import LineFolder, ProgressPacer
 from panpan.system.sandbox.command_sandbox import Bounds
 from panpan.types.display import SummaryDisplay
-from panpan.types.tool import Output, Progress, ToolYield
+from panpan.types.events import Output, Progress, ToolYield
 
 MAX_RESULT_CHARS = 30_000
 

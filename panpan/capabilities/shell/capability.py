@@ -22,9 +22,9 @@ from panpan.session.feature_protocols import UserCommandResult, UserShell
 from panpan.system.processes.detached import marked_as_users
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.terminal_text import clean_for_terminal
+from panpan.types.attachments import tagged
+from panpan.types.events import Output, Progress
 from panpan.types.messages import UserMessage, new_id
-from panpan.types.told_commands import tagged
-from panpan.types.tool import Output, Progress
 
 USER_COMMAND_TIMEOUT_S = MAX_TIMEOUT_MS / 1000
 """Seconds after which a command is ended."""

@@ -19,7 +19,7 @@ from panpan.errors import SessionError
 from panpan.session.log.record_kinds import SystemRecord, Text, is_none, or_else
 from panpan.session.log.session_log import read_records
 from panpan.types.dataclass import dataclass
-from panpan.types.file_change import FileChange
+from panpan.types.events import FileChange
 
 Cause: TypeAlias = Literal["turn", "undo", "redo", "rewind"]
 """Cause of a change: what the model did in a turn, or one of the ways back."""

@@ -23,9 +23,8 @@ from panpan.file_trees.kept_files import KeepLimits
 from panpan.file_trees.snapshot import Snapshot
 from panpan.session.feature_protocols import FileHistory
 from panpan.session.log.records import timestamp
-from panpan.types.file_change import FileChange
+from panpan.types.events import FileChange, Output
 from panpan.types.messages import AssistantMessage, SystemReminder
-from panpan.types.tool import Output
 
 if TYPE_CHECKING:
     from panpan.capabilities.snapshots.undo import Undo

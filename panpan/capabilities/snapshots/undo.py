@@ -16,7 +16,7 @@ from panpan.file_trees.writing import WayBack, write_changes
 from panpan.session.log.records import timestamp
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.dataclass import dataclass
-from panpan.types.file_change import FileChange, files_in_short
+from panpan.types.events import FileChange, files_in_short
 
 
 async def shared_changes(store: SnapshotStore, steps: Sequence[Step], others: Sequence[UndoHistory]) -> frozenset[str]:

@@ -21,7 +21,7 @@ from panpan.file_trees.snapshot import Snapshot, differences, listed
 from panpan.file_trees.store import SnapshotStore, TooLargeError
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.types.dataclass import dataclass
-from panpan.types.file_change import FileChange
+from panpan.types.events import FileChange
 
 log = logging.getLogger(__name__)
 

@@ -5,10 +5,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from panpan.capabilities.subagents.task import TaskTool
 from panpan.core.hooks import Round
 from panpan.session.reminders import ReminderSource
-from panpan.types.attachments import attached_names
-from panpan.types.mentions import find_mentions
+from panpan.types.attachments import attached_names, find_mentions
+from panpan.types.events import known_name
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage
-from panpan.types.tool import known_name
 
 PREFIX = "agent-"
 """May stand before the name, so that it can mean nothing else."""

@@ -29,6 +29,7 @@ from panpan.session.opening import resumed
 from panpan.session.unfinished import UnfinishedCalls
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
+from panpan.types.events import known_name
 from panpan.types.permission import (
     Allow,
     Ask,
@@ -39,7 +40,6 @@ from panpan.types.permission import (
     PermissionMode,
     PermissionQuestion,
 )
-from panpan.types.tool import known_name
 
 
 class ChildGate(Gate):

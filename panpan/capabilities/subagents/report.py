@@ -13,9 +13,8 @@ from panpan.session.log.session_log import read_records
 from panpan.types.content import TextBlock, ToolResultBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
-from panpan.types.events import Event, SubagentEvent, ToolFinished, ToolStarted, TurnEnded
+from panpan.types.events import Event, Output, SubagentEvent, ToolFinished, ToolStarted, TurnEnded
 from panpan.types.messages import AssistantMessage, ToolResultMessage, Usage
-from panpan.types.tool import Output
 
 NO_WORDS = "(it ended without a report)"
 

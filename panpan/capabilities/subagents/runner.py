@@ -25,9 +25,8 @@ from panpan.session.log.agent_log import AgentEnd, SubagentEndRecord
 from panpan.session.turn import EventChannel, TurnRun
 from panpan.types.agent import AgentDefinition
 from panpan.types.display import SummaryDisplay
-from panpan.types.events import Event, SubagentEvent
+from panpan.types.events import Event, Output, SubagentEvent, ToolYield
 from panpan.types.messages import UserMessage
-from panpan.types.tool import Output, ToolYield
 
 _EVENTS_AHEAD = 64
 """Buffer between a subagent and the receiver of its events."""

@@ -17,8 +17,8 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.agent import AgentDefinition, Isolation
 from panpan.types.dataclass import dataclass
+from panpan.types.events import ToolYield
 from panpan.types.llm import ToolDefinition
-from panpan.types.tool import ToolYield
 
 if TYPE_CHECKING:
     from panpan.capabilities.subagents.runner import SubagentRunner

@@ -10,7 +10,7 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import printable
 from panpan.types.display import ChecklistDisplay, ChecklistItem, ItemStatus, checklist_counts
-from panpan.types.tool import Output, ToolYield
+from panpan.types.events import Output, ToolYield
 
 
 class TodoStore(Protocol):

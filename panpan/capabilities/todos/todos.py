@@ -21,7 +21,6 @@ from pydantic import ValidationError
 
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
-from panpan.core.our_tags import untagged
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
@@ -30,6 +29,7 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.types.content import Frozen
 from panpan.types.display import ChecklistDisplay, ChecklistItem
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
+from panpan.types.reminders import untagged
 
 MAX_BYTES = 1_000_000
 LOCK_WAIT_S = 2.0

@@ -24,8 +24,8 @@ from panpan.system.web.url_guard import Authority, plain_url
 from panpan.types.content import TextBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
+from panpan.types.events import Output, ToolYield
 from panpan.types.messages import AssistantMessage
-from panpan.types.tool import Output, ToolYield
 
 # A long text, piece by piece.
 #

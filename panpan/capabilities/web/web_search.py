@@ -34,7 +34,7 @@ from panpan.system.web.network import WebNetwork
 from panpan.system.web.url_guard import plain_url
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
-from panpan.types.tool import Output, ToolYield
+from panpan.types.events import Output, ToolYield
 
 # Asking a search engine: what is sent, how long, how much is read, and what of it is passed on.
 #

@@ -31,9 +31,8 @@ from panpan.session.stored.search import Found, excerpt_of, search_sessions
 from panpan.session.stored.summary import SessionSummary, summary_of
 from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import clean_for_terminal, printable
-from panpan.types.compaction import Compaction
 from panpan.types.content import TextBlock
-from panpan.types.messages import AssistantMessage, Message
+from panpan.types.messages import AssistantMessage, Compaction, Message
 from panpan.version import __version__
 
 SHORT_ID_CHARS = 13

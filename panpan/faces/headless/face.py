@@ -10,8 +10,7 @@ from panpan.types.background import TaskInfo
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.display import PlanDisplay
-from panpan.types.events import CommandRan, Event, PermissionDecided, SubagentEvent, TurnEnded
-from panpan.types.file_change import FileChange
+from panpan.types.events import CommandRan, Event, FileChange, PermissionDecided, SubagentEvent, TurnEnded
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.types.permission import YES, AskedOf, flags_for, single_flags
 

@@ -27,7 +27,7 @@ from panpan.types.events import (
     Waiting,
 )
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage, new_id
-from panpan.types.reminder_causes import PROJECT_CONTEXT
+from panpan.types.reminders import PROJECT_CONTEXT
 
 
 class JsonFace(HeadlessFace):

@@ -11,7 +11,6 @@ from panpan.faces.headless.face import Outcome, TurnSummary, allowed_with
 from panpan.session.background_tasks import ended_line
 from panpan.session.session import SessionInfo
 from panpan.types.background import TaskInfo, TaskState
-from panpan.types.compaction import Compaction
 from panpan.types.content import RedactedThinkingBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.events import (
     BlockFinished,
@@ -28,7 +27,15 @@ from panpan.types.events import (
     ToolInputDelta,
     Waiting,
 )
-from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage, new_id
+from panpan.types.messages import (
+    AssistantMessage,
+    Compaction,
+    SystemReminder,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+    new_id,
+)
 from panpan.version import __version__
 
 _TASK_STATUS: Mapping[TaskState, str] = {

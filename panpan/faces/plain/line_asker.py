@@ -14,8 +14,16 @@ from panpan.faces.terminal.dialogs.permission import ONLY_YOU
 from panpan.faces.tool_lines import counts_text, diff_text
 from panpan.permissions.rules.suggestions import holds_for
 from panpan.system.text.terminal_text import spelled_out
-from panpan.types.asking import PlanApproved, PlanProposal, PlanRejected, UserAnswer, UserQuestion
-from panpan.types.permission import PermissionAnswer, PermissionMode, PermissionQuestion
+from panpan.types.permission import (
+    PermissionAnswer,
+    PermissionMode,
+    PermissionQuestion,
+    PlanApproved,
+    PlanProposal,
+    PlanRejected,
+    UserAnswer,
+    UserQuestion,
+)
 
 PLAN_KEYS: Mapping[str, PermissionMode] = {
     "y": "default",

@@ -17,8 +17,7 @@ from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.tool_lines import ToolLines, diff_text
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.display import ChecklistDisplay, DiffDisplay, TableDisplay
-from panpan.types.events import Event, SubagentEvent, TurnEnded
-from panpan.types.file_change import files_in_short
+from panpan.types.events import Event, SubagentEvent, TurnEnded, files_in_short
 from panpan.types.messages import Message, ToolResultMessage, UserMessage
 
 MAX_DIFF_LINES = 60

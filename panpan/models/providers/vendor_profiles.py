@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from panpan.config.vendors import LOCAL_PORTS
+from panpan.config.models import LOCAL_PORTS
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
 

@@ -15,8 +15,8 @@ from panpan.config.sources import Loaded
 from panpan.errors import ConfigError
 from panpan.permissions.rules.patterns import CommandPattern, DomainPattern, PathPattern
 from panpan.types.dataclass import dataclass
+from panpan.types.events import known_name
 from panpan.types.permission import Behaviour
-from panpan.types.tool import known_name
 
 READ_TOOLS = frozenset({"Read", "LS", "Glob", "Grep"})
 """Tools whose rules may name files that are read. A rule for Read speaks of every call that only reads files."""

@@ -9,8 +9,17 @@ import anyio
 from anyio import CancelScope
 
 from panpan.session.interceptor import Askers
-from panpan.types.asking import PlanAnswer, PlanAsker, PlanProposal, UserAnswer, UserAsker, UserQuestion
-from panpan.types.permission import Asker, PermissionAnswer, PermissionQuestion
+from panpan.types.permission import (
+    Asker,
+    PermissionAnswer,
+    PermissionQuestion,
+    PlanAnswer,
+    PlanAsker,
+    PlanProposal,
+    UserAnswer,
+    UserAsker,
+    UserQuestion,
+)
 
 
 class TurnClock:

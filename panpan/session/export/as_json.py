@@ -10,8 +10,7 @@ from uuid import UUID
 from panpan.session.export.transcript import Transcript, compaction_told
 from panpan.session.log.record_kinds import CompactionRecord
 from panpan.session.log.records import record_of, viewer_fields
-from panpan.types.compaction import Compaction
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
+from panpan.types.messages import AssistantMessage, Compaction, Message, SystemReminder, ToolResultMessage
 
 FORMAT = "panpan-session"
 FORMAT_VERSION = 1

@@ -24,7 +24,6 @@ from panpan.session.export.transcript import (
     title_of,
 )
 from panpan.system.text.terminal_text import clean_for_terminal
-from panpan.types.compaction import Compaction
 from panpan.types.content import (
     DocumentBlock,
     ImageBlock,
@@ -34,7 +33,7 @@ from panpan.types.content import (
     ToolUseBlock,
 )
 from panpan.types.display import DiffDisplay
-from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.messages import AssistantMessage, Compaction, SystemReminder, ToolResultMessage, UserMessage
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#!|<>~&])")
 _BACKTICKS = re.compile(r"`+")

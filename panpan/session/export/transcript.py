@@ -22,7 +22,6 @@ from panpan.session.log.fold import folded
 from panpan.session.log.session_log import read_records
 from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.compaction import Compaction, CompactionReport
 from panpan.types.content import (
     Base64Source,
     DocumentBlock,
@@ -32,7 +31,14 @@ from panpan.types.content import (
     ToolUseBlock,
 )
 from panpan.types.dataclass import dataclass
-from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+from panpan.types.messages import (
+    AssistantMessage,
+    Compaction,
+    CompactionReport,
+    Message,
+    ToolResultMessage,
+    UserMessage,
+)
 
 _FIXED = frozenset({"type", "uuid", "stop_reason", "trigger", "up_to", "kept_from", "pinned"})
 """Fields whose values are panpan's own words, and ids."""

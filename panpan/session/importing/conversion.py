@@ -18,12 +18,14 @@ from panpan.session.importing.claude_transcript import (
 from panpan.session.log.log_writer import write_whole_log
 from panpan.session.log.record_kinds import CompactionRecord, ImportedRecord, TitleRecord, session_record
 from panpan.session.log.records import format_version, message_of, record_of
-from panpan.types.compaction import Compaction, CompactionReport, CompactionTrigger
 from panpan.types.content import AssistantContent, TextBlock, ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.display import ChecklistDisplay, ChecklistItem, ItemStatus
 from panpan.types.messages import (
     AssistantMessage,
+    Compaction,
+    CompactionReport,
+    CompactionTrigger,
     Message,
     StopReason,
     SystemReminder,

@@ -29,12 +29,11 @@ from panpan.session.log.record_kinds import (
     session_record,
 )
 from panpan.session.log.records import FORMAT_VERSION, format_version, message_of
-from panpan.types.compaction import Compaction
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.messages import AssistantMessage, Message, ToolResultMessage
+from panpan.types.events import IntendedChange
+from panpan.types.messages import AssistantMessage, Compaction, Message, ToolResultMessage
 from panpan.types.permission import PermissionMode
-from panpan.types.tool import IntendedChange
 
 _MARK = re.compile(r"[0-9a-f]{32}")
 

@@ -16,10 +16,17 @@ from pydantic.alias_generators import to_camel
 from panpan.models.provider_kind import FULL, ModelProfile
 from panpan.session.budget.spending import ModelCosts, Spending
 from panpan.session.log.records import message_of, record_of
-from panpan.types.compaction import Compaction, CompactionReport, CompactionTrigger
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort, ToolDefinition
-from panpan.types.messages import AssistantMessage, SystemReminder, Usage, new_id
+from panpan.types.messages import (
+    AssistantMessage,
+    Compaction,
+    CompactionReport,
+    CompactionTrigger,
+    SystemReminder,
+    Usage,
+    new_id,
+)
 from panpan.types.permission import PermissionMode
 
 UNNAMED = ""

@@ -24,8 +24,7 @@ from panpan.session.log.record_kinds import (
 )
 from panpan.session.log.records import record_of
 from panpan.session.log.session_log import SessionLog, read_records
-from panpan.types.compaction import Compaction
-from panpan.types.messages import Message
+from panpan.types.messages import Compaction, Message
 
 NO_PREFIXES: Mapping[str, SessionPrefix] = MappingProxyType({})
 

@@ -23,12 +23,10 @@ from panpan.session.log.fold import UnfinishedCall
 from panpan.session.outside.loading import failure
 from panpan.session.reminders import ReminderSource
 from panpan.types.display import StatusItem
-from panpan.types.events import Compacted, Waiting
-from panpan.types.file_change import FileChange
+from panpan.types.events import Compacted, FileChange, Output, Waiting
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionQuestion, Reason
-from panpan.types.tool import Output
 
 if TYPE_CHECKING:
     from panpan.session.command import Command, Terminal

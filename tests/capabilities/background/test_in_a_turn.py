@@ -9,9 +9,8 @@ from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task_output import TaskOutputTool
 from panpan.capabilities.background.task_stop import TaskStopTool
 from panpan.core.hooks import Hook, ToolCall
-from panpan.types.events import ToolStarted
+from panpan.types.events import Output, ToolStarted
 from panpan.types.messages import SystemReminder, ToolResultMessage
-from panpan.types.tool import Output
 from tests.capabilities.background.harness import Home, start
 from tests.fakes.scripted_llm import ScriptedLLM, call, say
 from tests.fakes.session import recorded, session_in

@@ -17,9 +17,8 @@ from panpan.capabilities.local_model.warm_up import embedded_profile
 from panpan.errors import PanpanError
 from panpan.session.session import Session
 from panpan.session.setup import SessionSetup
-from panpan.types.compaction import Compaction
 from panpan.types.events import TextDelta, ToolStarted
-from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
+from panpan.types.messages import AssistantMessage, Compaction, SystemReminder, UserMessage
 from tests.capabilities.cassettes.cassette_fixtures import Place, environment, yes
 from tests.capabilities.compaction.conversations import SUMMARY
 from tests.model_server import HttpError, Step, Tokens, say, serving

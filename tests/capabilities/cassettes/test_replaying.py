@@ -10,8 +10,7 @@ import pytest
 
 from panpan.capabilities.cassettes.recorded_session import read_session
 from panpan.capabilities.cassettes.requests import transcript_hash
-from panpan.types.asking import UserAnswer
-from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.permission import PermissionAnswer, PermissionQuestion, UserAnswer
 from tests.capabilities.cassettes.cassette_fixtures import Place
 
 

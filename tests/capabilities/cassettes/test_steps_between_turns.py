@@ -25,9 +25,9 @@ from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Replay
 from panpan.capabilities.cassettes.replaying import do_again, model_of_user, replay_session
 from panpan.capabilities.compaction.capability import CompactionCapability
-from panpan.types.asking import PlanApproved, PlanProposal
 from panpan.types.events import ToolStarted
 from panpan.types.messages import UserMessage
+from panpan.types.permission import PlanApproved, PlanProposal
 from tests.capabilities.cassettes.cassette_fixtures import Place, environment
 from tests.capabilities.cassettes.test_odd_turns import opened, say_to, taped
 from tests.capabilities.compaction.conversations import SUMMARY

@@ -9,8 +9,7 @@ import pytest
 from panpan.capabilities.cassettes.recorded_session import read_session
 from panpan.capabilities.cassettes.replaying import rules_of_user
 from panpan.capabilities.cassettes.stand_ins import tape_askers
-from panpan.types.asking import PlanApproved, PlanEdited, PlanProposal, PlanRejected
-from panpan.types.permission import PermissionQuestion, Reason
+from panpan.types.permission import PermissionQuestion, PlanApproved, PlanEdited, PlanProposal, PlanRejected, Reason
 from tests.capabilities.cassettes.cassette_fixtures import Place, environment
 
 

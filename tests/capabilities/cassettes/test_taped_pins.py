@@ -1,9 +1,8 @@
 """What was pinned in the compactions of a recording, one after the other."""
 
 from panpan.capabilities.cassettes.replay import told_pins
-from panpan.types.compaction import Compaction, CompactionTrigger
-from panpan.types.messages import SystemReminder
-from panpan.types.reminder_causes import NOTICE, SUMMARY
+from panpan.types.messages import Compaction, CompactionTrigger, SystemReminder
+from panpan.types.reminders import NOTICE, SUMMARY
 
 
 def compaction(*added: SystemReminder, trigger: CompactionTrigger = "auto") -> Compaction:

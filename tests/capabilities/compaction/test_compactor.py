@@ -10,11 +10,18 @@ from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.errors import AuthenticationError, ContextOverflowError, ProviderError, RetryableError
 from panpan.session.context_usage import used_tokens
-from panpan.types.compaction import Compaction, CompactionTrigger
 from panpan.types.content import TextBlock
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, Usage, UserMessage
-from panpan.types.reminder_causes import RECORD, WORDS
-from panpan.types.reminder_causes import SUMMARY as SUMMARY_CAUSE
+from panpan.types.messages import (
+    AssistantMessage,
+    Compaction,
+    CompactionTrigger,
+    Message,
+    SystemReminder,
+    Usage,
+    UserMessage,
+)
+from panpan.types.reminders import RECORD, WORDS
+from panpan.types.reminders import SUMMARY as SUMMARY_CAUSE
 from tests.capabilities.compaction.conversations import (
     SUMMARY,
     TOOLS,

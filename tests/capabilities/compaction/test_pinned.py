@@ -13,7 +13,7 @@ from panpan.core.tool import SeenFiles
 from panpan.permissions.gate import PermissionGate
 from panpan.types.display import ChecklistItem
 from panpan.types.messages import SystemReminder
-from panpan.types.reminder_causes import PLAN, PLAN_MODE_OFF, PLAN_MODE_ON
+from panpan.types.reminders import PLAN, PLAN_MODE_OFF, PLAN_MODE_ON
 from tests.capabilities.compaction.conversations import SUMMARY, conversation_of, talking
 from tests.fakes.scripted_llm import ScriptedLLM, say
 

@@ -13,9 +13,9 @@ from panpan.core.conversation import Conversation
 from panpan.errors import ConfigError, ContextOverflowError
 from panpan.session.log.record_kinds import CompactionRecord
 from panpan.session.log.records import encoded
-from panpan.types.compaction import Compaction
 from panpan.types.events import Compacted, Waiting
 from panpan.types.messages import (
+    Compaction,
     Message,
     SystemReminder,
     ToolResultMessage,

@@ -13,7 +13,7 @@ from panpan.capabilities.datasets.download_plan import data_setup_of
 from panpan.capabilities.datasets.settings import DataSettings
 from panpan.config.settings import settings_type
 from panpan.errors import ToolError
-from panpan.types.tool import Output
+from panpan.types.events import Output
 from tests.fakes.context import context_in
 from tests.fakes.file_server import Files
 from tests.fakes.outside import PUBLIC, Network, serving

@@ -13,8 +13,8 @@ from panpan.capabilities.shell.bash import BashTool
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round, ToolCall
 from panpan.core.tool import Tool
+from panpan.types.events import Output
 from panpan.types.messages import SystemReminder
-from panpan.types.tool import Output
 from tests.fakes.context import context_in
 
 

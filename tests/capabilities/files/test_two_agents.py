@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from panpan.errors import ToolError
-from panpan.types.tool import Output
+from panpan.types.events import Output
 from tests.capabilities.files.conftest import TOOLS
 from tests.fakes.context import context_in
 

@@ -8,7 +8,7 @@ from panpan.config.settings import Settings
 from panpan.system.text.redact import KnownKeys
 from panpan.types.content import Base64Source, ImageBlock, TextBlock
 from panpan.types.display import DiffDisplay, FileDiff, PlanDisplay, SummaryDisplay
-from panpan.types.tool import Output
+from panpan.types.events import Output
 from tests.capabilities.guards.hook_fixtures import call_in
 
 KEY = "sk-live-0123456789"

@@ -12,10 +12,9 @@ from panpan.core.tool import ToolContext
 from panpan.errors import AnswerNeededError
 from panpan.permissions.askers import NobodyToAsk, YesToAll
 from panpan.types.content import ToolUseBlock
-from panpan.types.events import Event, PermissionDecided
+from panpan.types.events import Event, Output, PermissionDecided, ToolYield
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage
 from panpan.types.permission import Asker, Behaviour, PermissionAnswer, PermissionQuestion
-from panpan.types.tool import Output, ToolYield
 from tests.core.test_conversation import assert_valid
 from tests.fakes.askers import yes
 from tests.fakes.context import context_in

@@ -8,9 +8,8 @@ import pytest
 from panpan.capabilities.history.read_history import MAX_RESULT_CHARS, ReadHistoryTool
 from panpan.core.conversation import Conversation
 from panpan.errors import ToolError
-from panpan.types.compaction import Compaction
-from panpan.types.messages import Message
-from panpan.types.tool import Output
+from panpan.types.events import Output
+from panpan.types.messages import Compaction, Message
 from tests.capabilities.compaction.conversations import answered, reading, replied, talking, used
 from tests.fakes.context import context_in
 

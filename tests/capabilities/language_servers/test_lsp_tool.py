@@ -15,8 +15,8 @@ from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
+from panpan.types.events import Output
 from panpan.types.permission import Allow, Ask, Deny, PermissionMode
-from panpan.types.tool import Output
 from tests.capabilities.language_servers.toy import ToyProject, served
 from tests.fakes.context import context_in
 

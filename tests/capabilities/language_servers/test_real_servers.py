@@ -21,8 +21,8 @@ from panpan.capabilities.language_servers.settings import LanguageServersSetting
 from panpan.core.hooks import ToolCall
 from panpan.system.environment import child_environment
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.types.events import Output
 from panpan.types.messages import SystemReminder
-from panpan.types.tool import Output
 from tests.capabilities.guards.hook_fixtures import round_of
 from tests.fakes.context import context_in
 from tests.system.backends import until

@@ -13,8 +13,8 @@ from panpan.core.tool import ToolContext
 from panpan.core.tool_call import prepared
 from panpan.errors import ToolError
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
+from panpan.types.events import Output
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
-from panpan.types.tool import Output
 from tests.fakes.context import context_in
 from tests.fakes.every_tool import every_tool
 

@@ -22,9 +22,9 @@ from panpan.core.tool_call import prepared
 from panpan.models.providers.openai_request import OpenAIEncoder
 from panpan.models.providers.vendor_profiles import LLAMA_CPP
 from panpan.types.content import ToolUseBlock
+from panpan.types.events import Output
 from panpan.types.llm import ModelOptions
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
-from panpan.types.tool import Output
 from tests.fakes.context import context_in
 from tests.fakes.every_tool import every_tool
 

@@ -16,9 +16,8 @@ from panpan.core.hooks import Hook, ToolCall
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
 from panpan.system.text.redact import KnownKeys
-from panpan.types.attachments import attached_names
+from panpan.types.attachments import Reading, attached_names, find_mentions, written
 from panpan.types.content import ImageBlock, TextBlock
-from panpan.types.mentions import Reading, find_mentions, written
 from panpan.types.permission import Ask, Decision, Reason
 from tests.fakes.context import context_in
 

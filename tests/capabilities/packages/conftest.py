@@ -17,7 +17,7 @@ import pytest
 
 from panpan.capabilities.packages.package_tool import PackageConfig, PackageTool
 from panpan.core.tool import ToolContext
-from panpan.types.tool import Output, Progress
+from panpan.types.events import Output, Progress
 from tests.fakes.context import context_in
 
 UV = Path(sys.prefix) / "bin" / "uv"

@@ -19,7 +19,7 @@ from panpan.errors import ToolError
 from panpan.system.files.paths import PathResolver
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.display import SummaryDisplay
-from panpan.types.tool import Output, Progress
+from panpan.types.events import Output, Progress
 from tests.capabilities.packages.conftest import UV, Workspace, make_environment
 
 

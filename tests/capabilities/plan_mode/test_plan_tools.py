@@ -11,9 +11,9 @@ from panpan.capabilities.plan_mode.enter_plan_mode import EnterPlanModeTool
 from panpan.capabilities.plan_mode.exit_plan_mode import MAX_PLAN_CHARS, MIN_PLAN_CHARS, ExitPlanModeTool
 from panpan.core.tool import Tool
 from panpan.errors import ToolError
-from panpan.types.asking import PlanApproved, PlanEdited, PlanProposal, PlanRejected
 from panpan.types.display import PlanDisplay
-from panpan.types.tool import Output
+from panpan.types.events import Output
+from panpan.types.permission import PlanApproved, PlanEdited, PlanProposal, PlanRejected
 from tests.fakes.context import context_in
 from tests.fakes.planning import FILE, FakePlanning, ScriptedJudge
 

@@ -10,8 +10,8 @@ from panpan.core.hooks import Round, ToolCall
 from panpan.core.tool import SeenFiles, ToolContext
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
+from panpan.types.events import Output
 from panpan.types.messages import SystemReminder, UserMessage
-from panpan.types.tool import Output
 from tests.capabilities.project_context.project_folder import ProjectFolder
 
 

@@ -13,12 +13,11 @@ from panpan.capabilities.questions.ask_user import AskUserInput, AskUserQuestion
 from panpan.core.tool_executor import ToolExecutor
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
-from panpan.types.asking import Choice, UserAnswer, UserAsker, UserQuestion
 from panpan.types.content import ToolUseBlock
 from panpan.types.display import SummaryDisplay
-from panpan.types.events import ToolFinished
+from panpan.types.events import Output, ToolFinished
 from panpan.types.messages import ToolResultMessage
-from panpan.types.tool import Output
+from panpan.types.permission import Choice, UserAnswer, UserAsker, UserQuestion
 from tests.fakes.askers import no
 from tests.fakes.context import context_in
 

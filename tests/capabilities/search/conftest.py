@@ -11,7 +11,7 @@ from panpan.capabilities.search.glob import GlobTool
 from panpan.capabilities.search.grep import GrepTool
 from panpan.capabilities.search.ls import LsTool
 from panpan.core.tool import ToolContext
-from panpan.types.tool import Output
+from panpan.types.events import Output
 from tests.fakes.context import context_in
 
 

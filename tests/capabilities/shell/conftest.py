@@ -8,7 +8,7 @@ import pytest
 
 from panpan.capabilities.shell.bash import BashInput, BashTool
 from panpan.core.tool import ToolContext
-from panpan.types.tool import Output, Progress
+from panpan.types.events import Output, Progress
 from tests.fakes.context import context_in
 
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 from panpan.capabilities.shell.bash import BashInput, BashTool
 from panpan.system.sandbox.bubblewrap import Bubblewrap
 from panpan.system.sandbox.command_sandbox import CommandSandbox
-from panpan.types.tool import Output
+from panpan.types.events import Output
 from tests.capabilities.shell.conftest import Shell
 
 OWN_NETWORK = str(Path("/proc/self/ns/net").readlink())

@@ -13,7 +13,7 @@ from panpan.capabilities.shell.bash import MAX_RESULT_CHARS, BashInput, BashTool
 from panpan.core.effects import PathUse
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
-from panpan.types.tool import Progress
+from panpan.types.events import Progress
 from tests.capabilities.shell.conftest import Shell
 from tests.fakes.context import context_in
 

@@ -14,7 +14,7 @@ from panpan.capabilities.snapshots.undo import RestorePlan
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces
 from panpan.core.conversation import Conversation
 from panpan.session.log.records import encoded, record_of, timestamp
-from panpan.types.file_change import FileChange
+from panpan.types.events import FileChange
 from panpan.types.messages import UserMessage
 from tests.capabilities.guards.hook_fixtures import call_in, reply, round_of
 

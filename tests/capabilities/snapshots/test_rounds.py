@@ -11,8 +11,8 @@ from anyio.abc import TaskStatus
 from panpan.capabilities.files.write import WriteTool
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import ToolCall
+from panpan.types.events import Output
 from panpan.types.messages import SystemReminder
-from panpan.types.tool import Output
 from tests.capabilities.guards.hook_fixtures import call_in, reply, round_of
 from tests.capabilities.snapshots.kept_workspace import KeptWorkspace, kinds
 from tests.fakes.context import context_in

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.snapshots.undo import RestorePlan, change_line, plan_lines
-from panpan.types.file_change import FileChange
+from panpan.types.events import FileChange
 from tests.capabilities.snapshots.kept_workspace import KeptWorkspace
 
 

@@ -18,9 +18,8 @@ from panpan.errors import ToolError
 from panpan.session import models
 from panpan.session.log.fold import UnfinishedCall
 from panpan.types.content import ToolUseBlock
-from panpan.types.events import Event, SubagentEvent
+from panpan.types.events import Event, Output, SubagentEvent
 from panpan.types.messages import AssistantMessage, ToolResultMessage
-from panpan.types.tool import Output
 from tests.capabilities.subagents.test_subagent_sessions import (
     Place,
     bash,

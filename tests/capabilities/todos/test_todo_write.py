@@ -15,8 +15,8 @@ from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
 from panpan.types.content import ToolUseBlock
 from panpan.types.display import ChecklistDisplay, ChecklistItem
+from panpan.types.events import Output
 from panpan.types.permission import Allow, PermissionMode
-from panpan.types.tool import Output
 from tests.fakes.context import context_in
 from tests.fakes.tools import looking
 

@@ -24,7 +24,7 @@ from panpan.capabilities.web.web_search import (
 )
 from panpan.core.effects import Effects
 from panpan.errors import ToolError
-from panpan.types.tool import Output
+from panpan.types.events import Output
 from tests.fakes.context import context_in
 from tests.fakes.outside import PUBLIC, Network, head_of, made_certificate, serving
 from tests.system.backends import on_both_backends, run_on

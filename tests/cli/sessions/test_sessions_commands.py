@@ -20,9 +20,8 @@ from panpan.session.log.log_writer import write_whole_log
 from panpan.session.log.record_kinds import CompactionRecord, TitleRecord
 from panpan.session.log.records import record_of
 from panpan.session.log.session_log import SessionLog, read_records
-from panpan.types.compaction import Compaction
 from panpan.types.content import TextBlock
-from panpan.types.messages import AssistantMessage, UserMessage
+from panpan.types.messages import AssistantMessage, Compaction, UserMessage
 from tests.session.importing.claude_records import ClaudeTranscript, text
 
 KEY = "sk-ant-api03-" + "a1B2" * 20

@@ -9,9 +9,16 @@ import anyio.lowlevel
 import pytest
 
 from panpan.faces.plain.line_asker import DROPPED, LineAsker
-from panpan.types.asking import PlanAnswer, PlanApproved, PlanProposal, PlanRejected
 from panpan.types.display import DiffDisplay, FileDiff
-from panpan.types.permission import PermissionAnswer, PermissionMode, PermissionQuestion
+from panpan.types.permission import (
+    PermissionAnswer,
+    PermissionMode,
+    PermissionQuestion,
+    PlanAnswer,
+    PlanApproved,
+    PlanProposal,
+    PlanRejected,
+)
 from tests.faces.memory import Memory
 from tests.faces.plain.terminal import terminal
 

@@ -25,8 +25,7 @@ from panpan.session.log.repair import repaired_copies
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.session import Session
 from panpan.types.agent import SpendingLimits
-from panpan.types.compaction import Compaction
-from panpan.types.messages import AssistantMessage, Usage, UserMessage
+from panpan.types.messages import AssistantMessage, Compaction, Usage, UserMessage
 from tests.fakes.scripted_llm import PricedLLM, ScriptedLLM, call, say
 from tests.fakes.session import log_path, session_in
 

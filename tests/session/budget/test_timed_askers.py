@@ -7,8 +7,15 @@ import pytest
 
 from panpan.session.budget.turn_clock import TurnClock, timed_askers
 from panpan.session.interceptor import Askers
-from panpan.types.asking import PlanAnswer, PlanProposal, PlanRejected, UserAnswer, UserQuestion
-from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.permission import (
+    PermissionAnswer,
+    PermissionQuestion,
+    PlanAnswer,
+    PlanProposal,
+    PlanRejected,
+    UserAnswer,
+    UserQuestion,
+)
 
 
 class User:

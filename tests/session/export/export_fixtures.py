@@ -7,10 +7,18 @@ from typing import Any
 from hypothesis import strategies as st
 
 from panpan.session.export.transcript import Transcript
-from panpan.types.compaction import Compaction, CompactionReport, CompactionTrigger
 from panpan.types.content import AssistantContent, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.display import DiffDisplay, FileDiff
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.messages import (
+    AssistantMessage,
+    Compaction,
+    CompactionReport,
+    CompactionTrigger,
+    Message,
+    SystemReminder,
+    ToolResultMessage,
+    UserMessage,
+)
 
 
 def transcript(*messages: Message, title: str = "") -> Transcript:

@@ -13,8 +13,8 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round, ToolCall
 from panpan.session.reminders import MOST_AT_ONCE, MOST_CHARS, Reminders, ReminderSource
 from panpan.session.session import Session
+from panpan.types.events import Output
 from panpan.types.messages import ReminderPriority, SystemReminder, ToolResultMessage, UserMessage
-from panpan.types.tool import Output
 from tests.capabilities.guards.hook_fixtures import reply
 from tests.fakes.scripted_llm import ScriptedLLM, call, say
 from tests.fakes.session import recorded, session_in

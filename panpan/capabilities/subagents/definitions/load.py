@@ -29,9 +29,9 @@ from panpan.errors import ConfigError
 from panpan.system.text.front_matter import Entry, Value
 from panpan.system.text.terminal_text import printable
 from panpan.types.agent import AGENTS_EXAMPLE, AgentDefinition, AgentKinds
+from panpan.types.attachments import NamesBehindAt
 from panpan.types.dataclass import dataclass
-from panpan.types.mentions import NamesBehindAt
-from panpan.types.tool import known_name
+from panpan.types.events import known_name
 
 COMMAND_LINE = "--agents"
 

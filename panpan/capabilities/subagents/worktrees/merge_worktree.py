@@ -15,7 +15,7 @@ from panpan.errors import PanpanError, ToolError
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay, FileDiff, SummaryDisplay
-from panpan.types.tool import Output, ToolYield
+from panpan.types.events import Output, ToolYield
 
 if TYPE_CHECKING:
     from panpan.capabilities.subagents.worktrees.merging import WorktreeMerges

@@ -15,7 +15,7 @@ from panpan.session.context import SessionContext
 from panpan.session.log.agent_log import AgentRecord, agent_log_path, agent_record, agents_folder
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
-from panpan.types.file_change import FileChange
+from panpan.types.events import FileChange
 
 if TYPE_CHECKING:
     from panpan.capabilities.subagents.worktrees.merging import WorktreeMerges

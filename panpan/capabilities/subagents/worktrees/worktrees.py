@@ -37,7 +37,7 @@ from panpan.system.files.folder_tree import make_folders, make_private_folder
 from panpan.system.files.read_file import opened_folder
 from panpan.system.git.git import add_worktree, forget_worktree, repository_around, run_git
 from panpan.types.dataclass import dataclass
-from panpan.types.file_change import FileChange
+from panpan.types.events import FileChange
 
 _LIST_TIMEOUT_S = 60.0
 _NOT_COPIED = "it is a repository of its own, or a submodule"

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast, get_args
 
-from panpan.config.models import facts_about, known_models
+from panpan.config.models import ALIASES, VENDORS, Vendor, facts_about, known_models
 from panpan.config.settings import Settings
-from panpan.config.vendors import ALIASES, VENDORS, Vendor
 from panpan.errors import ConfigError
 from panpan.models.provider_kind import NO_KINDS, ProviderKinds, ready_models
 from panpan.session.command import Command, Option, Terminal, say

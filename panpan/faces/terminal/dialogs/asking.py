@@ -16,9 +16,17 @@ from panpan.faces.terminal.dialogs.questions import Declined, QuestionsDialog
 from panpan.faces.terminal.rendering.displays import diff_lines
 from panpan.faces.terminal.screen.external_program import EditorFailed
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.types.asking import PlanAnswer, PlanEdited, PlanProposal, PlanRejected, UserAnswer, UserQuestion
 from panpan.types.dataclass import dataclass
-from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.permission import (
+    PermissionAnswer,
+    PermissionQuestion,
+    PlanAnswer,
+    PlanEdited,
+    PlanProposal,
+    PlanRejected,
+    UserAnswer,
+    UserQuestion,
+)
 
 _INDENT = 2
 """Cells that the dialog takes from a row."""

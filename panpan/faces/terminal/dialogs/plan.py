@@ -8,9 +8,8 @@ from panpan.faces.terminal.dialogs.dialog import QUIET_S, LineEditor, Page, Quie
 from panpan.faces.terminal.rendering.cells import broken, cut, fitted, wrapped
 from panpan.faces.terminal.rendering.text_rows import markdown_rows
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.types.asking import PlanApproved, PlanProposal, PlanRejected
 from panpan.types.dataclass import dataclass
-from panpan.types.permission import PermissionMode
+from panpan.types.permission import PermissionMode, PlanApproved, PlanProposal, PlanRejected
 
 _FEWEST_ROWS = 4
 """Of the plan; where there are fewer, the choices stand side by side."""

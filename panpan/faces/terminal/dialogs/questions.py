@@ -8,8 +8,8 @@ from typing import TypeAlias
 from panpan.faces.terminal.dialogs.dialog import LineEditor, Page, on_one_line, prose
 from panpan.faces.terminal.rendering.cells import broken, cell_width, cut, fitted, wrapped
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.types.asking import UserAnswer, UserQuestion
 from panpan.types.dataclass import dataclass
+from panpan.types.permission import UserAnswer, UserQuestion
 
 _QUESTION_ROWS = 6
 _FEWEST_QUESTION_ROWS = 2

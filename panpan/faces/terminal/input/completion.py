@@ -23,8 +23,8 @@ from panpan.faces.terminal.input.input_box import CommandCompletion
 from panpan.session.command import Command
 from panpan.system.files.paths import PathResolver
 from panpan.text_search.engine import RipgrepFinder, SearchRequest, Selection, find_ripgrep, parse_listing, search
+from panpan.types.attachments import written
 from panpan.types.dataclass import dataclass
-from panpan.types.mentions import written
 
 # The list of files is made by the search that Glob uses, so that what git ignores is not in it. Whoever asks gets what
 # is known, and waits only for the first list.

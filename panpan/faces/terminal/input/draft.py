@@ -17,7 +17,7 @@ from panpan.errors import PanpanError
 from panpan.faces.terminal.input.input_box import CommandCompletion, InputBox
 from panpan.system.files.folder_tree import remove_tree
 from panpan.system.text.terminal_text import without_controls
-from panpan.types.mentions import written
+from panpan.types.attachments import written
 
 
 def with_line_break(text: str, cursor: int) -> tuple[str, int] | None:

@@ -15,12 +15,11 @@ from panpan.faces.terminal.rendering.text_rows import (
 )
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, spoken_s
-from panpan.types.attachments import attached_names, data_lines
+from panpan.types.attachments import ToldCommand, attached_names, command_told_in, data_lines
 from panpan.types.content import DocumentBlock, ImageBlock, TextBlock
 from panpan.types.display import ChecklistDisplay, DiffDisplay, PlanDisplay, SummaryDisplay, TableDisplay, TextDisplay
 from panpan.types.messages import ToolResultMessage, UserMessage
 from panpan.types.role import Role
-from panpan.types.told_commands import ToldCommand, command_told_in
 
 _KB = 1_000
 

@@ -10,12 +10,11 @@ from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.tool_lines import diff_text, title_of
 from panpan.session.log.agent_log import PastSubagents, PastTurns
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
-from panpan.types.attachments import attached_names, data_lines
+from panpan.types.attachments import attached_names, command_told_in, data_lines
 from panpan.types.content import TextBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.display import DiffDisplay
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 from panpan.types.role import Role
-from panpan.types.told_commands import command_told_in
 
 MAX_MESSAGES = 5_000
 """Those before are in the log."""

@@ -32,8 +32,8 @@ from panpan.types.events import (
     ToolProgress,
     TurnEnded,
     Waiting,
+    files_in_short,
 )
-from panpan.types.file_change import files_in_short
 from panpan.types.messages import Message, UserMessage
 from panpan.types.permission import PermissionQuestion
 from panpan.version import __version__

@@ -12,9 +12,18 @@ from panpan.faces.terminal.dialogs.asking import Asking, AskingScreen
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.screen.external_program import EditorFailed
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.types.asking import Choice, PlanAnswer, PlanApproved, PlanEdited, PlanProposal, PlanRejected, UserQuestion
 from panpan.types.display import DiffDisplay, FileDiff
-from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.permission import (
+    Choice,
+    PermissionAnswer,
+    PermissionQuestion,
+    PlanAnswer,
+    PlanApproved,
+    PlanEdited,
+    PlanProposal,
+    PlanRejected,
+    UserQuestion,
+)
 from tests.faces.terminal.dialogs.drawn import Clock, rows_of
 
 BASH = PermissionQuestion("1", "Bash", {"command": "make"}, "make", "it runs a command")

@@ -14,8 +14,7 @@ from panpan.faces.terminal.dialogs.pick import PickDialog
 from panpan.faces.terminal.dialogs.questions import QuestionsDialog
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.command import Option
-from panpan.types.asking import Choice, UserQuestion
-from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.permission import Choice, PermissionAnswer, PermissionQuestion, UserQuestion
 from tests.faces.terminal.dialogs.drawn import Clock, assert_fit, keys, plain, texts
 
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from panpan.faces.terminal.dialogs.dialog import QUIET_S
 from panpan.faces.terminal.dialogs.plan import PlanDialog, PlanDialogAnswer, WantsToEdit
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.types.asking import PlanApproved, PlanProposal, PlanRejected
-from panpan.types.permission import PermissionMode
+from panpan.types.permission import PermissionMode, PlanApproved, PlanProposal, PlanRejected
 from tests.faces.terminal.dialogs.drawn import (
     Clock,
     assert_fit,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from panpan.faces.terminal.dialogs.questions import Declined, QuestionsDialog
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.types.asking import Choice, UserAnswer, UserQuestion
+from panpan.types.permission import Choice, UserAnswer, UserQuestion
 from tests.faces.terminal.dialogs.drawn import (
     keys,
     pastes,

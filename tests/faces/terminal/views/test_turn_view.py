@@ -13,6 +13,7 @@ from panpan.faces.terminal.views.turn_view import TurnView
 from panpan.types.content import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import (
     BlockStarted,
+    FileChange,
     PermissionDecided,
     ReplyStarted,
     RetryScheduled,
@@ -21,7 +22,6 @@ from panpan.types.events import (
     ToolStarted,
     TurnEnded,
 )
-from panpan.types.file_change import FileChange
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, Usage, UserMessage
 from panpan.types.permission import PermissionQuestion
 from tests.faces.terminal.dialogs.drawn import Clock

@@ -1,4 +1,4 @@
-"""Causes of reminders that more than one part reads. They stand in the log, so that they never change."""
+"""Reminders: their causes, which stand in the log and never change, and the project's text made safe for one."""
 
 import re
 
@@ -26,3 +26,11 @@ def task_told(cause: str) -> tuple[str, bool] | None:
     """Return the id of the background task that a reminder is about, and True if it says that the task still runs."""
     found = _TASK.fullmatch(cause)
     return (found[1], found[2] is not None) if found else None
+
+
+_OUR_TAGS = re.compile(r"<(?=\s{0,9}/?\s{0,9}(?:system-reminder|context|rules)\b)", re.IGNORECASE)
+
+
+def untagged(text: str) -> str:
+    """Return `text` with the tags defused that panpan itself sets around it."""
+    return _OUR_TAGS.sub("&lt;", text)

@@ -16,7 +16,7 @@ from panpan.api import open_session
 from panpan.capabilities.cassettes.recorded_session import read_session
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Replay, at_once
-from panpan.capabilities.cassettes.replaying import nothing, play, replay_session
+from panpan.capabilities.cassettes.replay_run import nothing, play, replay_session
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from tests.capabilities.packages.conftest import make_environment, pip_files, write_wheel

@@ -174,7 +174,7 @@ PROGRAM_PLACES = (
 )
 
 NAMED_ELSEWHERE: Mapping[str, str] = {
-    "capabilities/local_model/mending.py": "Bash Edit Read Rename Write",
+    "capabilities/local_model/call_repair.py": "Bash Edit Read Rename Write",
     "capabilities/compaction/computed_record.py": "Bash Read",
     "capabilities/compaction/steps.py": "Glob Grep LS Read",
     "permissions/rules/rules.py": (

@@ -64,11 +64,11 @@ async def session_of(
             yield session
             return
     except NoModelError:
-        if (offer := next(feature_modules("model_offer"), None)) is None:
+        if (offer := next(feature_modules("model_detection"), None)) is None:
             raise
         has_embedded = offer.has_embedded_model(os.environ)
         say = warn if ask is None else (lambda _: None)  # where there is a person, the session's greeting says it
-        offered = await offer.offered_model(_home(options), has_embedded=has_embedded, ask=ask_yes_or_no, say=say)
+        offered = await offer.detect_model(_home(options), has_embedded=has_embedded, ask=ask_yes_or_no, say=say)
     overrides["model"] = offered.name
     async with open_with(overrides=overrides, why_model=offered.reason, tap=tap()) as session:
         begin_collection()

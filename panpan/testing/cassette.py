@@ -14,7 +14,7 @@ from panpan.capabilities.cassettes.recorded_file import Prompts
 from panpan.capabilities.cassettes.recorded_session import RecordedTurn, read_session
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Mode, Replay
-from panpan.capabilities.cassettes.replaying import do_again, replay_session
+from panpan.capabilities.cassettes.replay_run import do_again, replay_session
 from panpan.capabilities.cassettes.requests import transcript_hash
 from panpan.config.run_settings import VARIABLES
 from panpan.errors import CassetteError, ConfigError
@@ -59,7 +59,7 @@ class Cassette:
         path: The file.
         workspace: Where the session works; fill it before `run`.
         mode: What must be as it was recorded, as for `panpan replay`.
-        has_rules_of_now: Whether the rules files of the workspace count as they are now, so that a changed one is
+        uses_current_rules: Whether the rules files of the workspace count as they are now, so that a changed one is
             found.
         records_missing: Whether to record where there is no file.
         model: Who is asked then.
@@ -71,14 +71,14 @@ class Cassette:
         workspace: Path,
         *,
         mode: Mode = "strict",
-        has_rules_of_now: bool = True,
+        uses_current_rules: bool = True,
         records_missing: bool = False,
         model: str | None = None,
     ) -> None:
         self.path = path
         self.workspace = workspace
         self._mode = mode
-        self._has_rules_of_now = has_rules_of_now
+        self._uses_current_rules = uses_current_rules
         self._records_missing = records_missing
         self._model = model
 
@@ -135,7 +135,7 @@ class Cassette:
             raise CassetteMismatchError(
                 f"{self.path} has {turns} turns, and there are {len(prompts)} prompts; {_AGAIN}"
             )
-        replay = Replay(recorded, self._mode, has_rules_of_now=self._has_rules_of_now)
+        replay = Replay(recorded, self._mode, uses_current_rules=self._uses_current_rules)
         opening = replay_session(
             replay, open_session, self.workspace, env=os.environ, overrides=settings, prompts=wishes
         )

@@ -58,7 +58,7 @@ def panpan_cassette(request: pytest.FixtureRequest, tmp_path: Path) -> "Cassette
         request.node.path.parent / marker.args[0],
         workspace,
         mode=mode,
-        has_rules_of_now=marker.kwargs.get("rules", True),
+        uses_current_rules=marker.kwargs.get("rules", True),
         records_missing=request.config.getoption("--panpan-record"),
         model=request.config.getoption("--panpan-model"),
     )

@@ -14,7 +14,7 @@ from panpan.capabilities.cassettes.recorded import replies_of
 from panpan.capabilities.cassettes.recorded_file import read_recorded
 from panpan.capabilities.cassettes.recorded_session import RecordedSession, read_session
 from panpan.capabilities.cassettes.replay import Mode, Replay
-from panpan.capabilities.cassettes.replaying import ReplayReport, play, replay_session
+from panpan.capabilities.cassettes.replay_run import ReplayReport, play, replay_session
 from panpan.capabilities.cassettes.requests import canonical_message, outline
 from panpan.capabilities.cassettes.tape import read_tape
 from panpan.cli.demo_command import CASSETTE, TAPE_PROMPT, without_pauses

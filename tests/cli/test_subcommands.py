@@ -41,7 +41,7 @@ def test_each_subcommand_helps_with_itself() -> None:
         ("doctor", "CHECKS", 5),
         ("demo", "local_scene", 1),
         ("recording", "Recording", 1),
-        ("model_offer", "offered_model", 1),
+        ("model_detection", "detect_model", 1),
         ("no_such", "", 0),
     ],
 )

@@ -10,9 +10,9 @@ import anyio
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from panpan.capabilities.local_model.fetching import SETUP_COMMAND, FetchError
 from panpan.capabilities.local_model.server import serving
 from panpan.capabilities.local_model.setup import set_up
+from panpan.capabilities.local_model.weight_sources import SETUP_COMMAND, FetchError
 from panpan.capabilities.local_model.weight_store import (
     QWEN_CODER_1_5B,
     SMOLLM2_135M,

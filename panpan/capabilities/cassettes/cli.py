@@ -24,7 +24,7 @@ from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 
 if TYPE_CHECKING:
     from panpan.capabilities.cassettes.replay import Mode, Replay
-    from panpan.capabilities.cassettes.replaying import ReplayReport, Show
+    from panpan.capabilities.cassettes.replay_run import ReplayReport, Show
     from panpan.capabilities.cassettes.requests import Divergence
 
 EXIT_DIFFERENT = 1
@@ -103,7 +103,7 @@ def fork(
 )
 @click.option(
     "--rules",
-    "has_rules_of_now",
+    "uses_current_rules",
     is_flag=True,
     help="Let the rules files of the folder count as they are now, and not as they were recorded.",
 )
@@ -118,7 +118,7 @@ def fork(
 @click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder for live-tools and --rules.")
 @click.pass_context
 def replay(
-    ctx: click.Context, file: Path, mode: "Mode", has_rules_of_now: bool, model: str | None, in_place: bool,
+    ctx: click.Context, file: Path, mode: "Mode", uses_current_rules: bool, model: str | None, in_place: bool,
     as_json: bool, quiet: bool, cwd: Path | None,
 ) -> int:  # fmt: skip
     """Play the cassette FILE again, without a model, and say which request differs first, and where.
@@ -129,7 +129,7 @@ def replay(
     """
     from panpan.capabilities.cassettes.recorded_session import read_session
     from panpan.capabilities.cassettes.replay import Replay
-    from panpan.capabilities.cassettes.replaying import model_of_user
+    from panpan.capabilities.cassettes.replay_run import model_of_user
 
     if model is not None and mode != "semantic":
         raise click.UsageError("--model goes with --mode semantic")
@@ -137,8 +137,8 @@ def replay(
         raise click.UsageError("--in-place goes with --mode live-tools")
     folder = chosen_folder(ctx, cwd).expanduser().resolve()
     asked = None if model is None else model_of_user(model, folder, os.environ, program_of(ctx).provider_kinds)
-    played = Replay(read_session(file), mode, has_rules_of_now=has_rules_of_now, asked=asked)
-    with _workspace(folder, mode, is_copied=not in_place, is_read=has_rules_of_now) as workspace:
+    played = Replay(read_session(file), mode, uses_current_rules=uses_current_rules, asked=asked)
+    with _workspace(folder, mode, is_copied=not in_place, is_read=uses_current_rules) as workspace:
         report = anyio.run(partial(_played, program_of(ctx), played, workspace, folder, is_quiet=quiet or as_json))
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=2))
@@ -151,7 +151,7 @@ def replay(
 async def _played(
     program: Program, replay: "Replay", workspace: Path | None, folder: Path, *, is_quiet: bool
 ) -> "ReplayReport":
-    from panpan.capabilities.cassettes.replaying import nothing, play, replay_session, rules_of_user
+    from panpan.capabilities.cassettes.replay_run import nothing, play, replay_session, rules_of_user
 
     overrides = rules_of_user(folder, os.environ) if replay.mode == "live-tools" else {}
     warn = (lambda _: None) if is_quiet else say
@@ -162,7 +162,7 @@ async def _played(
 @contextmanager
 def _workspace(folder: Path, mode: "Mode", *, is_copied: bool, is_read: bool) -> Iterator[Path | None]:
     """Say where to work: in a copy of the folder, in it, or nowhere."""
-    from panpan.capabilities.cassettes.replaying import copy_of
+    from panpan.capabilities.cassettes.replay_run import copy_of
 
     if mode != "live-tools" or not is_copied:
         yield folder if mode == "live-tools" or is_read else None

@@ -20,6 +20,15 @@ from panpan.capabilities.cassettes.recorded_session import (
     RecordedTurn,
     relocation,
 )
+from panpan.capabilities.cassettes.replay_parts import (
+    ComparedModel,
+    LiveHook,
+    TapedHook,
+    TapedModel,
+    tape_askers,
+    taped,
+    with_current_rules,
+)
 from panpan.capabilities.cassettes.requests import (
     Difference,
     Divergence,
@@ -27,15 +36,6 @@ from panpan.capabilities.cassettes.requests import (
     first_difference,
     outline,
     plain,
-)
-from panpan.capabilities.cassettes.stand_ins import (
-    ComparedModel,
-    LiveHook,
-    TapedHook,
-    TapedModel,
-    tape_askers,
-    taped,
-    with_rules_of_now,
 )
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 _OF_COMPACTION = frozenset({NOTICE, WORDS, RECORD, SUMMARY, LAST_REPLY})
 
 
-def told_pins(compactions: Iterable[Compaction]) -> Iterator[Sequence[SystemReminder]]:
+def recorded_pins(compactions: Iterable[Compaction]) -> Iterator[Sequence[SystemReminder]]:
     """Yield the reminders that were pinned, compaction for compaction.
 
     They are not where output alone leaves, or a compaction is taken back: then older reminders stay, or come back.
@@ -110,7 +110,7 @@ class Replay(SessionInterceptor):
     Args:
         recorded: What is played.
         mode: What must be as it was.
-        has_rules_of_now: Whether the rules files of the workspace count as they are now, and not as they were.
+        uses_current_rules: Whether the rules files of the workspace count as they are now, and not as they were.
         asked: Who is asked, in the mode semantic, and has to make the recorded calls; None: the cassette answers.
         wait: Awaited before each answer of a tool that comes from the cassette.
     """
@@ -120,7 +120,7 @@ class Replay(SessionInterceptor):
         recorded: RecordedSession,
         mode: Mode,
         *,
-        has_rules_of_now: bool = False,
+        uses_current_rules: bool = False,
         asked: "ResolvedModel | None" = None,
         wait: Callable[[], Awaitable[None]] = at_once,
     ) -> None:
@@ -132,11 +132,11 @@ class Replay(SessionInterceptor):
         self._interrupt: Callable[[], object] = lambda: None
         self.played = 0
         """How many requests were answered."""
-        self._has_rules_of_now = has_rules_of_now
+        self._uses_current_rules = uses_current_rules
         self._asked = asked
         self._model: ModelChanged | None = None
         self._results = dict(recorded.results)
-        self._pins = iter(told_pins(recorded.made_shorter))
+        self._pins = iter(recorded_pins(recorded.made_shorter))
         self._wait = wait
         self._turn: RecordedTurn | RecordedCompaction | None = None
         self._next = 0  # of the requests of the turn
@@ -228,9 +228,9 @@ class Replay(SessionInterceptor):
         if request.number in self._given:
             return ()
         self._given.add(request.number)
-        if not self._has_rules_of_now:
+        if not self._uses_current_rules:
             return request.additions
-        return with_rules_of_now(request.additions, live, self.recorded.header.workspace, self._as_recorded)
+        return with_current_rules(request.additions, live, self.recorded.header.workspace, self._as_recorded)
 
     def pinned(self) -> Sequence[SystemReminder]:
         """Return what stayed in the next compaction."""

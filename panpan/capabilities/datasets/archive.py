@@ -27,10 +27,8 @@ from panpan.system.files.protected import protections
 from panpan.system.files.read_file import listed_folder, open_below, open_regular_file, opened_folder, status_of
 from panpan.types.dataclass import dataclass
 
-# An archive's bytes, of which its reader gets no more at a time than the lists in it may need.
-#
-# The rule: what an archive says of itself is bounded before it is read. The modules of the standard library read the
-# headers of a member, or the list of all of them, into memory as large as the archive says that they are.
+# What an archive says of itself is bounded before it is read. The modules of the standard library read the headers of a
+# member, or the list of all of them, into memory as large as the archive says that they are.
 
 
 class BoundedStream:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from panpan.capabilities.datasets.dataset_download import DatasetDownloadTool
-from panpan.capabilities.datasets.download_plan import data_setup_of
+from panpan.capabilities.datasets.download_plan import load_data_config
 from panpan.capabilities.datasets.settings import DataSettings
 from panpan.core.background import Background
 from panpan.core.tool import Tool
@@ -25,7 +25,7 @@ class Datasets(Capability):
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
         outside = without_closed_hosts(session.network, session.gate.closing_rule)
-        self._data = data_setup_of(
+        self._data = load_data_config(
             self.settings,
             session.settings.web,
             session.setup.env,

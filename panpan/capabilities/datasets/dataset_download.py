@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from anyio import current_time, to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.datasets.download_plan import DataSetup, DownloadPlan
+from panpan.capabilities.datasets.download_plan import DataConfig, DownloadPlan
 from panpan.core.background import Background, JobEnd
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
@@ -23,7 +23,7 @@ from panpan.types.display import SummaryDisplay
 from panpan.types.events import Output, Progress, ToolYield
 
 if TYPE_CHECKING:
-    from panpan.capabilities.datasets.carrying_out import CarryingOut
+    from panpan.capabilities.datasets.download_job import DownloadJob
 
 TIMEOUT_S = 4 * 3600.0
 """Of a download in the foreground."""
@@ -63,7 +63,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
 
     def __init__(
         self,
-        setup: DataSetup | None = None,
+        setup: DataConfig | None = None,
         background: Background | None = None,
         *,
         pause: Callable[[int], float] | None = None,
@@ -121,7 +121,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         if args.run_in_background:
             yield self._start(plan, ctx)
             return
-        work = self._carrying_out(plan)
+        work = self._make_job(plan)
         async with aclosing(work.steps()) as lines:
             async for line in lines:
                 yield Progress(f"{line}\n")
@@ -130,9 +130,9 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
 
     async def _prepare(self, args: DatasetDownloadInput, ctx: ToolContext) -> Output:
         _require_source(args)
-        from panpan.capabilities.datasets.preparation import prepared
+        from panpan.capabilities.datasets.preparation import make_plan
 
-        plan = await prepared(
+        plan = await make_plan(
             self._present,
             ctx,
             partial(self._allow, (self._first_address(args),)),
@@ -159,7 +159,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
             raise ToolError("there are no background tasks here; download it in the foreground")
 
         async def job(write: Callable[[str], None]) -> JobEnd:
-            work = self._carrying_out(plan)
+            work = self._make_job(plan)
             async with aclosing(work.steps()) as lines:
                 async for line in lines:
                     write(f"{line}\n")
@@ -176,10 +176,10 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         )
         return Output(text, SummaryDisplay(text=f"in the background as task {task.id}"))
 
-    def _carrying_out(self, plan: DownloadPlan) -> "CarryingOut":
-        from panpan.capabilities.datasets.carrying_out import (
+    def _make_job(self, plan: DownloadPlan) -> "DownloadJob":
+        from panpan.capabilities.datasets.download_job import (
             MAX_FRUITLESS_TRIES,
-            CarryingOut,
+            DownloadJob,
             Transfer,
             usual_pause,
         )
@@ -193,7 +193,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
             max_bytes=setup.max_bytes,
             retry=RetryPolicy(MAX_FRUITLESS_TRIES, self._pause or usual_pause, self._clock),
         )
-        return CarryingOut(plan, transfer, replace(setup.unpack_limits))
+        return DownloadJob(plan, transfer, replace(setup.unpack_limits))
 
     def _planned(self, args: DatasetDownloadInput) -> DownloadPlan:
         plan = self._found(args)
@@ -225,7 +225,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
             )
 
     @property
-    def _present(self) -> DataSetup:
+    def _present(self) -> DataConfig:
         if self._setup is None:
             raise ToolError("there is no session that could download anything")
         return self._setup

@@ -230,7 +230,7 @@ class UnpackLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class DataSetup:
+class DataConfig:
     """How the outside is asked for data, and how much of it may come."""
 
     client: GuardedClient
@@ -247,17 +247,17 @@ class DataSetup:
     """Returns the rule that speaks of an address, the second, and not of another one, the first."""
 
 
-def data_setup_of(
+def load_data_config(
     data: DataSettings,
     web: NetworkSettings,
     env: Mapping[str, str],
     network: WebNetwork,
     user_agent: str,
     new_restriction: Callable[[str, str], str | None] = lambda _, __: None,
-) -> DataSetup:
+) -> DataConfig:
     """Return what the downloads of a session need."""
     most = int(data.max_gb * 10**9)
-    return DataSetup(
+    return DataConfig(
         client=GuardedClient(network, user_agent=user_agent, own=(data.hub,)),
         hub=data.hub,
         token=env.get(data.hub_token_env, "").strip(),

@@ -105,7 +105,7 @@ class PlannedPart(PartialFile):
         os.close(self._fd)
         os.close(self._folder)
 
-    def take_over(self) -> bool:
+    def load_existing(self) -> bool:
         """Read a piece of what an earlier download left, and return whether that was all; too much cannot be of it.
 
         Raises:

@@ -17,7 +17,7 @@ from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from panpan.capabilities.datasets.archive import folder_name, is_archive
-from panpan.capabilities.datasets.download_plan import DataSetup, DownloadPlan, PlannedFile, RemoteFile, size_text
+from panpan.capabilities.datasets.download_plan import DataConfig, DownloadPlan, PlannedFile, RemoteFile, size_text
 from panpan.capabilities.datasets.partial_file import checksum_of
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
@@ -30,17 +30,14 @@ if TYPE_CHECKING:
     from panpan.system.web.exchange import GuardedResponse
 
 
-# A file at an address: what its server tells of it before anything is downloaded.
-#
-# The rule: it is asked with HEAD, and where a server does not answer that, or with a length of 0, as some do for
-# whatever they make themselves, for the first byte alone.
+# It is asked with HEAD, and where a server does not answer that, or with a length of 0, as some do for whatever they
+# make themselves, for the first byte alone.
 
 TIMEOUT_S = 60.0
 _UNPLAIN = re.compile(r"[^\w.+@=,()\[\] -]")
 """What stays out of the names of files."""
-# A repository of a hub for data sets: which files it has, how large they are, and under which licence.
-#
-# Interface: https://huggingface.co/docs/hub/api, `GET /api/datasets/{repo_id}/revision/{revision}?blobs=true`, and
+# A repository of a hub for data sets: which files it has, how large they are, and under which licence. Interface:
+# https://huggingface.co/docs/hub/api, `GET /api/datasets/{repo_id}/revision/{revision}?blobs=true`, and
 # `/datasets/{repo_id}/resolve/{revision}/{path}` for a file. It is asked here and not through the hub's own library,
 # since all that opens a connection passes the URL guard.
 
@@ -52,7 +49,7 @@ _CODINGS = ("gzip", "deflate", "br", "zstd")
 """Those that a server may send although none is asked for; some keep their files so."""
 
 
-async def look_at(client: GuardedClient, url: str, allow: Allow, *, name: str = "") -> RemoteFile:
+async def inspect_file(client: GuardedClient, url: str, allow: Allow, *, name: str = "") -> RemoteFile:
     """Return what a server tells of a file.
 
     Args:
@@ -185,7 +182,7 @@ def is_hub_source(source: str) -> bool:
     return source.startswith("hf://")
 
 
-async def look_at_repository(
+async def inspect_repository(
     client: GuardedClient, hub: str, source: str, patterns: Sequence[str], allow: Allow, *, token: str = ""
 ) -> HubFiles:
     """Return which files a repository has.
@@ -268,8 +265,8 @@ def _first_of(repository: _Repository) -> str:
     return f"; it has {', '.join(names)}{' and others' if len(repository.siblings) > 10 else ''}" if names else ""
 
 
-async def prepared(
-    setup: DataSetup,
+async def make_plan(
+    setup: DataConfig,
     ctx: ToolContext,
     allow: Allow,
     *,
@@ -298,12 +295,12 @@ async def prepared(
     if is_hub_source(source):
         if sha256:
             raise ToolError("the hub has checksums of its own; leave sha256 out")
-        found = await look_at_repository(setup.client, setup.hub, source, patterns, allow, token=setup.token)
+        found = await inspect_repository(setup.client, setup.hub, source, patterns, allow, token=setup.token)
         files, licence, notes = found.files, found.licence, found.notes
     else:
         if patterns:
             raise ToolError("files are chosen of repositories alone (hf://…); an address is one file")
-        remote = await look_at(setup.client, source, allow)
+        remote = await inspect_file(setup.client, source, allow)
         files, licence, notes = (replace(remote, sha256=sha256),), "", ()
     _require_small(files, setup)
     planned = [await to_thread.run_sync(_planned, one, place, ctx, unpack, abandon_on_cancel=True) for one in files]
@@ -334,7 +331,7 @@ def still_free(plan: DownloadPlan) -> DownloadPlan:
     return replace(plan, free_bytes=_free_bytes(plan.folder))
 
 
-def _require_small(files: Sequence[RemoteFile], setup: DataSetup) -> None:
+def _require_small(files: Sequence[RemoteFile], setup: DataConfig) -> None:
     size = sum(one.size or 0 for one in files)
     if size > setup.max_bytes:
         raise ToolError(

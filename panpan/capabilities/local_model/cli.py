@@ -16,8 +16,8 @@ import click
 from anyio.lowlevel import checkpoint
 from click.core import ParameterSource
 
-from panpan.capabilities.local_model.fetching import SETUP_COMMAND, Source
 from panpan.capabilities.local_model.setup import Progress, free_bytes, set_up, usual_sources
+from panpan.capabilities.local_model.weight_sources import SETUP_COMMAND, Source
 from panpan.capabilities.local_model.weight_store import WeightStore, embedded_store, megabytes, require_machine
 from panpan.cli_kit.commands import CommandGroup
 from panpan.cli_kit.signals import Received, watch_signals
@@ -32,7 +32,7 @@ class LocalModel:
 
     store: WeightStore
     sources: Sequence[Source]
-    is_attended: bool
+    is_interactive: bool
     """True if somebody is there to be asked."""
     require_machine: Callable[[], None] = require_machine
 
@@ -45,8 +45,8 @@ class LocalModel:
     def here(cls) -> Self:
         """Return what is on this machine."""
         store = embedded_store(os.environ)
-        is_attended = sys.stdin.isatty() and sys.stdout.isatty()
-        return cls(store, usual_sources(store, os.environ), is_attended)
+        is_interactive = sys.stdin.isatty() and sys.stdout.isatty()
+        return cls(store, usual_sources(store, os.environ), is_interactive)
 
     @property
     def machine_fault(self) -> str:
@@ -152,9 +152,9 @@ def local() -> None:
 
 
 @local.command("setup")
-@click.option("-y", "--yes", "says_yes", is_flag=True, help="Fetch it without asking.")
+@click.option("-y", "--yes", "auto_approve", is_flag=True, help="Fetch it without asking.")
 @click.pass_context
-def setup(ctx: click.Context, says_yes: bool) -> int:
+def setup(ctx: click.Context, auto_approve: bool) -> int:
     """Fetch the model's weights, 1.1 GB, once."""
     model = LocalModel.of(ctx)
     model.require_machine()
@@ -162,7 +162,7 @@ def setup(ctx: click.Context, says_yes: bool) -> int:
         click.echo(f"{model.store.weights.name} is set up: {model.store.path}")
         return 0
     introduce(model)
-    if not (model.store.is_ready or _agrees(model, says_yes, "Fetch it?", f"{SETUP_COMMAND} --yes")):
+    if not (model.store.is_ready or _agrees(model, auto_approve, "Fetch it?", f"{SETUP_COMMAND} --yes")):
         return 1
     exit_code = fetch(model)
     if exit_code is None:
@@ -199,9 +199,9 @@ def status(ctx: click.Context) -> int:
 
 
 @local.command("remove")
-@click.option("-y", "--yes", "says_yes", is_flag=True, help="Remove it without asking.")
+@click.option("-y", "--yes", "auto_approve", is_flag=True, help="Remove it without asking.")
 @click.pass_context
-def remove(ctx: click.Context, says_yes: bool) -> int:
+def remove(ctx: click.Context, auto_approve: bool) -> int:
     """Remove the weights, and what was fetched of them."""
     model = LocalModel.of(ctx)
     if not model.store.stored_bytes:
@@ -209,7 +209,7 @@ def remove(ctx: click.Context, says_yes: bool) -> int:
         return 0
     _require_not_served(model.store, "end that first")
     click.echo(f"{model.store.weights.name} takes {megabytes(model.store.stored_bytes)} in {model.store.folder}.")
-    if not _agrees(model, says_yes, "Remove it?", "panpan local remove --yes"):
+    if not _agrees(model, auto_approve, "Remove it?", "panpan local remove --yes"):
         return 1
     click.echo(f"Freed {megabytes(model.store.remove())}.")
     return 0
@@ -278,11 +278,11 @@ def introduce(model: LocalModel) -> None:
         click.echo(f"  {name:8} {text}")
 
 
-def _agrees(model: LocalModel, says_yes: bool, question: str, unasked: str) -> bool:
+def _agrees(model: LocalModel, auto_approve: bool, question: str, unasked: str) -> bool:
     """Return True if the user agrees, now or with `--yes` beforehand; raise `ConfigError` if nobody can be asked."""
-    if not (says_yes or model.is_attended):
+    if not (auto_approve or model.is_interactive):
         raise ConfigError(f"nobody is here to be asked; run: {unasked}")
-    return says_yes or click.confirm(question, default=True)
+    return auto_approve or click.confirm(question, default=True)
 
 
 async def _until_signal(work: Callable[[], Awaitable[None]]) -> Received:

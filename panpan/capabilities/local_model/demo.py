@@ -89,7 +89,7 @@ def _names(path: Path) -> set[str]:
 
 def _chooses_tape(model: LocalModel) -> bool:
     """Give whoever sits there a few seconds to choose the tape; elsewhere nobody can."""
-    if not model.is_attended:
+    if not model.is_interactive:
         return False
     what = "works now" if model.store.is_ready else "is fetched, 1.1 GB, once"
     click.echo(f"In {CHOICE_S} seconds a small model {what}. Enter: play the tape instead. ", nl=False)

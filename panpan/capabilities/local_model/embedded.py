@@ -13,7 +13,7 @@ from functools import partial
 
 import anyio
 
-from panpan.capabilities.local_model.mending import reply_after_result, with_calls_mended, with_claimed_call
+from panpan.capabilities.local_model.call_repair import reply_after_result, with_calls_mended, with_claimed_call
 from panpan.capabilities.local_model.server import ServedModel
 from panpan.capabilities.local_model.warm_up import CONTEXT_TOKENS, EmbeddedProfile
 from panpan.models.providers.openai_compatible import OpenAICompatibleProvider
@@ -23,11 +23,9 @@ from panpan.types.events import StreamEvent, Waiting
 from panpan.types.llm import ModelOptions, ModelRequest, ToolDefinition
 from panpan.types.messages import AssistantMessage, Message, UserMessage
 
-# Leaves whole oldest rounds out of a request that would not fit the context window.
-#
-# What the user said last always stays, and so does the newest round. The rule: what was left out once stays out, and
-# more is left out than would be needed, so that the beginning of the requests moves seldom and the server's cache
-# mostly hits.
+# Leaves whole oldest rounds out of a request that would not fit the context window. What the user said last always
+# stays, and so does the newest round. What was left out once stays out, and more is left out than would be needed, so
+# that the beginning of the requests moves seldom and the server's cache mostly hits.
 
 KEPT_SHARE = 0.6
 """How much of the room the history may fill after something had to be left out."""

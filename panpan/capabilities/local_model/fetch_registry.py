@@ -17,7 +17,12 @@ from typing import IO, Self
 
 import anyio
 
-from panpan.capabilities.local_model.fetching import FetchError, PartialWeights, SourceUnavailableError, disk_is_full
+from panpan.capabilities.local_model.weight_sources import (
+    FetchError,
+    PartialWeights,
+    SourceUnavailableError,
+    disk_is_full,
+)
 from panpan.capabilities.local_model.weight_store import Part
 from panpan.errors import ToolError
 from panpan.system.environment import user_environment
@@ -26,11 +31,10 @@ from panpan.system.processes.process import Child
 from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import printable
 
-# Fetches one wheel with the user's own pip, which knows the index, proxy, certificates and passwords of the user.
-#
-# The rule: the wheel is fetched and nothing else: not installed, without dependencies, never built. All that pip
-# writes goes into one folder, which is gone afterwards; and it gets no more memory than a registry can need, since pip
-# reads the pages of one whole, however long they are.
+# Fetches one wheel with the user's own pip, which knows the index, proxy, certificates and passwords of the user. The
+# wheel is fetched and nothing else: not installed, without dependencies, never built. All that pip writes goes into one
+# folder, which is gone afterwards; and it gets no more memory than a registry can need, since pip reads the pages of
+# one whole, however long they are.
 
 _POLL_S = 0.2
 """How often the wheel is looked at while pip fetches it."""

@@ -23,9 +23,8 @@ from panpan.errors import ConfigError
 from panpan.system.files.folder_tree import open_private_file
 from panpan.types.dataclass import dataclass
 
-# What the server of the embedded model is told: one line, from the process that starts it to the one that serves.
-#
-# It goes through the child's input, since it holds the key: the arguments of a process are shown to everybody.
+# What the server of the embedded model is told: one line, from the process that starts it to the one that serves. It
+# goes through the child's input, since it holds the key: the arguments of a process are shown to everybody.
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class WarmUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ServeConfig:
     """What to serve, and how."""
 
     weights: str
@@ -67,10 +66,9 @@ class Order:
         return cls(**told, warm_up=None if warm_up is None else WarmUp(**warm_up))
 
 
-# What the server read of the beginning of every conversation, kept in a file beside the weights.
-#
-# The rule: the name of such a file holds two hashes, of what was to be read and of what is in the file. One that is
-# not what its name says, or that another user owns, is removed and never given to the runtime, which would believe it.
+# What the server read of the beginning of every conversation, kept in a file beside the weights. The name of such a
+# file holds two hashes, of what was to be read and of what is in the file. One that is not what its name says, or that
+# another user owns, is removed and never given to the runtime, which would believe it.
 
 _DIGEST_BYTES = 16
 _ROOT = 0
@@ -136,14 +134,14 @@ WARM_UP_TIMEOUT_S = 170.0
 
 def main() -> None:
     """Serve until the input ends."""
-    order = Order.of_line(sys.stdin.readline())
+    config = ServeConfig.of_line(sys.stdin.readline())
     end_of_input = Thread(target=_end_with_the_input, daemon=True)
     end_of_input.start()
     answers = _output_of_its_own()
-    server = _server(order)
-    if order.warm_up is not None:
+    server = _server(config)
+    if config.warm_up is not None:
         with suppress(OSError, HTTPException):  # then the first request takes longer
-            _warm_up(server.listening_address, order, order.warm_up)
+            _warm_up(server.listening_address, config, config.warm_up)
     print(json.dumps({"address": server.listening_address}), file=answers, flush=True)
     end_of_input.join()
 
@@ -163,50 +161,50 @@ def _output_of_its_own() -> Any:
     return answers
 
 
-def _server(order: Order) -> Any:
+def _server(config: ServeConfig) -> Any:
     xllamacpp = import_module("xllamacpp")  # not there without the extra, and without types
     params = xllamacpp.CommonParams()
     model_params = params.model
-    model_params.path = order.weights
-    params.model_alias = {order.name}
-    params.chat_template = order.template
+    model_params.path = config.weights
+    params.model_alias = {config.name}
+    params.chat_template = config.template
     params.use_jinja = True
-    params.n_ctx = order.context_tokens
+    params.n_ctx = config.context_tokens
     params.n_parallel = 1  # two conversations in one slot would evict each other from the cache with every request
     params.hostnames = ["127.0.0.1"]
-    params.port = order.port
-    params.api_keys = [order.api_key]
+    params.port = config.port
+    params.api_keys = [config.api_key]
     params.ui = False
     params.endpoint_slots = True
-    params.slot_save_path = str(Path(order.weights).parent) + os.sep
+    params.slot_save_path = str(Path(config.weights).parent) + os.sep
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     params.cpuparams.poll = params.cpuparams_batch.poll = 0  # spinning threads starve where other work runs, too
     return xllamacpp.Server(params)
 
 
-def _warm_up(address: str, order: Order, warm_up: WarmUp) -> None:
+def _warm_up(address: str, config: ServeConfig, warm_up: WarmUp) -> None:
     """Let the server know the beginning of every conversation: from a file, or by reading it once and keeping that.
 
     Raises:
         OSError: The server does not answer, or what it read cannot be kept.
         HTTPException: It answers with nonsense.
     """
-    folder = Path(order.weights).parent
+    folder = Path(config.weights).parent
     kept = intact_prefix(folder, warm_up.key)
-    if kept is not None and _post(address, order, "/slots/0?action=restore", {"filename": kept}):
+    if kept is not None and _post(address, config, "/slots/0?action=restore", {"filename": kept}):
         return
-    if _post(address, order, "/v1/chat/completions", warm_up.request):
-        if _post(address, order, "/slots/0?action=save", {"filename": unnamed_prefix()}):
+    if _post(address, config, "/v1/chat/completions", warm_up.request):
+        if _post(address, config, "/slots/0?action=save", {"filename": unnamed_prefix()}):
             keep_prefix(folder, warm_up.key)
         else:  # half of it, where the disk is full
             (folder / unnamed_prefix()).unlink(missing_ok=True)
 
 
-def _post(address: str, order: Order, path: str, body: dict[str, Any]) -> bool:
+def _post(address: str, config: ServeConfig, path: str, body: dict[str, Any]) -> bool:
     place = urlsplit(address)
     connection = HTTPConnection(place.hostname or "", place.port, timeout=WARM_UP_TIMEOUT_S)
-    headers = {"Authorization": f"Bearer {order.api_key}", "Content-Type": "application/json"}
+    headers = {"Authorization": f"Bearer {config.api_key}", "Content-Type": "application/json"}
     connection.request("POST", path, json.dumps(body), headers)
     with connection.getresponse() as response:
         response.read()

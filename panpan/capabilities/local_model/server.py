@@ -21,7 +21,7 @@ from anyio import CancelScope, move_on_after
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from panpan.capabilities.local_model.serve import Order, WarmUp
+from panpan.capabilities.local_model.serve import ServeConfig, WarmUp
 from panpan.capabilities.local_model.warm_up import (
     CONTEXT_TOKENS,
     MODEL_NAME,
@@ -38,11 +38,9 @@ from panpan.system.files.folder_tree import open_private_file
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 
-# Starts the server of the embedded model as a child process, and ends it.
-#
-# The rule: the child lives no longer than whoever entered `serving`. It reads from a pipe that only this process
-# holds, and ends when that closes, also after a crash; leaving the context closes it and, should that not help, kills
-# the child.
+# Starts the server of the embedded model as a child process, and ends it. The child lives no longer than whoever
+# entered `serving`. It reads from a pipe that only this process holds, and ends when that closes, also after a crash;
+# leaving the context closes it and, should that not help, kills the child.
 
 START_TIMEOUT_S = 300.0
 """Reading 1.1 GB from a slow disk takes a minute, and the first warm-up up to three; most starts take 3 to 7 s."""
@@ -92,7 +90,7 @@ async def serving(
     _require_free(port)
     key = secrets.token_urlsafe(24) if api_key is None else api_key
     template = files(__package__).joinpath("tool_calls.jinja").read_text(encoding="utf-8")
-    order = Order(
+    config = ServeConfig(
         weights=str(weights),
         name=name,
         template=template,
@@ -104,7 +102,7 @@ async def serving(
     with TemporaryFile() as log:
         process = await _started(log)
         try:
-            address = await _address(process, order, log)
+            address = await _address(process, config, log)
             yield ServedModel(f"{address}/v1", key, lambda: process.returncode is not None)
         finally:
             await _end(process)
@@ -130,13 +128,13 @@ async def _started(log: IO[bytes]) -> Process:
     raise AssertionError("a shielded scope swallows nothing")
 
 
-async def _address(process: Process, order: Order, log: IO[bytes]) -> str:
+async def _address(process: Process, config: ServeConfig, log: IO[bytes]) -> str:
     """Tell the child what to serve, and return where it does; it says so once the model is loaded."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
         with anyio.fail_after(START_TIMEOUT_S):
-            await process.stdin.send(order.line())
+            await process.stdin.send(config.line())
             line = await BufferedByteReceiveStream(process.stdout).receive_until(b"\n", _MAX_ADDRESS_BYTES)
     except TimeoutError:
         raise ConfigError(f"the embedded model was not ready after {START_TIMEOUT_S:.0f} s") from None
@@ -176,10 +174,9 @@ async def _end(process: Process) -> None:
         await process.aclose()
 
 
-# Finds the server that `panpan local run` keeps running, so that other panpan processes need not start their own.
-#
-# Where it is and the key for it stand in a private file beside the weights. The rule: the file counts only while its
-# writer holds the lock beside it. After a crash the lock is gone, and nothing is sent to whoever has the port now.
+# Finds the server that `panpan local run` keeps running, so that other panpan processes need not start their own. Where
+# it is and the key for it stand in a private file beside the weights. The file counts only while its writer holds the
+# lock beside it. After a crash the lock is gone, and nothing is sent to whoever has the port now.
 
 _FILE = "server.json"
 _LOCK = "server.lock"

@@ -14,7 +14,7 @@ from typing import Literal
 import anyio
 
 from panpan.capabilities.local_model.fetch_registry import RegistrySource
-from panpan.capabilities.local_model.fetching import (
+from panpan.capabilities.local_model.weight_sources import (
     SETUP_COMMAND,
     FetchError,
     HubSource,

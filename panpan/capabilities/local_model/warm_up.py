@@ -17,9 +17,8 @@ from panpan.types.dataclass import dataclass
 from panpan.types.llm import ModelOptions, ToolDefinition
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 
-# What the embedded model is told: a prompt, a few tools and worked examples, all from `profile.toml`.
-#
-# The file is data, so that it can be changed and measured (`make eval`) without touching code.
+# What the embedded model is told: a prompt, a few tools and worked examples, all from `profile.toml`. The file is data,
+# so that it can be changed and measured (`make eval`) without touching code.
 
 MODEL_NAME = "local"
 """What the server calls the model."""
@@ -96,10 +95,9 @@ def _call(call: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": call["name"], "input": dict(call["arguments"])}
 
 
-# The request that makes the server read what every conversation begins with, before the first one does.
-#
-# What it read is kept in a file beside the weights, so that a later start takes it from there: some 100 ms in place of
-# the 15 s that a thousand tokens cost on two cores. The file holds panpan's own words only, never a user's.
+# The request that makes the server read what every conversation begins with, before the first one does. What it read is
+# kept in a file beside the weights, so that a later start takes it from there: some 100 ms in place of the 15 s that a
+# thousand tokens cost on two cores. The file holds panpan's own words only, never a user's.
 
 
 def warm_up_request(profile: EmbeddedProfile, model: str) -> dict[str, Any]:

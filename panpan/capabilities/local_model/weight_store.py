@@ -16,8 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
-from panpan.capabilities.local_model.fetching import SETUP_COMMAND, FetchError
 from panpan.capabilities.local_model.serve import prefix_files
+from panpan.capabilities.local_model.weight_sources import SETUP_COMMAND, FetchError
 from panpan.errors import ConfigError, PanpanError
 from panpan.system.files.atomic_write import sync_folder, write_atomic
 from panpan.system.files.canonical import canonical_path
@@ -27,10 +27,8 @@ from panpan.system.files.read_file import opened_folder, read_regular_file
 from panpan.system.own_packages import how_to_install
 from panpan.types.dataclass import dataclass
 
-# Which models panpan can run by itself: where their weights are had from, and what they must be.
-#
-# The rule: the SHA-256 is what makes a file the model; every source is only a place that may have it. Facts were taken
-# from the files themselves in November 2026.
+# The SHA-256 is what makes a file the model; every source is only a place that may have it. Facts were taken from the
+# files themselves in November 2026.
 
 APACHE_2 = "Apache-2.0, https://www.apache.org/licenses/LICENSE-2.0"
 
@@ -142,9 +140,7 @@ def require_machine(machine: str | None = None, cpu_file: Path = _CPU_FILE) -> N
         raise ConfigError(f"the embedded model needs the package xllamacpp; run: {how_to_install(RUNTIME)}")
 
 
-# Whether a file of weights is what it must be: its SHA-256, and a stamp that spares reading it again.
-#
-# The rule: a stamp is made of a file that was read whole and did not change meanwhile.
+# A stamp is made of a file that was read whole and did not change meanwhile.
 
 _STEP_BYTES = 32 << 20
 """Read between two looks at the progress: some 40 ms."""

@@ -10,7 +10,7 @@ from panpan.capabilities.web.browser.browser import Browser, browser_of
 from panpan.capabilities.web.settings import WebSettings
 from panpan.capabilities.web.web_fetch import PageAnswers, WebFetchTool
 from panpan.capabilities.web.web_pages import WebPages, parse_sandboxed
-from panpan.capabilities.web.web_search import NoEngine, WebSearchTool, searcher_of
+from panpan.capabilities.web.web_search import SearchUnavailable, WebSearchTool, make_searcher
 from panpan.config.known_secrets import without_provider_keys
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
@@ -33,8 +33,8 @@ class Web(Capability):
         gate = session.gate
         outside = without_closed_hosts(session.network, gate.closing_rule)
         self._client = GuardedClient(outside, user_agent=session.user_agent)
-        self._searcher = searcher_of(self.settings, session.setup.env, outside, session.user_agent)
-        if isinstance(self._searcher, NoEngine) and self._searcher.is_mistake:
+        self._searcher = make_searcher(self.settings, session.setup.env, outside, session.user_agent)
+        if isinstance(self._searcher, SearchUnavailable) and self._searcher.is_mistake:
             session.warn(f"there is no WebSearch: {self._searcher.why}")
         self._browser = self._make_browser()
         self._pages = WebPages(
@@ -53,12 +53,12 @@ class Web(Capability):
         return WebSearchTool(self._searcher), WebFetchTool(self._pages, self._reader)
 
     def unavailable(self) -> Iterable[str]:
-        return (WebSearchTool.name,) if isinstance(self._searcher, NoEngine) else ()
+        return (WebSearchTool.name,) if isinstance(self._searcher, SearchUnavailable) else ()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
         async with beside(then=self._client.aclose), beside(then=self._browser.aclose):
-            if isinstance(self._searcher, NoEngine):
+            if isinstance(self._searcher, SearchUnavailable):
                 yield
                 return
             async with beside(then=self._searcher.aclose):

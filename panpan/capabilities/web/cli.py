@@ -27,10 +27,7 @@ from panpan.system.web.filter_proxy import FilterProxy
 from panpan.system.web.network import WebNetwork
 from panpan.system.web.url_guard import PrivateHosts, plain_url, read_url
 
-# A log-in by the user himself, in a window of the browser, of which only what it left is kept.
-#
-# The rule: panpan sees no password, types nothing and clicks nothing. The window goes through the same proxy as every
-# page.
+# Panpan sees no password, types nothing and clicks nothing. The window goes through the same proxy as every page.
 
 _OPEN_S = 60.0
 

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from panpan.capabilities.web.browser.running_chromium import DRIVER, find_chromium
 from panpan.capabilities.web.settings import WebSettings
-from panpan.capabilities.web.web_search import NoEngine, chosen_engine
+from panpan.capabilities.web.web_search import SearchUnavailable, choose_engine
 from panpan.cli_kit.doctor import Check, FeatureChecks, Machine
 from panpan.errors import ToolError
 from panpan.models.network_variables import network_variables
@@ -17,8 +17,8 @@ def check_search(machine: Machine) -> Iterable[Check]:
     """Yield the search engine that WebSearch would ask."""
     if machine.loaded is None:
         return
-    engine = chosen_engine(machine.loaded.settings[WebSettings], machine.env)
-    if isinstance(engine, NoEngine):
+    engine = choose_engine(machine.loaded.settings[WebSettings], machine.env)
+    if isinstance(engine, SearchUnavailable):
         yield Check("web search", "missing" if engine.is_mistake else "optional", "no WebSearch", engine.why)
         return
     found = f"asks {engine.title} at {engine.host}"

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from panpan.system.web.exchange import GuardedResponse
 
 
-# One page over plain HTTP: what a server answers, as it came.
-#
-# The rule: each address on the way, that of a redirect as well, is shown to whoever may refuse it before it is asked
-# for.
+# Each address on the way, that of a redirect as well, is shown to whoever may refuse it before it is asked for.
 
 MAX_TEXT_BYTES = 5_000_000
 """Of text that are read; what is longer is cut."""
@@ -169,10 +166,8 @@ def _content_type(header: str) -> tuple[str, str | None]:
     return name if _MEDIA_TYPE.fullmatch(name) else "", next(iter(charsets), None)
 
 
-# What came from the web, as a model can read it.
-#
-# The rule: what strangers send is taken apart in a process of its own (`page_text.py`), which ends with the call. In
-# this one, a regular expression that meets its match would hold up all.
+# What strangers send is taken apart in a process of its own (`page_text.py`), which ends with the call. In this one, a
+# regular expression that meets its match would hold up all.
 
 _MAX_BYTES = 50_000_000
 """Of what the process says: 5,000,000 characters in UTF-8, or a picture."""

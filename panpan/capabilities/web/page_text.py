@@ -135,11 +135,8 @@ def _count(tree: "HtmlElement", tag: str) -> int:
     return sum(1 for _ in tree.iter(tag))
 
 
-# From the bytes of a page to its text.
-#
-# The rule: a byte order mark is believed first, then what the server says, then what the page says of itself, as
-# browsers do (https://html.spec.whatwg.org/#determining-the-character-encoding); else it is UTF-8, or what was before
-# it.
+# A byte order mark is believed first, then what the server says, then what the page says of itself, as browsers do
+# (https://html.spec.whatwg.org/#determining-the-character-encoding); else it is UTF-8, or what was before it.
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _META = re.compile(rb"""<meta[^>]{0,500}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)

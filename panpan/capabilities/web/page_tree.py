@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from lxml.html import HtmlElement
 
 
-# A page as a tree, and what stands in it for people. Synchronous: a large page takes half a second.
-#
-# The rule: what a page hides is not read: scripts, styles, and what is marked as not to be seen.
+# A page as a tree, and what stands in it for people. Synchronous: a large page takes half a second. What a page hides
+# is not read: scripts, styles, and what is marked as not to be seen.
 
 _UNSEEN = (
     "script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "head", "meta", "base",
@@ -167,9 +166,8 @@ def _says_not_free(node: object, depth: int = 0) -> bool:
     return depth < 4 and _says_not_free(node.get("@graph"), depth + 1)
 
 
-# Whether what came is the page that was asked for, or something that stands in its place.
-#
-# The rule: what only looks like an obstacle on a page with much text is none; models can read that themselves.
+# Whether what came is the page that was asked for, or something that stands in its place. What only looks like an
+# obstacle on a page with much text is none; models can read that themselves.
 
 ObstacleKind: TypeAlias = Literal[
     "challenge", "login", "paywall", "scripts", "forbidden", "missing", "too many", "withheld", "fault", "refused"

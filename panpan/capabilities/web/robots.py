@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from panpan.system.web.exchange import GuardedResponse
 
 
-# What a site's robots.txt says, read as RFC 9309 has it.
-#
-# The rule: of the lines that match, the longest counts, and where two are as long, the one that allows. Lines that
-# nobody can read are passed over.
+# Of the lines that match, the longest counts, and where two are as long, the one that allows. Lines that nobody can
+# read are passed over.
 
 MAX_BYTES = 512_000
 """Of a robots.txt that are read; RFC 9309, section 2.5, asks for 500 KiB at least."""
@@ -152,10 +150,8 @@ def _decoded(found: re.Match[str]) -> str:
     return char if _UNRESERVED.fullmatch(char) else found[0].upper()
 
 
-# What the sites that a session asks have in their robots.txt; each is asked for it once.
-#
-# The rule: a site that cannot say what it closes closes everything (RFC 9309, section 2.3.1.4), one that has no rules
-# nothing.
+# What the sites that a session asks have in their robots.txt; each is asked for it once. A site that cannot say what it
+# closes closes everything (RFC 9309, section 2.3.1.4), one that has no rules nothing.
 
 KEPT_S = 86_400.0
 """Seconds after which a robots.txt is read again; RFC 9309, section 2.4, allows a day."""

@@ -11,10 +11,8 @@ from panpan.system.web.domain_lists import DomainLists
 from panpan.system.web.url_guard import read_url
 from panpan.types.dataclass import dataclass
 
-# What a search engine is: how it is asked, and what its answer means.
-#
-# The rule: an engine opens no connection. It says what to ask for and reads what came back; `choice.py` does the
-# asking, bounds it and cleans it.
+# An engine opens no connection. It says what to ask for and reads what came back; `WebSearcher` does the asking, bounds
+# it and cleans it.
 
 JSON = {"accept": "application/json", "content-type": "application/json"}
 """Headers of requests that send and want JSON."""
@@ -133,15 +131,40 @@ _BRAVE_QUERY_CHARS = 400
 """More is answered with 422."""
 
 
-class Brave:
-    """The engine."""
+class _KeyedEngine:
+    """An engine that wants a key and answers with a list of JSON objects at `path`."""
 
-    title = "Brave Search"
-    host = "api.search.brave.com"
+    title: str
+    host: str
+    path: tuple[str, ...] = ("results",)
+    snippet_key = "content"
 
     def __init__(self, key: str, refused: str) -> None:
         self.key = key
         self.refused = refused
+
+    def pages(self, answer: bytes) -> Sequence[FoundPage]:
+        return _pages(rows(answer, self.title, *self.path), self.snippet_key)
+
+    def _post(self, asked: Mapping[str, object], domains: Mapping[str, Sequence[str]], header: str) -> EngineRequest:
+        """Return a request with the domains that are given, and the key in a header such as `x-api-key: KEY`."""
+        body = {**asked, **{name: hosts for name, hosts in domains.items() if hosts}}
+        name, _, value = header.partition(": ")
+        headers = {**JSON, name: value.replace("KEY", self.key)}
+        return EngineRequest(f"https://{self.host}/search", "POST", headers, json.dumps(body).encode())
+
+
+def _pages(found: Sequence[Mapping[str, Any]], snippet_key: str) -> Sequence[FoundPage]:
+    return [FoundPage(text_of(row, "title"), text_of(row, "url"), text_of(row, snippet_key)) for row in found]
+
+
+class Brave(_KeyedEngine):
+    """Brave's API."""
+
+    title = "Brave Search"
+    host = "api.search.brave.com"
+    path = ("web", "results")
+    snippet_key = "description"
 
     def request(self, query: SearchQuery) -> EngineRequest:
         text = query.with_operators(_BRAVE_QUERY_CHARS)
@@ -149,17 +172,11 @@ class Brave:
         headers = {"accept": "application/json", "x-subscription-token": self.key}
         return EngineRequest(f"https://{self.host}/res/v1/web/search?{asked}", headers=headers)
 
-    def pages(self, answer: bytes) -> Sequence[FoundPage]:
-        found = rows(answer, self.title, "web", "results")
-        return [FoundPage(text_of(row, "title"), text_of(row, "url"), text_of(row, "description")) for row in found]
-
 
 _DUCKDUCKGO_QUERY_CHARS = 480
-# DuckDuckGo's page for browsers without scripts, which needs no key.
-#
-# It is no interface for programs: it often asks for a sign that a person is there, and then it finds nothing. So it is
-# asked only where the user's settings name it. The library ddgs would open connections of its own; this goes through
-# the guard like all else.
+# DuckDuckGo's page for browsers without scripts, which needs no key. It is no interface for programs: it often asks for
+# a sign that a person is there, and then it finds nothing. So it is asked only where the user's settings name it. The
+# library ddgs would open connections of its own; this goes through the guard like all else.
 
 _REDIRECT = "/l/"
 """Path of links that lead over DuckDuckGo; where to stands in `uddg`."""
@@ -222,29 +239,17 @@ _TEXT_CHARS = 500
 """Of each page; a result without contents has no words but its title."""
 
 
-class Exa:
-    """The engine."""
+class Exa(_KeyedEngine):
+    """Exa's API."""
 
     title = "Exa"
     host = "api.exa.ai"
 
-    def __init__(self, key: str, refused: str) -> None:
-        self.key = key
-        self.refused = refused
-
     def request(self, query: SearchQuery) -> EngineRequest:
-        asked: dict[str, object] = {
-            "query": query.text,
-            "numResults": query.most,
-            "type": "auto",
-            "contents": {"text": {"maxCharacters": _TEXT_CHARS}},
-        }
-        if query.domains.allowed:
-            asked["includeDomains"] = query.domains.allowed
-        if query.domains.blocked:
-            asked["excludeDomains"] = query.domains.blocked
-        headers = JSON | {"x-api-key": self.key}
-        return EngineRequest(f"https://{self.host}/search", "POST", headers, json.dumps(asked).encode())
+        contents = {"text": {"maxCharacters": _TEXT_CHARS}}
+        asked = {"query": query.text, "numResults": query.most, "type": "auto", "contents": contents}
+        domains = {"includeDomains": query.domains.allowed, "excludeDomains": query.domains.blocked}
+        return self._post(asked, domains, "x-api-key: KEY")
 
     def pages(self, answer: bytes) -> Sequence[FoundPage]:
         return [_page(row) for row in rows(answer, self.title, "results")]
@@ -259,9 +264,8 @@ def _page(row: Mapping[str, Any]) -> FoundPage:
 _SEARXNG_QUERY_CHARS = 1_000
 
 
-# SearXNG, which anybody can run: https://docs.searxng.org/dev/search_api.html.
-#
-# The address is the user's and may lead into his own network; that one place is opened for it, and no other.
+# SearXNG, which anybody can run: https://docs.searxng.org/dev/search_api.html. The address is the user's and may lead
+# into his own network; that one place is opened for it, and no other.
 
 
 class SearXng:
@@ -284,29 +288,16 @@ class SearXng:
         return EngineRequest(f"{self._url}/search?{asked}", headers={"accept": "application/json"})
 
     def pages(self, answer: bytes) -> Sequence[FoundPage]:
-        found = rows(answer, self.title, "results")
-        return [FoundPage(text_of(row, "title"), text_of(row, "url"), text_of(row, "content")) for row in found]
+        return _pages(rows(answer, self.title, "results"), "content")
 
 
-class Tavily:
-    """The engine."""
+class Tavily(_KeyedEngine):
+    """Tavily's API."""
 
     title = "Tavily"
     host = "api.tavily.com"
 
-    def __init__(self, key: str, refused: str) -> None:
-        self.key = key
-        self.refused = refused
-
     def request(self, query: SearchQuery) -> EngineRequest:
-        asked: dict[str, object] = {"query": query.text, "max_results": query.most}
-        if query.domains.allowed:
-            asked["include_domains"] = query.domains.allowed
-        if query.domains.blocked:
-            asked["exclude_domains"] = query.domains.blocked
-        headers = JSON | {"authorization": f"Bearer {self.key}"}
-        return EngineRequest(f"https://{self.host}/search", "POST", headers, json.dumps(asked).encode())
-
-    def pages(self, answer: bytes) -> Sequence[FoundPage]:
-        found = rows(answer, self.title, "results")
-        return [FoundPage(text_of(row, "title"), text_of(row, "url"), text_of(row, "content")) for row in found]
+        domains = {"include_domains": query.domains.allowed, "exclude_domains": query.domains.blocked}
+        asked = {"query": query.text, "max_results": query.most}
+        return self._post(asked, domains, "authorization: Bearer KEY")

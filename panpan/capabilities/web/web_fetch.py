@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, Protocol
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.web.web_pages import MAX_SHOWN_CHARS, FetchRequest, WebPage, WebPages, in_ascii, marked
+from panpan.capabilities.web.web_pages import MAX_SHOWN_CHARS, FetchRequest, WebPage, WebPages, mark_untrusted, to_ascii
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import PanpanError, ToolError
@@ -27,9 +27,7 @@ from panpan.types.display import SummaryDisplay
 from panpan.types.events import Output, ToolYield
 from panpan.types.messages import AssistantMessage
 
-# A long text, piece by piece.
-#
-# The rule: the pieces that follow one another by `next_offset` are together the whole text, each character once.
+# The pieces that follow one another by `next_offset` are together the whole text, each character once.
 
 PAGE_CHARS = 50_000
 
@@ -148,13 +146,13 @@ class WebFetchTool(Tool[WebFetchInput]):
         else:
             piece = piece_at(text, args.offset, self._reader.most_chars)
             try:
-                answer = await self._reader.answer(args.prompt, marked(piece.text, page.url))
+                answer = await self._reader.answer(args.prompt, mark_untrusted(piece.text, page.url))
             except ToolError as error:
                 why = str(error)
             else:
                 extent = _extent(piece) if piece.start or piece.next_offset else "the page"
                 note = f"[a small model answers from {extent}; look at the page where it matters]"
-                return "\n".join((_head(page), note, marked(answer, page.url), *_onward(piece)))
+                return "\n".join((_head(page), note, mark_untrusted(answer, page.url), *_onward(piece)))
         told = _piece_told(page, piece_at(text, args.offset))
         return f"[nobody answered the prompt: {why}; this is the page]\n{told}"
 
@@ -162,13 +160,13 @@ class WebFetchTool(Tool[WebFetchInput]):
 def _piece_told(page: WebPage, piece: Piece) -> str:
     if page.picture is not None:
         return _head(page)
-    body = marked(piece.text, page.url) if piece.text else "[it has no text]"
+    body = mark_untrusted(piece.text, page.url) if piece.text else "[it has no text]"
     return "\n".join((_head(page), body, *_onward(piece)))
 
 
 def _head(page: WebPage) -> str:
     """Return what panpan says of the page, in lines of its own."""
-    lines = [f"{_plain(in_ascii(page.url, MAX_SHOWN_CHARS))} (status {page.status}, {_plain(page.what)})"]
+    lines = [f"{_plain(to_ascii(page.url, MAX_SHOWN_CHARS))} (status {page.status}, {_plain(page.what)})"]
     if page.obstacle is not None:
         is_not = "this is not all of the page" if page.obstacle.is_partial else "this is not the page"
         lines.append(f"[{is_not}: {_plain(page.obstacle.reason)}]")

@@ -33,11 +33,10 @@ if TYPE_CHECKING:
     from panpan.capabilities.web.page_tree import Obstacle
 
 
-# A pause between two requests to the same host, so that no site suffers from a model in a hurry.
-#
-# The rule: whoever asks first goes first; all others of the session wait behind, subagents too. Who leaves while he
-# waits keeps nobody waiting. A pause is never shorter than it is set, and up to a second longer, so that several
-# panpans that began together do not ask together.
+# A pause between two requests to the same host, so that no site suffers from a model in a hurry. Whoever asks first
+# goes first; all others of the session wait behind, subagents too. Who leaves while he waits keeps nobody waiting. A
+# pause is never shorter than it is set, and up to a second longer, so that several panpans that began together do not
+# ask together.
 
 _MANY_HOSTS = 1_000
 """After which those are forgotten that nobody would wait for."""
@@ -108,7 +107,7 @@ _FORMS = (
 )
 
 
-def raw_form(url: str) -> str | None:
+def raw_url(url: str) -> str | None:
     """Return the address of the file alone; None where `url` is no page around one."""
     for page, raw in _FORMS:
         if found := page.match(url):
@@ -116,10 +115,8 @@ def raw_form(url: str) -> str | None:
     return None
 
 
-# Marking what comes from the web, so that the model can tell it from what panpan says.
-#
-# The rule: nothing in the text can end its mark, or begin one of panpan's own. What is told of a page outside of the
-# mark is panpan's own words, numbers, and addresses in ASCII.
+# Nothing in the text can end its mark, or begin one of panpan's own. What is told of a page outside of the mark is
+# panpan's own words, numbers, and addresses in ASCII.
 
 TAG = "web-content"
 MAX_SHOWN_CHARS = 500
@@ -129,14 +126,14 @@ _UNSEEN_JOINERS = re.compile(r"(?<=[ -\"$-)+-/:-~])[\u200c\u200d\ufe00-\ufe0f]+"
 """Joiners behind ASCII letters and signs, but for those of which emoji are made: they join nothing, and hide a tag."""
 
 
-def marked(text: str, source: str) -> str:
+def mark_untrusted(text: str, source: str) -> str:
     """Return text of the web between tags that name where it is from; control characters are gone from it."""
     body = _OWN_TAG.sub("&lt;", _UNSEEN_JOINERS.sub("", clean_for_terminal(text))).strip("\n")
-    named = in_ascii(source, MAX_SHOWN_CHARS).replace('"', "%22").replace("<", "%3C")
+    named = to_ascii(source, MAX_SHOWN_CHARS).replace('"', "%22").replace("<", "%3C")
     return f'<{TAG} source="{named}">\n{body}\n</{TAG}>'
 
 
-def in_ascii(url: str, most: int | None = None) -> str:
+def to_ascii(url: str, most: int | None = None) -> str:
     """Return an address that a server chose, so that it reads as an address and as no sentence of another script.
 
     Args:
@@ -279,7 +276,7 @@ class WebPages:
         if not is_same_site(wanted, plain):
             raise ToolError(
                 f"{wanted.host} sends on to {plain.host}, which nobody was asked about; to go on, call WebFetch with "
-                f"{in_ascii(plain.url)}"
+                f"{to_ascii(plain.url)}"
             )
         if wanted.scheme == "https" and plain.scheme == "http":
             raise ToolError(
@@ -359,7 +356,7 @@ def _html_page(answer: "FetchedPage", what: str, parsed: "ParsedPage") -> WebPag
     if parsed.sends_on_to:
         with suppress(ValueError, ToolError):  # what is no address is not told: it could say anything
             onward = plain_url(urljoin(answer.url, parsed.sends_on_to)).url
-            notes.append(f"browsers go on from here to {in_ascii(onward, MAX_SHOWN_CHARS)}")
-    if (raw := raw_form(answer.url)) is not None:
-        notes.append(f"the file alone is at {in_ascii(raw, MAX_SHOWN_CHARS)}")
+            notes.append(f"browsers go on from here to {to_ascii(onward, MAX_SHOWN_CHARS)}")
+    if (raw := raw_url(answer.url)) is not None:
+        notes.append(f"the file alone is at {to_ascii(raw, MAX_SHOWN_CHARS)}")
     return WebPage(answer.url, answer.status, what, parsed.title, parsed.text, tuple(notes), parsed.obstacle)

@@ -23,7 +23,7 @@ from panpan.capabilities.web.search_engines import (
     complaint,
 )
 from panpan.capabilities.web.settings import WebSettings
-from panpan.capabilities.web.web_pages import marked
+from panpan.capabilities.web.web_pages import mark_untrusted
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
@@ -36,10 +36,8 @@ from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.events import Output, ToolYield
 
-# Asking a search engine: what is sent, how long, how much is read, and what of it is passed on.
-#
-# The rule: what an engine says is text of the web. It is cleaned and bounded, no address in it is taken that could not
-# be asked for, and no key is in any text, whatever the engine echoes.
+# What an engine says is text of the web. It is cleaned and bounded, no address in it is taken that could not be asked
+# for, and no key is in any text, whatever the engine echoes.
 
 MAX_ANSWER_BYTES = 3_000_000
 MAX_TITLE_CHARS = 200
@@ -54,7 +52,7 @@ _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResults:
     """What a search found."""
 
     pages: tuple[FoundPage, ...]
@@ -80,7 +78,7 @@ class WebSearcher:
         """Ask for nothing more."""
         await self._client.aclose()
 
-    async def search(self, text: str, most: int, domains: DomainLists) -> Found:
+    async def search(self, text: str, most: int, domains: DomainLists) -> SearchResults:
         """Return what the engine finds.
 
         Args:
@@ -103,7 +101,7 @@ class WebSearcher:
                 left_out += 1
             elif address not in taken and len(taken) < most:
                 taken[address] = self._cleaned(page, address)
-        return Found(tuple(taken.values()), left_out)
+        return SearchResults(tuple(taken.values()), left_out)
 
     async def _answer(self, query: SearchQuery) -> bytes:
         request = self._engine.request(query)
@@ -164,10 +162,8 @@ class WebSearcher:
         return text if len(text) <= max_chars else f"{text[: max_chars - 1].rstrip()}…"
 
 
-# Which search engine is asked: the one that the user's settings name, or the first that has what it needs.
-#
-# The rule: what asks for no key and is no interface for programs is asked only where the user says so, and where there
-# is none, a sentence says what would make one.
+# What asks for no key and is no interface for programs is asked only where the user says so, and where there is none, a
+# sentence says what would make one.
 
 HOW = (
     'put a key into {tavily}, {brave} or {exa}, or set web.searxng_url, or web.search = "duckduckgo", which needs no '
@@ -176,7 +172,7 @@ HOW = (
 
 
 @dataclass(frozen=True, slots=True)
-class NoEngine:
+class SearchUnavailable:
     """There is none to ask."""
 
     why: str
@@ -185,12 +181,12 @@ class NoEngine:
     """True if the user wants one and would miss it."""
 
 
-def searcher_of(
+def make_searcher(
     settings: WebSettings, env: Mapping[str, str], network: WebNetwork, user_agent: str
-) -> WebSearcher | NoEngine:
+) -> WebSearcher | SearchUnavailable:
     """Return what asks the engine of a session."""
-    engine = chosen_engine(settings, env)
-    if isinstance(engine, NoEngine):
+    engine = choose_engine(settings, env)
+    if isinstance(engine, SearchUnavailable):
         return engine
     own = (settings.searxng_url,) if isinstance(engine, SearXng) and settings.searxng_url else ()
     client = GuardedClient(network, user_agent=user_agent, own=own)
@@ -198,28 +194,30 @@ def searcher_of(
     return WebSearcher(engine, client, domains, timeout_s=settings.timeout_s)
 
 
-def chosen_engine(settings: WebSettings, env: Mapping[str, str]) -> SearchEngine | NoEngine:
+def choose_engine(settings: WebSettings, env: Mapping[str, str]) -> SearchEngine | SearchUnavailable:
     """Return which engine is asked."""
     variables = {"tavily": settings.tavily_key_env, "brave": settings.brave_key_env, "exa": settings.exa_key_env}
     match settings.search:
         case "off":
-            return NoEngine('web.search is "off"', is_mistake=False)
+            return SearchUnavailable('web.search is "off"', is_mistake=False)
         case "duckduckgo":
             return DuckDuckGo()
         case "searxng":
             if settings.searxng_url is None:
-                return NoEngine('web.search is "searxng"; say in web.searxng_url where it is', is_mistake=True)
+                return SearchUnavailable('web.search is "searxng"; say in web.searxng_url where it is', is_mistake=True)
             return _searxng(settings.searxng_url)
         case "tavily" | "brave" | "exa" as name:
             engine = _with_key(name, variables[name], env)
-            return engine or NoEngine(f'web.search is "{name}", and {variables[name]} holds no key', is_mistake=True)
+            return engine or SearchUnavailable(
+                f'web.search is "{name}", and {variables[name]} holds no key', is_mistake=True
+            )
         case "auto":
             for name in ("tavily", "brave", "exa"):
                 if engine := _with_key(name, variables[name], env):
                     return engine
             if settings.searxng_url is not None:
                 return _searxng(settings.searxng_url)
-            return NoEngine(HOW.format_map(variables), is_mistake=False)
+            return SearchUnavailable(HOW.format_map(variables), is_mistake=False)
 
 
 def _with_key(name: Literal["tavily", "brave", "exa"], variable: str, env: Mapping[str, str]) -> SearchEngine | None:
@@ -236,11 +234,11 @@ def _with_key(name: Literal["tavily", "brave", "exa"], variable: str, env: Mappi
             return Exa(key, refused)
 
 
-def _searxng(url: str) -> SearchEngine | NoEngine:
+def _searxng(url: str) -> SearchEngine | SearchUnavailable:
     try:
         return SearXng(url)
     except ToolError as exc:
-        return NoEngine(f"web.searxng_url cannot be used: {exc}", is_mistake=True)
+        return SearchUnavailable(f"web.searxng_url cannot be used: {exc}", is_mistake=True)
 
 
 MAX_QUERY_CHARS = 400
@@ -269,7 +267,7 @@ class WebSearchTool(Tool[WebSearchInput]):
     name = "WebSearch"
     input_model = WebSearchInput
 
-    def __init__(self, searcher: WebSearcher | NoEngine | None = None) -> None:
+    def __init__(self, searcher: WebSearcher | SearchUnavailable | None = None) -> None:
         self._searcher = searcher
 
     def runs_beside_others(self, args: WebSearchInput) -> bool:
@@ -299,7 +297,7 @@ class WebSearchTool(Tool[WebSearchInput]):
         return self._searcher
 
 
-def _told(found: Found, searcher: WebSearcher) -> str:
+def _told(found: SearchResults, searcher: WebSearcher) -> str:
     note = f"[{found.left_out} left out: of hosts that are not wanted, or not public]" if found.left_out else ""
     if not found.pages:
         return "\n".join(filter(None, (f"{searcher.title} found nothing; try other words", note)))
@@ -307,4 +305,4 @@ def _told(found: Found, searcher: WebSearcher) -> str:
         "\n   ".join(filter(None, (f"{number}. {page.title}", page.url, page.snippet)))
         for number, page in enumerate(found.pages, 1)
     ]
-    return "\n".join(filter(None, (marked("\n".join(entries), searcher.title), note)))
+    return "\n".join(filter(None, (mark_untrusted("\n".join(entries), searcher.title), note)))

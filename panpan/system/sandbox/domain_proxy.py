@@ -26,10 +26,10 @@ from panpan.system.sandbox.profile import PROXY_PORT, ProxyEndpoint, inherited
 from panpan.system.web.network import Dial, connect, resolve
 from panpan.system.web.proxy_connection import (
     MAX_REFUSED_CONNECTIONS,
+    ConnectionLimit,
     NotReachableError,
     ProxyConnection,
     Route,
-    Served,
     Waits,
     answer_connections,
 )
@@ -291,7 +291,7 @@ class DomainAccess(AsyncContextManagerMixin):
         self._dial = dial
         self._waits = waits or Waits()
         self._open: set[CommandProxy] = set()
-        self._served = Served(MAX_CONNECTIONS)
+        self._limit = ConnectionLimit(MAX_CONNECTIONS)
         self._lookups = anyio.Semaphore(MAX_LOOKUPS)
 
     @asynccontextmanager
@@ -346,7 +346,7 @@ class DomainAccess(AsyncContextManagerMixin):
         connection = ProxyConnection(
             stream, find_route=find_route, dial=self._dial, note=command.note, waits=self._waits
         )
-        await self._served.serve(connection, stream, command.note)
+        await self._limit.serve(connection, stream, command.note)
 
     async def _looked_up(self, host: str, port: int) -> Sequence[str]:
         async with self._lookups:

@@ -10,9 +10,7 @@ from panpan.system.web.network import WebNetwork
 from panpan.system.web.url_guard import PlainUrl, plain_authority
 from panpan.types.dataclass import dataclass
 
-# Of which hosts pages and results are taken.
-#
-# The rule: a name stands for itself and for all below it, and what is blocked is blocked whatever is allowed.
+# A name stands for itself and for all below it, and what is blocked is blocked whatever is allowed.
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +57,7 @@ def _host(text: str) -> str:
     return authority.host
 
 
-# An outside without the hosts that the user has closed: redirects and the browser ask for much that no call names.
-#
-# The rule: a closed host has no address, and a closed address is not dialled, whatever leads to it.
+# A closed host has no address, and a closed address is not dialled, whatever leads to it.
 
 
 def without_closed_hosts(network: WebNetwork, closed_by: Callable[[str], str | None]) -> WebNetwork:
@@ -88,9 +84,7 @@ def without_closed_hosts(network: WebNetwork, closed_by: Callable[[str], str | N
     return replace(network, resolve=resolve, dial=dial, proxy=proxy)
 
 
-# Which addresses belong to the site that somebody allowed: the same host, with and without `www.` and TLS.
-#
-# The rule: whoever allowed a host allowed no other, wherever that sends on to.
+# Whoever allowed a host allowed no other, wherever that sends on to.
 
 _USUAL_PORTS = {"http": 80, "https": 443}
 

@@ -18,10 +18,10 @@ from panpan.errors import ToolError
 from panpan.system.web.network import WebNetwork
 from panpan.system.web.proxy_connection import (
     MAX_REFUSED_CONNECTIONS,
+    ConnectionLimit,
     NotReachableError,
     ProxyConnection,
     Route,
-    Served,
     Waits,
     answer_connections,
 )
@@ -50,7 +50,7 @@ class FilterProxy(AsyncContextManagerMixin):
         self._refused: dict[str, None] = {}
         self._hosts: dict[str, None] = {}
         self._said: set[str] = set()
-        self._served = Served(MAX_CONNECTIONS)
+        self._limit = ConnectionLimit(MAX_CONNECTIONS)
         self._lookups = anyio.Semaphore(MAX_LOOKUPS)
 
     @asynccontextmanager
@@ -82,7 +82,7 @@ class FilterProxy(AsyncContextManagerMixin):
         connection = ProxyConnection(
             stream, find_route=self._route, dial=self._network.dial, note=self._note, waits=self._waits, say=self._say
         )
-        await self._served.serve(connection, stream, self._note)
+        await self._limit.serve(connection, stream, self._note)
 
     def has_said(self, text: str) -> bool:
         """Return True if the proxy itself said this in place of a server, of which pages can know the words."""

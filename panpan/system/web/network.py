@@ -23,7 +23,7 @@ from panpan.system.web.url_guard import (
     PlainUrl,
     PrivateHosts,
     Resolve,
-    dialled_addresses,
+    addresses_to_dial,
     is_public,
     plain_authority,
 )
@@ -99,7 +99,7 @@ class WebNetwork:
         if not is_own:
             return self.proxy
         try:
-            addresses = await dialled_addresses(plain, self.resolve, own=(plain.origin,))
+            addresses = await addresses_to_dial(plain, self.resolve, own=(plain.origin,))
         except ToolError:  # a name that only the proxy knows
             return self.proxy
         return self.proxy if all(is_public(ip_address(address)) for address in addresses) else None
@@ -162,8 +162,8 @@ class Connector:
         """
         proxy = await self._network.proxy_for(plain, is_own=is_own)
         own = (plain.origin,) if is_own else ()
-        addresses = () if proxy else await dialled_addresses(plain, self._network.resolve, own=own)
-        demands = await self._demands() if plain.scheme == "https" else None
+        addresses = () if proxy else await addresses_to_dial(plain, self._network.resolve, own=own)
+        context = await self._ssl_context() if plain.scheme == "https" else None
         if proxy is None:
             stream = await self._dialled(plain, addresses)
         else:
@@ -171,7 +171,7 @@ class Connector:
             stream = await proxy.connected(plain.host, plain.port, is_tunnel=not is_forwarded)
             if is_forwarded:
                 return stream, proxy
-        return stream if demands is None else await _secured(stream, plain.host, demands), None
+        return stream if context is None else await _secured(stream, plain.host, context), None
 
     async def _dialled(self, plain: PlainUrl, addresses: Sequence[str]) -> ByteStream:
         for address in addresses[:MAX_DIALLED]:
@@ -179,7 +179,7 @@ class Connector:
                 return await self._network.dial(address, plain.port)
         raise ToolError(f"{plain.host} does not answer at port {plain.port}")
 
-    async def _demands(self) -> "SSLContext":
+    async def _ssl_context(self) -> "SSLContext":
         """Return what is demanded of certificates; to find it out takes long the first time."""
         if self._certificates is None:
             try:
@@ -191,14 +191,14 @@ class Connector:
         return self._certificates
 
 
-async def _secured(stream: ByteStream, host: str, demands: "SSLContext") -> ByteStream:
+async def _secured(stream: ByteStream, host: str, context: "SSLContext") -> ByteStream:
     from ssl import SSLError
 
     from anyio.streams.tls import TLSStream
 
     try:
         # Many servers close without the goodbye of TLS; a body's length tells whether it is whole.
-        return await TLSStream.wrap(stream, hostname=host, ssl_context=demands, standard_compatible=False)
+        return await TLSStream.wrap(stream, hostname=host, ssl_context=context, standard_compatible=False)
     except SSLError as exc:
         await close(stream)
         why = getattr(exc, "verify_message", "") or exc.reason or "it speaks no TLS"

@@ -45,7 +45,7 @@ class BadRequestError(ToolError):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProxyRequest:
     """What a client asks for."""
 
     authority: Authority
@@ -53,7 +53,7 @@ class Asked:
     """What to send to the server; None where the client wants a tunnel to it."""
 
 
-def asked_for(request: h11.Request) -> Asked:
+def parse_proxy_request(request: h11.Request) -> ProxyRequest:
     """Return what `request` asks for.
 
     Raises:
@@ -72,12 +72,12 @@ def asked_for(request: h11.Request) -> Asked:
     for name, value in request.headers:
         if name == b"host" and _place(_authority(value)) != _place(authority):
             raise BadRequestError("the header Host names another host than the request")
-    headers = [(b"Host", str(authority).encode("ascii")), *passed_on(request), (b"Connection", b"close")]
+    headers = [(b"Host", str(authority).encode("ascii")), *forwarded_headers(request), (b"Connection", b"close")]
     path = target["rest"] if target["rest"].startswith(b"/") else b"/" + target["rest"]
-    return Asked(authority, h11.Request(method=request.method, target=path, headers=headers))
+    return ProxyRequest(authority, h11.Request(method=request.method, target=path, headers=headers))
 
 
-def passed_on(event: h11.Request | h11.InformationalResponse | h11.Response) -> RawHeaders:
+def forwarded_headers(event: h11.Request | h11.InformationalResponse | h11.Response) -> RawHeaders:
     """Return the headers that go from one side to the other, as they were written; without `Host`."""
     values = [value.lower().split(b",") for name, value in event.headers if name == b"connection"]
     named = {word.strip() for words in values for word in words}
@@ -85,7 +85,7 @@ def passed_on(event: h11.Request | h11.InformationalResponse | h11.Response) -> 
     return [(name, value) for name, value in event.headers.raw_items() if name.lower() not in dropped]
 
 
-def _tunnel(request: h11.Request) -> Asked:
+def _tunnel(request: h11.Request) -> ProxyRequest:
     authority = _authority(request.target)
     if authority.port is None:
         raise BadRequestError("CONNECT names no port")
@@ -94,7 +94,7 @@ def _tunnel(request: h11.Request) -> Asked:
     for name, value in request.headers:
         if name == b"host" and _authority(value).host != authority.host:
             raise BadRequestError("the header Host names another host than CONNECT")
-    return Asked(authority, None)
+    return ProxyRequest(authority, None)
 
 
 def _authority(text: bytes) -> Authority:
@@ -230,7 +230,7 @@ class ProxyConnection:
         if not isinstance(request, h11.Request):
             return  # it left without a word
         self._is_head = request.method == b"HEAD"
-        asked = asked_for(request)
+        asked = parse_proxy_request(request)
         route = await self._find_route(asked.authority, HTTP_PORT)
         forwarded, is_tunnel = asked.forwarded, True
         if forwarded is not None and route.proxy is not None and route.proxy.forwards("http"):
@@ -341,7 +341,7 @@ class ProxyConnection:
 
 
 def _answer_head(event: h11.InformationalResponse | h11.Response) -> h11.InformationalResponse | h11.Response:
-    headers = list(passed_on(event))
+    headers = list(forwarded_headers(event))
     if isinstance(event, h11.InformationalResponse):
         return h11.InformationalResponse(status_code=event.status_code, headers=headers, reason=event.reason)
     closing = [*headers, (b"Connection", b"close")]
@@ -354,7 +354,7 @@ _AGAIN_S = 0.1
 """Seconds until connections are taken again after one could not be, such as for want of file descriptors."""
 
 
-class Served:
+class ConnectionLimit:
     """Connections of a proxy that are served at the same time; one too many is told so."""
 
     def __init__(self, most: int) -> None:

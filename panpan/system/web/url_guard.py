@@ -181,10 +181,10 @@ async def guard_url(url: str, resolve: Resolve, private: PrivateHosts = NO_PRIVA
     """
     plain = plain_url(url, private)
     own = (plain.origin,) if private.opens(plain.host, plain.address) else ()
-    return GuardedUrl(plain, await dialled_addresses(plain, resolve, own=own))
+    return GuardedUrl(plain, await addresses_to_dial(plain, resolve, own=own))
 
 
-async def dialled_addresses(
+async def addresses_to_dial(
     plain: PlainUrl, resolve: Resolve, *, own: Collection[Origin] = frozenset()
 ) -> tuple[str, ...]:
     """Return the IP addresses to dial for `plain`, and no others.

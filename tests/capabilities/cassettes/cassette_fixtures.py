@@ -10,7 +10,7 @@ from panpan import open_session
 from panpan.capabilities.cassettes.recorded_session import RecordedSession, read_session
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Mode, Replay, at_once
-from panpan.capabilities.cassettes.replaying import ReplayReport, Show, nothing, play, replay_session
+from panpan.capabilities.cassettes.replay_run import ReplayReport, Show, nothing, play, replay_session
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 
 TAPE = """
@@ -90,11 +90,11 @@ class Place:
         wait: Callable[[], Awaitable[None]] = at_once,
         recorded: RecordedSession | None = None,
         overrides: Mapping[str, object] | None = None,
-        has_rules_of_now: bool = False,
+        uses_current_rules: bool = False,
         show: Show = nothing,
     ) -> ReplayReport:
         """Play what was recorded."""
         session = recorded or read_session(self.cassette)
-        replay = Replay(session, mode, has_rules_of_now=has_rules_of_now, wait=wait)
+        replay = Replay(session, mode, uses_current_rules=uses_current_rules, wait=wait)
         opening = replay_session(replay, open_session, cwd, env=environment(self.home), overrides=overrides)
         return await play(replay, opening, show)

@@ -160,10 +160,10 @@ async def test_the_rules_of_the_workspace_count_as_they_are_now_where_that_is_wa
     (place.workspace / "AGENTS.md").write_text("Speak plainly.\n")
     await place.record("look around")
 
-    same = await place.replay("strict", cwd=place.workspace, has_rules_of_now=True)
+    same = await place.replay("strict", cwd=place.workspace, uses_current_rules=True)
     (place.workspace / "AGENTS.md").write_text("Speak in riddles.\n")
     as_recorded = await place.replay("strict", cwd=place.workspace)
-    changed = await place.replay("strict", cwd=place.workspace, has_rules_of_now=True)
+    changed = await place.replay("strict", cwd=place.workspace, uses_current_rules=True)
 
     assert same.is_same
     assert as_recorded.is_same

@@ -23,7 +23,7 @@ from panpan.capabilities.cassettes.recorded_session import (
 )
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Replay
-from panpan.capabilities.cassettes.replaying import do_again, model_of_user, replay_session
+from panpan.capabilities.cassettes.replay_run import do_again, model_of_user, replay_session
 from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.types.events import ToolStarted
 from panpan.types.messages import UserMessage

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from panpan.capabilities.cassettes.recorded_session import read_session
-from panpan.capabilities.cassettes.replaying import rules_of_user
-from panpan.capabilities.cassettes.stand_ins import tape_askers
+from panpan.capabilities.cassettes.replay_parts import tape_askers
+from panpan.capabilities.cassettes.replay_run import rules_of_user
 from panpan.types.permission import PermissionQuestion, PlanApproved, PlanEdited, PlanProposal, PlanRejected, Reason
 from tests.capabilities.cassettes.cassette_fixtures import Place, environment
 

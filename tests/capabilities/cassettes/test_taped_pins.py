@@ -1,6 +1,6 @@
 """What was pinned in the compactions of a recording, one after the other."""
 
-from panpan.capabilities.cassettes.replay import told_pins
+from panpan.capabilities.cassettes.replay import recorded_pins
 from panpan.types.messages import Compaction, CompactionTrigger, SystemReminder
 from panpan.types.reminders import NOTICE, SUMMARY
 
@@ -14,7 +14,7 @@ def reminder(cause: str, text: str = "") -> SystemReminder:
 
 
 def said(*compactions: Compaction) -> list[list[str]]:
-    return [[one.text for one in pinned] for pinned in told_pins(compactions)]
+    return [[one.text for one in pinned] for pinned in recorded_pins(compactions)]
 
 
 def test_each_is_told_when_the_services_were_asked() -> None:

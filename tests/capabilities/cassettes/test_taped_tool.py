@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.cassettes.stand_ins import taped
+from panpan.capabilities.cassettes.replay_parts import taped
 from panpan.core.tool import Tool
 from tests.fakes.every_tool import every_tool
 

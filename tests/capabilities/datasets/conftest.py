@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from panpan.capabilities.datasets.dataset_download import DatasetDownloadTool
-from panpan.capabilities.datasets.download_plan import data_setup_of
+from panpan.capabilities.datasets.download_plan import load_data_config
 from panpan.capabilities.datasets.settings import DataSettings
 from panpan.config.settings import settings_type
 from panpan.errors import ToolError
@@ -40,7 +40,7 @@ class Place:
         async with serving(self.files.serve) as port:
             self.network.ports[PUBLIC, 80] = port
             settings = settings_type().model_validate(self.settings)
-            setup = data_setup_of(settings[DataSettings], settings.web, self.env, self.network.web, "panpan/test")
+            setup = load_data_config(settings[DataSettings], settings.web, self.env, self.network.web, "panpan/test")
             self.tool = DatasetDownloadTool(setup, pause=lambda _: 0, clock=lambda: self.clock())
             yield
 

@@ -16,7 +16,7 @@ def planned(folder: Path, size: int | None = 4) -> PlannedFile:
 
 
 def taken_over(part: PlannedPart) -> int:
-    while not part.take_over():
+    while not part.load_existing():
         pass
     return part.size
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import ByteStream, SocketAttribute
 
-from panpan.capabilities.local_model.fetching import PartialWeights
+from panpan.capabilities.local_model.weight_sources import PartialWeights
 from panpan.capabilities.local_model.weight_store import Part, Weights
 
 CONTENT = b"GGUF" + bytes(number * 7 % 251 for number in range(299_996))

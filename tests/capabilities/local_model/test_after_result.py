@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.capabilities.local_model.mending import reply_after_result
+from panpan.capabilities.local_model.call_repair import reply_after_result
 from panpan.core.tool import ToolContext
 from panpan.core.tool_call import prepared
 from panpan.errors import ToolError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.local_model.mending import with_claimed_call
+from panpan.capabilities.local_model.call_repair import with_claimed_call
 from panpan.models.reply import ReplyBuilder
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import StreamEvent

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.capabilities.local_model.fetching import FetchError, HubSource, PartialWeights, SourceUnavailableError
+from panpan.capabilities.local_model.weight_sources import FetchError, HubSource, PartialWeights, SourceUnavailableError
 from tests.capabilities.local_model.places import CONTENT, Hub, all_of
 
 

@@ -14,7 +14,7 @@ import pytest
 from anyio.abc import ByteStream, SocketAttribute
 
 from panpan.capabilities.local_model.fetch_registry import RegistrySource
-from panpan.capabilities.local_model.fetching import FetchError, PartialWeights, SourceUnavailableError
+from panpan.capabilities.local_model.weight_sources import FetchError, PartialWeights, SourceUnavailableError
 from panpan.capabilities.local_model.weight_store import Part
 from tests.capabilities.local_model.places import (
     CONTENT,

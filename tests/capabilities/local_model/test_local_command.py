@@ -15,9 +15,9 @@ from click.testing import CliRunner, Result
 
 from panpan.capabilities.local_model.cli import LocalModel, ProgressLine
 from panpan.capabilities.local_model.cli import local as command
-from panpan.capabilities.local_model.fetching import FetchError, SourceUnavailableError
 from panpan.capabilities.local_model.server import ServedModel, announced, running_server
 from panpan.capabilities.local_model.setup import Progress
+from panpan.capabilities.local_model.weight_sources import FetchError, SourceUnavailableError
 from panpan.capabilities.local_model.weight_store import WeightStore, require_machine
 from panpan.errors import ConfigError, PanpanError
 from tests.capabilities.local_model.places import CONTENT, MemorySource, small_weights

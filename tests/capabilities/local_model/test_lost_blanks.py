@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.capabilities.local_model.mending import with_blank_kept
+from panpan.capabilities.local_model.call_repair import with_blank_kept
 from panpan.types.content import ToolUseBlock
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from panpan.capabilities.local_model.mending import with_calls_mended
+from panpan.capabilities.local_model.call_repair import with_calls_mended
 from panpan.models.reply import ReplyBuilder
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import BlockFinished, BlockStarted, StreamEvent, ToolInputDelta

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.local_model.mending import with_edit_for_sed
+from panpan.capabilities.local_model.call_repair import with_edit_for_sed
 from panpan.types.content import ToolUseBlock
 
 

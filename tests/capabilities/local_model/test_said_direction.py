@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.local_model.mending import with_direction_as_said
+from panpan.capabilities.local_model.call_repair import with_direction_as_said
 from panpan.types.content import ToolUseBlock
 
 

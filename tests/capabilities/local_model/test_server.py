@@ -225,7 +225,7 @@ async def test_the_arguments_of_the_server_say_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "said"),
+    ("config", "said"),
     [
         ({"failure": "failed to load model: bad magic"}, "started: RuntimeError: failed to load model: bad magic$"),
         ({"signal": "SIGKILL"}, "for want of memory"),
@@ -233,10 +233,10 @@ async def test_the_arguments_of_the_server_say_nothing(tmp_path: Path) -> None:
     ],
 )
 async def test_a_server_that_dies_at_its_start_is_told_with_its_last_words(
-    tmp_path: Path, order: dict[str, str], said: str
+    tmp_path: Path, config: dict[str, str], said: str
 ) -> None:
     with pytest.raises(ConfigError, match=said):
-        async with serve(runtime_weights(tmp_path, **order)):
+        async with serve(runtime_weights(tmp_path, **config)):
             pass
 
 

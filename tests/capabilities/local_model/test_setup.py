@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from panpan.capabilities.local_model.fetch_registry import RegistrySource
-from panpan.capabilities.local_model.fetching import FetchError, HubSource, Source, SourceUnavailableError
 from panpan.capabilities.local_model.setup import Progress, free_bytes, set_up, usual_sources
+from panpan.capabilities.local_model.weight_sources import FetchError, HubSource, Source, SourceUnavailableError
 from panpan.capabilities.local_model.weight_store import WeightStore
 from panpan.errors import ConfigError
 from tests.capabilities.local_model.places import (

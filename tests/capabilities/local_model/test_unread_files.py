@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.local_model.mending import file_of, known_files, with_reading_first
+from panpan.capabilities.local_model.call_repair import file_of, known_files, with_reading_first
 from panpan.types.content import ToolUseBlock
 from panpan.types.messages import AssistantMessage, UserMessage
 

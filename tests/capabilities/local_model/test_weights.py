@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.local_model.fetching import FetchError, PartialWeights
+from panpan.capabilities.local_model.weight_sources import FetchError, PartialWeights
 from panpan.capabilities.local_model.weight_store import (
     QWEN_CODER_1_5B,
     SMOLLM2_135M,

@@ -1,6 +1,6 @@
 import pytest
 
-from panpan.capabilities.web.web_pages import raw_form
+from panpan.capabilities.web.web_pages import raw_url
 
 
 @pytest.mark.parametrize(
@@ -14,4 +14,4 @@ from panpan.capabilities.web.web_pages import raw_form
     ],
 )
 def test_a_page_around_a_file_tells_where_the_file_is(page: str, raw: str | None) -> None:
-    assert raw_form(page) == raw
+    assert raw_url(page) == raw

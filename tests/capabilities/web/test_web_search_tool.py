@@ -15,12 +15,12 @@ from panpan.capabilities.web.settings import WebSettings
 from panpan.capabilities.web.web_search import (
     MAX_SNIPPET_CHARS,
     MAX_TITLE_CHARS,
-    NoEngine,
+    SearchUnavailable,
     WebSearcher,
     WebSearchInput,
     WebSearchTool,
-    chosen_engine,
-    searcher_of,
+    choose_engine,
+    make_searcher,
 )
 from panpan.core.effects import Effects
 from panpan.errors import ToolError
@@ -133,7 +133,7 @@ async def asking(
         network = Network(names={host: [PUBLIC] for host in HOSTS.values()}, trusted=certificate)
         network.ports = {("127.0.0.1", 8888): port} if is_private else {(PUBLIC, 443): port}
         web = WebSettings(search=name, searxng_url="http://127.0.0.1:8888", **settings)  # type: ignore[arg-type]
-        searcher = searcher_of(web, KEYS, network.web, "tests/1")
+        searcher = make_searcher(web, KEYS, network.web, "tests/1")
         assert isinstance(searcher, WebSearcher)
         yield WebSearchTool(searcher), network
 
@@ -396,9 +396,9 @@ async def test_a_domain_that_is_none_is_told(domain: str, certificate: Path, tmp
 def test_the_engine_is_the_one_that_is_named_or_the_first_with_a_key(
     settings: dict[str, Any], env: dict[str, str], host: str
 ) -> None:
-    engine = chosen_engine(WebSettings(**settings), env)
+    engine = choose_engine(WebSettings(**settings), env)
 
-    assert not isinstance(engine, NoEngine)
+    assert not isinstance(engine, SearchUnavailable)
     assert engine.host == host
 
 
@@ -416,9 +416,9 @@ def test_the_engine_is_the_one_that_is_named_or_the_first_with_a_key(
 async def test_without_an_engine_it_is_said_what_would_make_one(
     settings: dict[str, Any], env: dict[str, str], why: str, is_mistake: bool, tmp_path: Path
 ) -> None:
-    searcher = searcher_of(WebSettings(**settings), env, Network().web, "tests/1")
+    searcher = make_searcher(WebSettings(**settings), env, Network().web, "tests/1")
 
-    assert isinstance(searcher, NoEngine)
+    assert isinstance(searcher, SearchUnavailable)
     assert (why in searcher.why, searcher.is_mistake) == (True, is_mistake)
     with pytest.raises(ToolError) as caught:
         await output_of(WebSearchTool(searcher), tmp_path)
@@ -427,7 +427,7 @@ async def test_without_an_engine_it_is_said_what_would_make_one(
 
 async def test_the_question_names_who_is_told_the_words(tmp_path: Path) -> None:
     args = WebSearchInput(query="my words")
-    tool = WebSearchTool(searcher_of(WebSettings(), KEYS, Network().web, "tests/1"))
+    tool = WebSearchTool(make_searcher(WebSettings(), KEYS, Network().web, "tests/1"))
 
     assert await tool.describe(args, context_in(tmp_path)) == "the query goes to api.tavily.com"
     assert await tool.effects(args, context_in(tmp_path)) == Effects(asks_web=True)
@@ -435,7 +435,7 @@ async def test_the_question_names_who_is_told_the_words(tmp_path: Path) -> None:
 
 
 async def test_nobody_is_asked_about_a_search_that_cannot_be(tmp_path: Path) -> None:
-    tool = WebSearchTool(searcher_of(WebSettings(), {}, Network().web, "tests/1"))
+    tool = WebSearchTool(make_searcher(WebSettings(), {}, Network().web, "tests/1"))
 
     with pytest.raises(ToolError, match="no search engine to ask: put a key into"):
         await tool.describe(WebSearchInput(query="my words"), context_in(tmp_path))

@@ -97,7 +97,7 @@ class RenderRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
+class BrowserProfile:
     """How pages are shown."""
 
     user_agent: str | None = None
@@ -192,7 +192,7 @@ class Browser:
     ) -> RenderedPage:
         from panpan.capabilities.web.browser.page_rendering import rendered_page
 
-        manners = Manners(self._user_agent, self._product, chromium.launch.hides_driver, storage)
+        manners = BrowserProfile(self._user_agent, self._product, chromium.launch.hides_driver, storage)
         limit_s = self._waits.begin_s + self._waits.load_s + request.wait_s + _STEPS_S
         try:
             with anyio.fail_after(limit_s):
@@ -229,10 +229,9 @@ def _require_asyncio() -> None:
         ) from None
 
 
-# What log-ins of the user have left, one file a site: cookies and local storage, as Playwright keeps them.
-#
-# The rule: it is as good as a password. It lies in files that only the user may read, is used for pages of its own
-# site and for no other, and is kept only because he logged in for that.
+# What log-ins of the user have left, one file a site: cookies and local storage, as Playwright keeps them. It is as
+# good as a password. It lies in files that only the user may read, is used for pages of its own site and for no other,
+# and is kept only because he logged in for that.
 
 MAX_BYTES = 5_000_000
 _SITE = re.compile(r"[a-z0-9_.:-]{1,253}")

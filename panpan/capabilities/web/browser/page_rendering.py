@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import CancelScope
 
-from panpan.capabilities.web.browser.browser import Allow, Manners, RenderedPage, RenderRequest, Scroll, Waits
+from panpan.capabilities.web.browser.browser import Allow, BrowserProfile, RenderedPage, RenderRequest, Scroll, Waits
 from panpan.capabilities.web.browser.running_chromium import PROXY_HOST, RunningChromium
 from panpan.errors import ToolError
 from panpan.system.own_packages import how_to_install
@@ -120,10 +120,9 @@ class PageWorld:
         return value
 
 
-# Where the page itself may go: not to a host that nobody was asked about, whoever sends it there.
-#
-# The rule: each address of the page is judged before it is asked for, those of redirects, scripts, forms and refreshes
-# too. What the page loads is not judged here; that passes the proxy.
+# Where the page itself may go: not to a host that nobody was asked about, whoever sends it there. Each address of the
+# page is judged before it is asked for, those of redirects, scripts, forms and refreshes too. What the page loads is
+# not judged here; that passes the proxy.
 
 _MAX_REFUSED = 3
 
@@ -174,10 +173,8 @@ class MainFrame:
             await self._session.send(answer, {"requestId": paused["requestId"], **more})
 
 
-# Hiding from pages that a program drives the browser; only where the user's own settings say so.
-#
-# The rule: it changes what pages see and nothing of what they may do. Whoever turns it on answers for what sites
-# allow.
+# Hiding from pages that a program drives the browser; only where the user's own settings say so. It changes what pages
+# see and nothing of what they may do. Whoever turns it on answers for what sites allow.
 
 SCRIPTS = "playwright-stealth>=2,<3"
 """The package that has them, as in the extra `browser` of pyproject.toml."""
@@ -214,7 +211,7 @@ _OF_PROXY = "panpan: "
 
 
 async def rendered_page(
-    chromium: RunningChromium, network: WebNetwork, request: RenderRequest, manners: Manners, waits: Waits
+    chromium: RunningChromium, network: WebNetwork, request: RenderRequest, manners: BrowserProfile, waits: Waits
 ) -> RenderedPage:
     """Return the page as it became; raise `ToolError` if it cannot be shown, or not in time."""
     async with FilterProxy(network.for_page(request.plain)) as proxy:
@@ -226,7 +223,7 @@ async def rendered_page(
 
 
 async def _shown_through(
-    proxy: FilterProxy, chromium: RunningChromium, request: RenderRequest, manners: Manners, waits: Waits
+    proxy: FilterProxy, chromium: RunningChromium, request: RenderRequest, manners: BrowserProfile, waits: Waits
 ) -> RenderedPage:
     from playwright.async_api import Error
 
@@ -239,7 +236,7 @@ async def _shown_through(
 
 @asynccontextmanager
 async def page_context(
-    chromium: RunningChromium, proxy: FilterProxy, manners: Manners | None = None, open_s: float = 15.0
+    chromium: RunningChromium, proxy: FilterProxy, manners: BrowserProfile | None = None, open_s: float = 15.0
 ) -> AsyncGenerator["BrowserContext", None]:
     """Give what one page has for itself: its way out, its storage, and no permission.
 
@@ -254,7 +251,7 @@ async def page_context(
     """
     from playwright.async_api import Error
 
-    manners = manners or Manners()
+    manners = manners or BrowserProfile()
     try:
         with anyio.fail_after(open_s):
             context = await _new_context(chromium, proxy, manners)
@@ -278,7 +275,7 @@ async def page_context(
                 await chromium.kill()
 
 
-async def _new_context(chromium: RunningChromium, proxy: FilterProxy, manners: Manners) -> "BrowserContext":
+async def _new_context(chromium: RunningChromium, proxy: FilterProxy, manners: BrowserProfile) -> "BrowserContext":
     return await chromium.driven.new_context(
         proxy={"server": f"http://{PROXY_HOST}:{proxy.port}", "bypass": "<-loopback>"},
         accept_downloads=False,
@@ -289,7 +286,7 @@ async def _new_context(chromium: RunningChromium, proxy: FilterProxy, manners: M
     )
 
 
-async def _user_agent(chromium: RunningChromium, manners: Manners) -> str:
+async def _user_agent(chromium: RunningChromium, manners: BrowserProfile) -> str:
     session = await chromium.driven.new_browser_cdp_session()
     version = await session.send("Browser.getVersion")
     await session.detach()

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from playwright.async_api import Playwright
 
 
-# Which Chromium is started, and with which arguments.
-#
-# The rule: what the page of a stranger runs in has one way out, the proxy. Each argument here closes another way, or
-# takes away something that no page has to have.
+# What the page of a stranger runs in has one way out, the proxy. Each argument here closes another way, or takes away
+# something that no page has to have.
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
 """What Chromium is called on the path, best first."""
@@ -138,11 +136,9 @@ def can_have_sandbox() -> bool:
     return os.geteuid() != 0
 
 
-# One Chromium that runs: its start, and its end with all of its processes and files.
-#
-# The rule: whoever starts it ends it, and removes the one folder in which it and its driver may leave something.
-# Should panpan be killed, Playwright's driver sees its input end and ends Chromium; should that be killed, too,
-# Chromium sees the pipe end over which it is driven.
+# Whoever starts it ends it, and removes the one folder in which it and its driver may leave something. Should panpan be
+# killed, Playwright's driver sees its input end and ends Chromium; should that be killed, too, Chromium sees the pipe
+# end over which it is driven.
 
 START_S = 30.0
 DRIVER_S = 10.0

@@ -39,7 +39,7 @@ async def _chosen_model(terminal: Terminal) -> str | None:
     return None if picked is None else models[picked].name
 
 
-def _option(model: "OfferedModel", current: str) -> Option:
+def _option(model: "DetectedModel", current: str) -> Option:
     return Option(clean_line(model.name), clean_line(model.detail), is_current=current in (model.name, model.model))
 
 
@@ -71,7 +71,7 @@ MOST_PER_VENDOR = 6
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedModel:
+class DetectedModel:
     """One model that can be chosen."""
 
     name: str
@@ -81,23 +81,23 @@ class OfferedModel:
     detail: str
 
 
-def models_for(settings: Settings, env: Mapping[str, str], kinds: ProviderKinds) -> Sequence[OfferedModel]:
+def models_for(settings: Settings, env: Mapping[str, str], kinds: ProviderKinds) -> Sequence[DetectedModel]:
     """Return the models to offer; nothing is sent to find out."""
-    of_kinds = (OfferedModel(name, name, detail) for name, detail in ready_models(kinds, env).items())
+    of_kinds = (DetectedModel(name, name, detail) for name, detail in ready_models(kinds, env).items())
     return [*_of_settings(settings), *_of_vendors(settings, env), *of_kinds]
 
 
-def _of_settings(settings: Settings) -> Iterator[OfferedModel]:
+def _of_settings(settings: Settings) -> Iterator[DetectedModel]:
     for name, provider in settings.providers.items():
         for model in provider.models:
-            yield OfferedModel(f"{name}/{model}", model, "from your settings")
+            yield DetectedModel(f"{name}/{model}", model, "from your settings")
 
 
-def _of_vendors(settings: Settings, env: Mapping[str, str]) -> Iterator[OfferedModel]:
+def _of_vendors(settings: Settings, env: Mapping[str, str]) -> Iterator[DetectedModel]:
     for vendor in VENDORS:
         if any(env.get(variable, "").strip() for variable in vendor.key_variables):
             for model in _models_of(vendor):
-                yield OfferedModel(f"{vendor.name}/{model}", model, _detail(vendor, model, settings))
+                yield DetectedModel(f"{vendor.name}/{model}", model, _detail(vendor, model, settings))
 
 
 def _models_of(vendor: Vendor) -> Sequence[str]:

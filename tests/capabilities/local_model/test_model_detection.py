@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.local_model.model_offer import ANSWERS_FILE, has_embedded_model, offered_model
+from panpan.capabilities.local_model.model_detection import ANSWERS_FILE, detect_model, has_embedded_model
 from panpan.errors import ConfigError
 from panpan.faces.plain.line_asker import YesOrNo
 from panpan.models.local_servers import LocalServer, Probe, find_local_servers
@@ -48,7 +48,7 @@ class Machine:
         async def find() -> tuple[LocalServer, ...]:
             return tuple(self.servers)
 
-        offered = await offered_model(
+        offered = await detect_model(
             self.home,
             has_embedded=self.has_embedded,
             ask=None if self.answers is None else ask,
@@ -296,7 +296,7 @@ async def test_the_question_stands_on_the_terminal_until_it_is_answered(
         keyboard.type("n\n")  # before the question: no answer to it
         screen = Screen(keyboard, *typed)
 
-        offered = await offered_model(
+        offered = await detect_model(
             tmp_path, has_embedded=True, ask=YesOrNo(screen, lines), say=lambda _: None, find=find
         )
 

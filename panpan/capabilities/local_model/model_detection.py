@@ -19,12 +19,9 @@ from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 
-# What the user said of the model servers on this machine, and whether it still holds.
-#
-# The rule: an answer is about a program of one user at an address, and yes is about models that were named. Whatever
-# listens there later is asked about anew where it differs in that: another user's process may have taken the port, and
-# a model may be one that its server passes on to somebody else's machine. Further models at the same server change
-# nothing.
+# An answer is about a program of one user at an address, and yes is about models that were named. Whatever listens
+# there later is asked about anew where it differs in that: another user's process may have taken the port, and a model
+# may be one that its server passes on to somebody else's machine. Further models at the same server change nothing.
 
 _MAX_BYTES = 100_000
 
@@ -146,7 +143,7 @@ Ask = Callable[[str], Awaitable[bool | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedModel:
+class DetectedModel:
     """A model that is used since nothing says which."""
 
     name: str
@@ -155,14 +152,14 @@ class OfferedModel:
     """Why this one, as half a sentence."""
 
 
-async def offered_model(
+async def detect_model(
     home: Path,
     *,
     has_embedded: bool,
     ask: Ask | None,
     say: Callable[[str], None],
     find: Callable[[], Awaitable[tuple[LocalServer, ...]]] = find_local_servers,
-) -> OfferedModel:
+) -> DetectedModel:
     """Return what to use, after saying on one line which and why.
 
     Args:
@@ -179,11 +176,11 @@ async def offered_model(
     answers = KnownAnswers(home / ANSWERS_FILE)
     for server in (server for server in found if server.models):
         if (model := await _allowed_model(server, answers, ask)) is not None:
-            offered = OfferedModel(f"{server.provider}/{model}", f"{server.title} runs here and you allowed it")
+            offered = DetectedModel(f"{server.provider}/{model}", f"{server.title} runs here and you allowed it")
             say(f"using {clean_for_terminal(offered.name)}, since {offered.reason}")
             return offered
     if has_embedded:
-        offered = OfferedModel(MODEL_NAME, f"no key is set and {_why_no_server(found)}")
+        offered = DetectedModel(MODEL_NAME, f"no key is set and {_why_no_server(found)}")
         say(f"using the small local model, since {offered.reason}")
         return offered
     raise ConfigError(advice_without_model(found))

@@ -279,7 +279,7 @@ _RULES_BLOCK = re.compile(r'\n?<context name="rules">\n(?P<explanation>[^\n]*)\n
 _RULES_OF_FILE = re.compile(r'<rules file="(?P<file>[^"]*)"[^>]*>\n.*?\n</rules>', re.DOTALL)
 
 
-def with_rules_of_now(
+def with_current_rules(
     recorded: Sequence[UserMessage | SystemReminder],
     live: Sequence[SystemReminder],
     workspace: str,

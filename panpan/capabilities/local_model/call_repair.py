@@ -14,10 +14,9 @@ from panpan.types.content import ToolUseBlock
 from panpan.types.events import BlockFinished, BlockStarted, StreamEvent, ToolInputDelta
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
 
-# Mends one fault of the small model: a blank that it takes away with a word and does not put back.
-#
-# Its tokens begin with the blank before a word, so that it asks to replace " blue" by "green", which would leave
-# "isgreen". Measured in three of twelve replacements of a word; no edit that somebody wants looks like it.
+# A blank that it takes away with a word and does not put back. Its tokens begin with the blank before a word, so that
+# it asks to replace " blue" by "green", which would leave "isgreen". Measured in three of twelve replacements of a
+# word; no edit that somebody wants looks like it.
 
 
 def with_blank_kept(use: ToolUseBlock) -> ToolUseBlock:
@@ -29,10 +28,9 @@ def with_blank_kept(use: ToolUseBlock) -> ToolUseBlock:
     return use.model_copy(update={"input": {**use.input, "new_string": f" {new}"}}) if has_lost_blank else use
 
 
-# Mends one fault of the small model: it replaces a word with sed, which says nothing when it has replaced nothing.
-#
-# It takes the silence for success. The Edit that the command stands for refuses what it cannot find, shows what came
-# of it, and is put to the user with its diff.
+# It replaces a word with sed, which says nothing when it has replaced nothing. It takes the silence for success. The
+# Edit that the command stands for refuses what it cannot find, shows what came of it, and is put to the user with its
+# diff.
 
 _PLAIN_SED = re.compile(
     r"sed -i (?P<quote>['\"])s(?P<mark>[/|,#])(?P<old>[\w \-:,/]+)(?P=mark)(?P<new>[\w \-:,./]*)(?P=mark)g?(?P=quote)"
@@ -51,10 +49,9 @@ def with_edit_for_sed(use: ToolUseBlock) -> ToolUseBlock:
     return use.model_copy(update={"name": "Edit", "input": {**arguments, "replace_all": True}})
 
 
-# Mends one fault of the small model: it takes the new word for the old one where the user names the new one first.
-#
-# "Use tea instead of coffee": it replaces tea by coffee, finds no tea, and says that it is done. Where the words of
-# the user say which of the two is to stand there, the call is turned round before it is made.
+# It takes the new word for the old one where the user names the new one first. "Use tea instead of coffee": it replaces
+# tea by coffee, finds no tea, and says that it is done. Where the words of the user say which of the two is to stand
+# there, the call is turned round before it is made.
 
 _NAMES = {"Edit": ("old_string", "new_string"), "Rename": ("old_name", "new_name")}
 
@@ -79,10 +76,9 @@ def _puts_first_for_second(words: str, first: str, second: str) -> bool:
     return re.search(rf"{a}{instead}{b}|\bsubstitute {a} for {b}", words, re.IGNORECASE) is not None
 
 
-# Mends one fault of the small model: it edits a file that it has not looked at, is refused, and gives up.
-#
-# A refusal that says "read it first" ends its work in words, though every example reads first. So the call becomes the
-# Read that was left out; with the file before its eyes it goes on to the edit, as it was shown.
+# It edits a file that it has not looked at, is refused, and gives up. A refusal that says "read it first" ends its work
+# in words, though every example reads first. So the call becomes the Read that was left out; with the file before its
+# eyes it goes on to the edit, as it was shown.
 
 _KNOWING = ("Read", "Write", "Edit")
 """Tools after whose call a file is known, or the refusal says why not."""
@@ -108,9 +104,7 @@ def with_reading_first(use: ToolUseBlock, known: set[str]) -> ToolUseBlock:
     return use.model_copy(update={"name": "Read", "input": {"file_path": use.input["file_path"]}})
 
 
-# Mends the calls of the small model before anything above sees them.
-#
-# The rule: a call is held back until it is whole, so that its pieces and the final message tell of the same call.
+# A call is held back until it is whole, so that its pieces and the final message tell of the same call.
 
 
 async def with_calls_mended(
@@ -142,11 +136,9 @@ def _mended(use: ToolUseBlock, known: set[str], words: str) -> ToolUseBlock:
     return with_reading_first(meant, known)
 
 
-# Mends one fault of the small model: of several files that the user means it renames in one, and takes that for all.
-#
-# Rename says where else the old name stands. Where that is a file that he named, or he said "in all files", the rest
-# is done in its name; and where it made up files, the call is made without them, or for those that are called nearly
-# so.
+# Of several files that the user means it renames in one, and takes that for all. Rename says where else the old name
+# stands. Where that is a file that he named, or he said "in all files", the rest is done in its name; and where it made
+# up files, the call is made without them, or for those that are called nearly so.
 
 _ELSEWHERE = "in files that were not named:\n"
 _EXCEPT = re.compile(r"\b(?:not|don't|except|without|but|only|keep|leave|unchanged)\b", re.IGNORECASE)
@@ -181,12 +173,11 @@ def _is_named(path: str, words: str) -> bool:
     return re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-]|\.\w)", words) is not None
 
 
-# Mends one fault of the small model: it takes the result of a call for the end, whatever it says or advises.
-#
-# It takes a folder for a file, is refused, and tells what it imagines to be in there; it takes the new name for the
-# old one, or one place for all, or writes a line to be added as if it were the whole file, is refused, and says that
-# it is done; or it does half of the work. Where it is plain what comes next, that call is made in its name, without
-# asking it. A call that changes something is still put to the user.
+# It takes the result of a call for the end, whatever it says or advises. It takes a folder for a file, is refused, and
+# tells what it imagines to be in there; it takes the new name for the old one, or one place for all, or writes a line
+# to be added as if it were the whole file, is refused, and says that it is done; or it does half of the work. Where it
+# is plain what comes next, that call is made in its name, without asking it. A call that changes something is still put
+# to the user.
 
 _AMBIGUOUS = "old_string is ambiguous"
 _UNREAD = "has not been read yet"
@@ -277,10 +268,9 @@ def _exchanged(use: ToolUseBlock, refusal: str, words: str, earlier: Sequence[To
     return {**use.input, "old_name": new, "new_name": old}
 
 
-# Mends one fault of the small model: it reads a file, says that it has changed it, and has changed nothing.
-#
-# A reminder does not help: it reads the file again, or edits something else. But a call that is begun for it, it
-# finishes well. So its reply goes on with that call, which needs the permission of the user like any other.
+# It reads a file, says that it has changed it, and has changed nothing. A reminder does not help: it reads the file
+# again, or edits something else. But a call that is begun for it, it finishes well. So its reply goes on with that
+# call, which needs the permission of the user like any other.
 
 _TOOL = "Edit"
 _AS_WRITTEN = '```json\n{"name": "' + _TOOL + '", "arguments": '

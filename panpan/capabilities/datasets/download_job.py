@@ -60,13 +60,13 @@ class Transfer:
         self._max_bytes = max_bytes
         self._retry = retry
 
-    async def bring(self, part: PlannedPart, remote: RemoteFile) -> AsyncGenerator[int, None]:
+    async def fetch(self, part: PlannedPart, remote: RemoteFile) -> AsyncGenerator[int, None]:
         """Make a part whole, and yield how many bytes of it are there. To be consumed under `aclosing`.
 
         Raises:
             ToolError: It cannot be had, or not as planned; says what is left of it.
         """
-        while not await to_thread.run_sync(part.take_over):
+        while not await to_thread.run_sync(part.load_existing):
             pass  # piece by piece, so that who gives it up does not wait for all of it
         yield part.size
         # The rest belongs to what is there only if the server says so or a checksum will tell.
@@ -104,7 +104,7 @@ class Transfer:
             raise CutError(str(error)) from error
 
 
-class CarryingOut:
+class DownloadJob:
     """Carries a plan out."""
 
     def __init__(self, plan: DownloadPlan, transfer: Transfer, limits: UnpackLimits) -> None:
@@ -141,7 +141,7 @@ class CarryingOut:
     async def _brought(self, one: PlannedFile) -> AsyncGenerator[str, None]:
         first: int | None = None
         with await to_thread.run_sync(PlannedPart, one) as part:
-            async with aclosing(self._transfer.bring(part, one.remote)) as sizes:
+            async with aclosing(self._transfer.fetch(part, one.remote)) as sizes:
                 async for size in sizes:
                     first = size if first is None else first
                     now = anyio.current_time()

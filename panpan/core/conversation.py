@@ -99,6 +99,10 @@ class Conversation:
         self._tool_use_ids: set[str] = set()
         self.replace(messages, compactions)
 
+    def begin_with(self, system: str, tools: Sequence[ToolDefinition]) -> None:
+        """Let requests begin with another system prompt and other tools."""
+        self.system, self.tools = system, tuple(tools)
+
     def append(self, message: Message) -> None:
         """Add a message at the end.
 

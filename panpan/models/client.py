@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from math import isfinite
+from typing import Any
 
 import anyio
 
@@ -118,6 +119,10 @@ class LLMClient:
     def model(self) -> str:
         """Name of the model, as the provider knows it."""
         return self.options.model
+
+    def change_options(self, **changed: Any) -> None:
+        """Answer in another way from the next request on."""
+        self.options = replace(self.options, **changed)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the events of one reply, which ends with an `AssistantMessage`.

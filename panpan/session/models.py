@@ -87,14 +87,14 @@ class SessionModels:
     def with_effort(self, effort: Effort | None) -> ModelParts:
         client = self._client
         assert client is not None, "the session has a model"
-        client.options = replace(client.options, effort=effort)
+        client.change_options(effort=effort)
         return self._parts(self._setup.with_effort(effort), client)
 
     def with_thinking(self, *, is_on: bool) -> ModelParts:
         client = self._client
         assert client is not None, "the session has a model"
         setup = self._setup.with_thinking(is_on=is_on)
-        client.options = replace(client.options, thinking_budget_tokens=setup.answers.thinking_budget_tokens)
+        client.change_options(thinking_budget_tokens=setup.answers.thinking_budget_tokens)
         return self._parts(setup, client)
 
     def for_subagents(

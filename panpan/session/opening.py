@@ -197,7 +197,7 @@ def open_log(
         stack.callback(log.close)
         before = resumed(log.path, cwd=setup.cwd, warn=warn)
         stack.pop_all()
-    log.parent_uuid = before.last_uuid
+    log.go_on_after(before.last_uuid)
     return OpenedLog(session_id, log, before, branch, forked_from, title if which.goes_on else None)
 
 

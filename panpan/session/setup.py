@@ -21,20 +21,6 @@ from panpan.permissions.rules.rules import RuleSource, rule_sources, rules_of_no
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
 
-
-def check_price_known(limit_usd: float | None, *, model: str, is_price_known: bool) -> None:
-    """Refuse to start with a budget that cannot be kept.
-
-    Raises:
-        BudgetError: There is a budget and the model has no known price.
-    """
-    if limit_usd is not None and not is_price_known:
-        raise BudgetError(
-            f"the price of {model} is not known, so that a budget cannot be kept; start without --max-budget-usd, or "
-            "choose a model with a known price"
-        )
-
-
 KindsOf: TypeAlias = Callable[..., ProviderKinds]
 """Returns the provider kinds that settings, and the place of panpan's own files, lead to."""
 
@@ -120,8 +106,11 @@ class SessionSetup:
 
     def checked(self) -> "SessionSetup":
         """Return this, or raise BudgetError if there is a budget and the price of the model is not known."""
-        limit_usd, model = self.settings.max_budget_usd, self.model
-        check_price_known(limit_usd, model=model.model, is_price_known=model.facts.price is not None)
+        if self.settings.max_budget_usd is not None and self.model.facts.price is None:
+            raise BudgetError(
+                f"the price of {self.model.model} is not known, so that a budget cannot be kept; start without "
+                "--max-budget-usd, or choose a model with a known price"
+            )
         return self
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from panpan.app import kinds_of
+from panpan.errors import BudgetError
 from panpan.session.one_shot import small_model
 from panpan.session.setup import SessionSetup, load_setup
 
@@ -71,3 +72,10 @@ def test_it_may_be_elsewhere_where_the_caller_has_the_users_word_for_it(tmp_path
     model = small_model(setup, may_be_elsewhere=True)
 
     assert model.provider == "openai"
+
+
+def test_a_budget_needs_a_known_price_at_the_start(tmp_path: Path) -> None:
+    settings = 'model = "openai/unheard-of"\n'
+    assert setup_of(tmp_path, settings=settings, key="OPENAI_API_KEY").model.model == "unheard-of"
+    with pytest.raises(BudgetError, match="the price of unheard-of is not known"):
+        setup_of(tmp_path, settings=f"{settings}max_budget_usd = 1.0\n", key="OPENAI_API_KEY")

@@ -87,7 +87,7 @@ def _snapshots(
     path = find_session(locations.home, folder, wanted) if wanted else newest_session(folder)
     log = SessionLog(path, session_id=path.stem, cwd=roots[0], must_exist=True)
     try:
-        log.parent_uuid = folded(read_records(path)).last_uuid
+        log.go_on_after(folded(read_records(path)).last_uuid)
         places = SnapshotPlaces(locations.home, path.stem, lambda: roots)
         yield Snapshots(settings, places, SnapshotJournal(path, log.append), say)
         log.sync()

@@ -280,7 +280,7 @@ def _transcript(opened: Opened, context: ToolContext, place: Place) -> Transcrip
         agent_id=opened.record.id,
         must_exist=not opened.is_new,
     )
-    log.parent_uuid = opened.before.last_uuid
+    log.go_on_after(opened.before.last_uuid)
     recorder = Recorder(conversation, log, opened.before.prefixes, panpan_version=place.panpan_version)
     return Transcript(conversation, log, recorder)
 

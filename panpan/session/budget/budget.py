@@ -6,10 +6,10 @@ a fork nor a resumed session begins anew. A provider that counts more than was r
 """
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, field, replace
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import anyio
 
@@ -75,12 +75,9 @@ def _amount(kind: Kind, amount: float) -> str:
 
 
 class Reservation:
-    """The most that one request may cost: tokens of its input and reply, and US dollars if its price is known.
+    """The most that one request may cost: tokens of its input and reply, and US dollars if its price is known."""
 
-    No two are the same.
-    """
-
-    def __init__(self, tokens: int, usd: float | None) -> None:
+    def __init__(self, tokens: int, usd: float | None) -> None:  # no dataclass, as no two are the same
         self.tokens = tokens
         self.usd = usd
 
@@ -112,27 +109,9 @@ NEARLY = 0.8
 """Share of a limit from which on it is nearly spent."""
 
 
-class Spender(Protocol):
-    """What is looked at of a budget."""
-
-    name: str
-    limits: SpendingLimits
-
-    @property
-    def spent(self) -> Spending:
-        """What was spent so far."""
-        ...
-
-
-def nearly_spent(budgets: Iterable[Spender]) -> str:
-    """Return a sentence about limits of which most is spent; empty where there is none."""
-    parts = [part for budget in budgets for part in _parts(budget)]
-    return f"Of the budget, {'; '.join(parts)}." if parts else ""
-
-
-def _parts(budget: Spender) -> Iterator[str]:
-    limits, spent = budget.limits, budget.spent
-    whose = f" of {budget.name}" if budget.name else ""
+def nearly_spent(name: str, limits: SpendingLimits, spent: Spending) -> Iterator[str]:
+    """Yield what is told of each limit of which most is spent; `name` is empty for the session's."""
+    whose = f" of {name}" if name else ""
     if limits.usd is not None and spent.known_usd >= NEARLY * limits.usd:
         yield f"${spent.known_usd:.4f} of ${limits.usd:.4f}{whose} is spent"
     if limits.tokens is not None and spent.tokens >= NEARLY * limits.tokens:
@@ -242,9 +221,7 @@ class Budget:
     @property
     def spent(self) -> Spending:
         """What it and all below it have spent so far; a copy."""
-        spent = self._spent.copy()
-        spent.seconds = self.seconds
-        return spent
+        return replace(self._spent.copy(), seconds=self.seconds)
 
     @property
     def known_usd(self) -> float:
@@ -398,7 +375,7 @@ class Budget:
     def _turn_ends(self) -> None:
         self._turns -= 1
         if not self._turns:
-            self._spent.seconds += self.clock.seconds - self._runs_since
+            self._spent.add(Spending(seconds=self.clock.seconds - self._runs_since))
 
     def _seconds_left(self) -> float:
         return min(node._own_seconds_left for node in self.and_above())
@@ -417,7 +394,8 @@ class Budget:
 
     def nearly_spent(self) -> str:
         """Return a sentence about the limits of which most is spent, here or above; empty where there is none."""
-        return nearly_spent(self.and_above())
+        parts = [part for node in self.and_above() for part in nearly_spent(node.name, node.limits, node.spent)]
+        return f"Of the budget, {'; '.join(parts)}." if parts else ""
 
 
 _TEXT = (

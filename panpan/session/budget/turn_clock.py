@@ -2,24 +2,17 @@
 
 import math
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
+from typing import Any, ParamSpec, TypeVar
 
 import anyio
 from anyio import CancelScope
 
 from panpan.session.interceptor import Askers
-from panpan.types.permission import (
-    Asker,
-    PermissionAnswer,
-    PermissionQuestion,
-    PlanAnswer,
-    PlanAsker,
-    PlanProposal,
-    UserAnswer,
-    UserAsker,
-    UserQuestion,
-)
+
+P = ParamSpec("P")
+AnswerT = TypeVar("AnswerT")
 
 
 class TurnClock:
@@ -72,31 +65,17 @@ class TurnClock:
 def timed_askers(askers: Askers, clock: TurnClock) -> Askers:
     """Return askers that let `clock` stand until the user has answered."""
     return Askers(
-        None if askers.permission is None else _permission(askers.permission, clock),
-        None if askers.user is None else _user(askers.user, clock),
-        None if askers.plan is None else _plan(askers.plan, clock),
+        None if askers.permission is None else _timed(askers.permission, clock),
+        None if askers.user is None else _timed(askers.user, clock),
+        None if askers.plan is None else _timed(askers.plan, clock),
     )
 
 
-def _permission(ask: Asker, clock: TurnClock) -> Asker:
-    async def timed(question: PermissionQuestion) -> PermissionAnswer:
+def _timed(
+    ask: Callable[P, Coroutine[Any, Any, AnswerT]], clock: TurnClock
+) -> Callable[P, Coroutine[Any, Any, AnswerT]]:
+    async def timed(*args: P.args, **options: P.kwargs) -> AnswerT:
         with clock.standing():
-            return await ask(question)
-
-    return timed
-
-
-def _user(ask: UserAsker, clock: TurnClock) -> UserAsker:
-    async def timed(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer] | None:
-        with clock.standing():
-            return await ask(questions)
-
-    return timed
-
-
-def _plan(ask: PlanAsker, clock: TurnClock) -> PlanAsker:
-    async def timed(proposal: PlanProposal) -> PlanAnswer:
-        with clock.standing():
-            return await ask(proposal)
+            return await ask(*args, **options)
 
     return timed

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
+from panpan.session.budget.spending import made_at
 from panpan.session.export.transcript import Transcript, compaction_told
 from panpan.session.log.record_kinds import CompactionRecord
 from panpan.session.log.records import record_of, viewer_fields
@@ -96,9 +96,7 @@ def _said(message: Message | Compaction, agent_by_call: Mapping[str, str]) -> Ma
 
 
 def _made_at(uuid: str) -> datetime | None:
-    """Return when an id was made; None where it does not tell, not being of version 7."""
     try:
-        value = UUID(uuid)
-        return datetime.fromtimestamp((value.int >> 80) / 1000, UTC) if value.version == 7 else None
-    except (ValueError, OverflowError, OSError):  # also of a time that no calendar has
+        return None if (at := made_at(uuid)) is None else datetime.fromtimestamp(at, UTC)
+    except (ValueError, OverflowError, OSError):  # a time that no calendar has
         return None

@@ -178,17 +178,27 @@ def _take_note(session: FoldedSession, record: SessionRecord | None) -> None:
 
 def path_to_newest(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the records from the root to the newest; one whose parent was lost follows the record before it."""
-    index_by_uuid = {record["uuid"]: index for index, record in enumerate(records)}
+    parents = parents_of(records)
     path = []
     index: int | None = len(records) - 1 if records else None
     while index is not None:
         path.append(records[index])
-        if _is_new_root(records[index]):
-            break
-        parent = index_by_uuid.get(str(records[index].get("parentUuid")), index - 1)
-        # a parent lies before its child; anything else is damage, and would be a circle
-        index = parent if 0 <= parent < index else index - 1 if index > 0 else None
+        index = parents[index]
     return path[::-1]
+
+
+def parents_of(records: Sequence[Mapping[str, Any]]) -> list[int | None]:
+    """Return the place of the record that each one follows; None for the first, and for one that leaves everything."""
+    index_by_uuid = {record["uuid"]: index for index, record in enumerate(records)}
+    parents: list[int | None] = []
+    for index, record in enumerate(records):
+        if index == 0 or is_new_root(record):
+            parents.append(None)
+            continue
+        parent = index_by_uuid.get(str(record.get("parentUuid")), index - 1)
+        # a parent lies before its child; anything else is damage, and would be a circle
+        parents.append(parent if parent < index else index - 1)
+    return parents
 
 
 def records_to_copy(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -202,7 +212,8 @@ def records_to_copy(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, A
     return [{name: record[name] for name in record if name != "parentUuid"} for record in copied]
 
 
-def _is_new_root(record: Mapping[str, Any]) -> bool:
+def is_new_root(record: Mapping[str, Any]) -> bool:
+    """Return True for a rewind that has left everything that was said."""
     return record.get("subtype") == "rewind" and record.get("parentUuid") is None
 
 

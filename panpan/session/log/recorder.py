@@ -134,7 +134,7 @@ class Recorder:
         """Let the next requests begin with `prefix`, and return whether that is a change."""
         is_change = prefix != self.prefix
         self.prefix = prefix
-        self._conversation.system, self._conversation.tools = prefix.system or "", tuple(prefix.tools)
+        self._conversation.begin_with(prefix.system or "", prefix.tools)
         return is_change
 
     def rewind(self, to: str) -> None:
@@ -157,7 +157,7 @@ class Recorder:
             raise ValueError(f"the log has no message {to}")
         record = RewindRecord(left_uuid=self._log.parent_uuid).as_json()
         left, kept = folded(path), folded(path[:place])
-        self._log.parent_uuid = kept.last_uuid
+        self._log.go_on_after(kept.last_uuid)
         self._log.append(record)
         self.prefixes = dict(kept.prefixes)
         self._conversation.replace(kept.messages, kept.compactions)

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from panpan.errors import SessionError
 from panpan.session.budget.opening import spent_beside
-from panpan.session.log.fold import folded, path_to_newest, records_to_copy
+from panpan.session.log.fold import folded, is_new_root, parents_of, path_to_newest, records_to_copy
 from panpan.session.log.log_writer import copy_subagents, write_whole_log
 from panpan.session.log.record_kinds import SYSTEM_RECORDS, SystemRecord, session_record, subtypes_of
 from panpan.session.log.records import FORMAT_VERSION, format_version, message_of
@@ -71,7 +71,7 @@ def left_branches(records: Sequence[Mapping[str, Any]]) -> list[int]:
     That happens where two panpans wrote at once, as on a file system without locks. A branch without a message does
     not count.
     """
-    parents = _parents(records)
+    parents = parents_of(records)
     children = Counter(parents)
     rewound = {str(record.get("leftUuid")) for record in records if record.get("subtype") == "rewind"}
     ends = [index for index in range(len(records) - 1) if not children[index] and records[index]["uuid"] not in rewound]
@@ -88,19 +88,6 @@ def _says_something(
             return True
         index = parents[index]
     return False
-
-
-def _parents(records: Sequence[Mapping[str, Any]]) -> list[int | None]:
-    """Return which record each one follows, as the fold takes it: one whose parent is not before it, the last one."""
-    index_by_uuid = {record["uuid"]: index for index, record in enumerate(records)}
-    parents: list[int | None] = []
-    for index, record in enumerate(records):
-        if index == 0 or (record.get("subtype") == "rewind" and record.get("parentUuid") is None):
-            parents.append(None)
-            continue
-        parent = index_by_uuid.get(str(record.get("parentUuid")), index - 1)
-        parents.append(parent if parent < index else index - 1)
-    return parents
 
 
 def _of_modes(log: Path, status: os.stat_result) -> Iterator[Finding]:
@@ -130,7 +117,7 @@ def _of_tree(records: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     seen: set[str] = set()
     lost = repeated = 0
     for record in records:
-        is_root = not seen or (record.get("subtype") == "rewind" and record.get("parentUuid") is None)
+        is_root = not seen or is_new_root(record)
         lost += not is_root and str(record.get("parentUuid")) not in seen
         repeated += record["uuid"] in seen
         seen.add(record["uuid"])

@@ -169,6 +169,10 @@ class SessionLog:
         """Tell a listener each record, whole, before it is written."""
         self._listener = listener
 
+    def go_on_after(self, uuid: str | None) -> None:
+        """Let the next record follow this one; None: no other."""
+        self.parent_uuid = uuid
+
     def append(self, record: Mapping[str, Any]) -> None:
         """Write a record that follows the one before; if it cannot be, it is written before the next one.
 

@@ -7,7 +7,6 @@ from panpan.errors import BudgetError
 from panpan.session.budget.budget import Budget, Reservation
 from panpan.session.budget.spending import ModelCosts, Spending
 from panpan.session.budget.turn_clock import TurnClock
-from panpan.session.setup import check_price_known
 from panpan.types.agent import SpendingLimits
 from panpan.types.messages import Usage
 from tests.capabilities.guards.hook_fixtures import reply
@@ -186,13 +185,6 @@ async def test_an_interrupt_is_no_spent_budget() -> None:
         await anyio.sleep_forever()
 
     assert scope.cancelled_caught
-
-
-def test_a_budget_needs_a_known_price_at_the_start() -> None:
-    check_price_known(None, model="m", is_price_known=False)
-    check_price_known(1.0, model="m", is_price_known=True)
-    with pytest.raises(BudgetError, match="the price of m is not known"):
-        check_price_known(1.0, model="m", is_price_known=False)
 
 
 amounts = st.integers(0, 40)

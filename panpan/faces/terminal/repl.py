@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from time import monotonic
-from typing import Any
 
 import anyio
 
@@ -16,10 +15,8 @@ from panpan.faces.terminal.background_watch import BackgroundWatch, Leaving
 from panpan.faces.terminal.commands.registry import with_further
 from panpan.faces.terminal.desk import Desk
 from panpan.faces.terminal.dialogs.asking import Asking, AskingScreen
-from panpan.faces.terminal.dialogs.dialog import Dialog
 from panpan.faces.terminal.dialogs.dialog_queue import DialogKeys, DialogQueue
-from panpan.faces.terminal.dialogs.permission import PermissionDialog
-from panpan.faces.terminal.dialogs.pick import PickDialog, picked
+from panpan.faces.terminal.dialogs.pick import picked
 from panpan.faces.terminal.inbox import Sent
 from panpan.faces.terminal.input.completion import FileIndex, InputCompleter
 from panpan.faces.terminal.input.draft import ClipboardPaste
@@ -277,7 +274,7 @@ class Repl:
 
     def _is_asking(self) -> bool:
         """Whether the turn waits for the user; a list that he opened and a subagent beside it hold nothing up."""
-        return any(_holds_up_turn(dialog) for dialog in self._dialogs.all)
+        return any(dialog.holds_up_turn for dialog in self._dialogs.all)
 
     # What comes from below
 
@@ -302,11 +299,6 @@ def _todos_of(session: Session) -> Sequence[ChecklistItem]:
     """Return what the session's features have set out to do."""
     shown = session.capabilities.status()
     return [todo for item in shown if isinstance(item, ChecklistDisplay) for todo in item.todos]
-
-
-def _holds_up_turn(dialog: Dialog[Any]) -> bool:
-    """Return whether the turn waits until a dialog is answered."""
-    return dialog.ends_turn() if isinstance(dialog, PermissionDialog) else not isinstance(dialog, PickDialog)
 
 
 class Sessions:

@@ -8,10 +8,10 @@ from time import monotonic
 from anyio import get_cancelled_exc_class, to_thread
 
 from panpan.faces.amounts import WaitingTime
-from panpan.faces.terminal.dialogs.dialog import NARROWEST, Dialog
+from panpan.faces.terminal.dialogs.dialog import NARROWEST
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.dialogs.permission import PermissionDialog
-from panpan.faces.terminal.dialogs.plan import PlanDialog, PlanDialogAnswer, WantsToEdit
+from panpan.faces.terminal.dialogs.plan import PlanDialog, WantsToEdit
 from panpan.faces.terminal.dialogs.questions import Declined, QuestionsDialog
 from panpan.faces.terminal.rendering.displays import diff_lines
 from panpan.faces.terminal.screen.external_program import EditorFailed
@@ -44,7 +44,7 @@ class AskingScreen:
     note_waiting: Callable[[], None]
     """Called when a question begins to wait."""
     edit: Callable[[str], Awaitable[str | EditorFailed]]
-    """Lets the user edit a text in his editor."""
+    """Lets the user edit a text in their editor."""
     shown: Callable[[Path], str] = str
     """Returns a path as people write it."""
     keep_plan: Callable[[str], None] = lambda text: None
@@ -56,16 +56,12 @@ class AskingScreen:
 class Asking:
     """The face's side of `Asker`; given to a session before there is a screen, and `shown_by` one when there is.
 
-    Args:
-        rule_place: Where "always" is kept, as it is shown.
-        clock: Returns seconds that only ever grow.
+    `rule_place` is the file of the rule of "always", as it is shown; `clock` returns seconds that only ever grow.
     """
 
     def __init__(self, rule_place: str, clock: Callable[[], float] = monotonic) -> None:
         self.waiting = WaitingTime(clock)
-        """How long the user was waited for."""
         self.rule_place = rule_place
-        """Where "always" is kept, as it is shown."""
         self._screen: AskingScreen | None = None
         self._open: list[str] = []
         """Ids of the calls about which the user is asked; one may be there twice, since each agent counts its own."""
@@ -85,7 +81,6 @@ class Asking:
             self._screen = None
 
     async def permission(self, question: PermissionQuestion) -> PermissionAnswer:
-        """Ask whether a call may run."""
         if (screen := self._screen) is None:
             return PermissionAnswer(is_allowed=False)
         screen.note_waiting()
@@ -109,11 +104,10 @@ class Asking:
         return dialog
 
     async def user(self, questions: Sequence[UserQuestion]) -> Sequence[UserAnswer] | None:
-        """Ask what the model wants to know."""
         if (screen := self._screen) is None:
             return None
         screen.note_waiting()
-        dialog: Dialog[Sequence[UserAnswer] | Declined] = QuestionsDialog(questions, room=screen.room)
+        dialog = QuestionsDialog(questions, room=screen.room)
         with self.waiting.counted():
             answer = await screen.dialogs.ask(dialog)
         return None if isinstance(answer, Declined) else answer
@@ -134,7 +128,6 @@ class Asking:
 async def _plan_answer(proposal: PlanProposal, screen: AskingScreen) -> PlanAnswer:
     note = ""
     while True:
-        dialog: Dialog[PlanDialogAnswer]
         dialog = await to_thread.run_sync(_plan_dialog, proposal, note, screen, abandon_on_cancel=True)
         said = await screen.dialogs.ask(dialog)
         if not isinstance(said, WantsToEdit):
@@ -146,7 +139,7 @@ async def _plan_answer(proposal: PlanProposal, screen: AskingScreen) -> PlanAnsw
 
 
 def _plan_dialog(proposal: PlanProposal, note: str, screen: AskingScreen) -> PlanDialog:
-    """Return the dialog with its rows laid out: they may be many, so this runs in a thread."""
+    """Return the dialog with its rows laid out, in a thread, as with a permission."""
     width, theme = screen.look()
     dialog = PlanDialog(proposal, screen.shown(proposal.file), note=note, room=screen.room)
     if width >= NARROWEST:

@@ -1,8 +1,9 @@
 """What dialogs have in common: keys, harmless text, parts of many rows, and time to read."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from prompt_toolkit.keys import ALL_KEYS, KEY_ALIASES
 from wcwidth import iter_graphemes
@@ -11,57 +12,54 @@ from panpan.faces.terminal.rendering.cells import RESET, cell_width
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
 
-# What a dialog is: it shows lines below the conversation and takes every key until it is answered.
-#
-# A dialog is a state machine without a terminal: keys go in, lines come out. So that it can be tested without one, and
-# so that the one place that reads keys stays the one that decides who gets them.
-
 NARROWEST = 16
 """Cells; in a narrower row no dialog is shown."""
 
-Answer_co = TypeVar("Answer_co", covariant=True)
+Answer = TypeVar("Answer")
 
 
-class Dialog(Protocol, Generic[Answer_co]):
-    """Asks one thing."""
+class Dialog(ABC, Generic[Answer]):
+    """Asks one thing: shows lines below the conversation and takes every key until it is answered.
 
-    @property
-    def answer(self) -> Answer_co | None:
-        """What the user said; None until he has."""
-        ...
+    It is a state machine without a terminal: keys go in, lines come out. So it can be tested without one, and the one
+    place that reads keys stays the one that decides who gets them.
+    """
 
-    @property
-    def cursor(self) -> tuple[int, int] | None:
+    holds_up_turn = True
+    """True if the turn stands still until there is an answer."""
+
+    def __init__(self) -> None:
+        self.answer: Answer | None = None
+        self.cursor: tuple[int, int] | None = None
         """Row and cell of the caret in what was drawn last; None where nothing is typed."""
-        ...
 
+    @abstractmethod
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
-        """Return what is shown, one string with SGR sequences for each row, none wider than `width` cells.
-
-        Args:
-            width: `NARROWEST` or more.
-            theme: How it looks.
-        """
-        ...
+        """Return the rows, with SGR sequences and at most as wide as `width`, which is `NARROWEST` or more."""
 
     def was_drawn(self) -> None:
-        """What `lines` returned last is on the screen, all of it."""
+        """Note that all that `lines` returned last is on the screen."""
+
+    @property
+    def escape_ends_turn(self) -> bool:
+        """True if Esc, pressed now, ends the turn, too."""
+        return False
 
     def takes(self, key: str) -> bool:
         """Return whether a key means something here, so that it is not the beginning of a text for the input."""
-        ...
+        return True
 
+    @abstractmethod
     def press(self, key: str) -> None:
         """Take one key: a character as itself, or a name as prompt_toolkit has it.
 
         Names in use: `enter`, `escape`, `up`, `down`, `left`, `right`, `tab`, `s-tab`, `backspace`, `delete`, `home`,
         `end`, `c-a`, `c-e`, `c-u`, `c-w`, `c-c`, `c-o`, `pageup`, `pagedown`.
         """
-        ...
 
+    @abstractmethod
     def paste(self, text: str) -> bool:
         """Take pasted text where something is typed, and return whether that is so; it never answers."""
-        ...
 
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
@@ -71,11 +69,6 @@ _TAB = " " * 4
 def prose(text: str) -> str:
     """Return a text of several lines without anything that drives a terminal."""
     return clean_for_terminal(text).replace("\t", _TAB)
-
-
-def on_one_line(text: str) -> str:
-    """Return a text without anything that drives a terminal, on one line."""
-    return " ".join(clean_for_terminal(text).split())
 
 
 def coloured_lines(line: str) -> list[str]:
@@ -106,7 +99,6 @@ class Page:
         return rows[self._first : self._first + size]
 
     def was_drawn(self) -> None:
-        """What `of` returned last is on the screen."""
         if self._first <= self._seen:  # else some were skipped
             self._seen = max(self._seen, self._first + self._size)
         self.was_all_seen = self.was_all_seen or self._seen >= self._count
@@ -116,7 +108,7 @@ class Page:
         self._first = min(max(self._first, rows.stop - size), rows.start)
 
     def row_of(self, index: int) -> int | None:
-        """Return where a row stands among those that are shown; None where it is not."""
+        """Return the place of a row among those that are shown; None where it is hidden."""
         return index - self._first if self._first <= index < self._first + self._size else None
 
     def turn(self, key: str) -> None:
@@ -126,7 +118,6 @@ class Page:
 
     @property
     def is_cut(self) -> bool:
-        """Whether some rows are not shown."""
         return self._count > self._size
 
     def note(self, *, is_folded: bool) -> str:
@@ -142,11 +133,7 @@ QUIET_S = 0.4
 
 
 class Quiet:
-    """The time since something is on the screen and nothing was typed.
-
-    Args:
-        clock: Returns seconds that only ever grow.
-    """
+    """The time since something is on the screen and nothing was typed; `clock` returns seconds that only ever grow."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -159,12 +146,10 @@ class Quiet:
             self._since = self._clock()
 
     def restart(self) -> None:
-        """Something was typed."""
         if self._since is not None:
             self._since = self._clock()
 
     def end(self) -> None:
-        """It is not on the screen, or not any more."""
         self._since = None
 
     def is_short_of(self, seconds: float) -> bool:
@@ -176,20 +161,17 @@ class Quiet:
         return self._since is not None and self._clock() - self._since >= seconds
 
 
-# A letter that comes before a dialog takes keys: it may be an answer, or the first of a text.
-#
-# The rule: it answers nothing, and no letter of a text is lost. So it is held until the next key tells what it was:
-# the same letter again is an answer, another one shows that both are text, and any other key means that it was
-# nothing.
-
-
 def is_letter(key: str) -> bool:
     """Return whether a key is what it types, and not the name of one that does something."""
     return len(key) == 1 and key.isprintable()
 
 
 class EarlyLetter:
-    """Holds one letter, as often as it was pressed."""
+    """Holds one letter, as often as it was pressed before a dialog takes keys: an answer, or the first of a text.
+
+    It answers nothing, and no letter of a text is lost. The next key tells what it was: the same letter again is an
+    answer, another one shows that both are text, and any other key means that it was nothing.
+    """
 
     def __init__(self) -> None:
         self._held = ""
@@ -213,7 +195,6 @@ class EarlyLetter:
         return held + key if held and is_letter(key) and key != held[0] else ""
 
     def take(self) -> str:
-        """Hold nothing any more, and return what was held."""
         held, self._held = self._held, ""
         return held
 
@@ -235,7 +216,6 @@ class LineEditor:
 
     @property
     def text(self) -> str:
-        """What was typed, as it was typed."""
         return self._before + self._after
 
     def press(self, key: str) -> bool:
@@ -274,13 +254,13 @@ class LineEditor:
     def row(self, width: int) -> tuple[str, int]:
         """Return the part of the line around the caret, and the cell of the caret, which is below `width`."""
         before, at = "", 0
-        for character in reversed(_characters(self._before[-2 * width - _LONGEST :])):
+        for character in reversed([*iter_graphemes(self._before[-2 * width - _LONGEST :])]):
             shown = clean_for_terminal(character)
             if at + cell_width(shown) >= width:
                 break
             before, at = shown + before, at + cell_width(shown)
         after, used = "", at
-        for character in _characters(self._after[: 2 * width + _LONGEST]):
+        for character in iter_graphemes(self._after[: 2 * width + _LONGEST]):
             shown = clean_for_terminal(character)
             if used + cell_width(shown) > width:
                 break
@@ -288,14 +268,9 @@ class LineEditor:
         return before + after, at
 
 
-def _characters(text: str) -> list[str]:
-    """Return what people take for one character each."""
-    return list(iter_graphemes(text))
-
-
 def _last(text: str) -> str:
-    return (_characters(text[-_LONGEST:]) or [""])[-1]
+    return ([*iter_graphemes(text[-_LONGEST:])] or [""])[-1]
 
 
 def _first(text: str) -> str:
-    return (_characters(text[:_LONGEST]) or [""])[0]
+    return next(iter_graphemes(text[:_LONGEST]), "")

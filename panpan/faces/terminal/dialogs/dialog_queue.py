@@ -19,8 +19,6 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 from panpan.faces.terminal.dialogs.dialog import NARROWEST, QUIET_S, Dialog, EarlyLetter, Quiet, is_letter
-from panpan.faces.terminal.dialogs.permission import PermissionDialog
-from panpan.faces.terminal.dialogs.plan import PlanDialog
 from panpan.faces.terminal.rendering.cells import cell_width, cut
 from panpan.faces.terminal.screen.theme import Theme
 
@@ -32,8 +30,6 @@ T = TypeVar("T")
 
 
 class _Open:
-    """A dialog and whoever waits for it."""
-
     def __init__(self, dialog: Dialog[Any]) -> None:
         self.dialog = dialog
         self.answered = anyio.Event()
@@ -42,11 +38,8 @@ class _Open:
 class DialogQueue:
     """Asks one thing after the other.
 
-    Args:
-        refresh: Draws the screen again.
-        clock: Returns seconds that only ever grow.
-        has_draft: Returns whether something is half typed in the input.
-        give_back: Types there what was held for a dialog that is withdrawn.
+    `has_draft` returns whether something is half typed in the input, and `give_back` types there what was held for a
+    dialog that is withdrawn.
     """
 
     def __init__(
@@ -69,9 +62,9 @@ class DialogQueue:
         self._quiet = Quiet(clock)
         """Of the first dialog."""
         self._is_turned_to = False
-        """Whether the user left his text for the dialog."""
+        """True once the user left their text for the dialog."""
         self._could_turn = False
-        """Whether he could, when the last key was pressed."""
+        """True if they could, when the last key was pressed."""
         self._is_too_small = False
         """Whether the screen says that there is no room for it, and shows nothing of it."""
 
@@ -97,12 +90,10 @@ class DialogQueue:
 
     @property
     def first(self) -> _Open | None:
-        """The one that is shown."""
         return self._open[0] if self._open else None
 
     @property
     def current(self) -> Dialog[Any] | None:
-        """The dialog that is shown."""
         return self.first.dialog if self.first is not None else None
 
     @property
@@ -112,12 +103,10 @@ class DialogQueue:
 
     @property
     def waiting(self) -> int:
-        """How many come after it."""
         return max(len(self._open) - 1, 0)
 
     @property
     def takes_keys(self) -> bool:
-        """Whether a key that comes now is for the dialog."""
         if self.first is None or self.first.answered.is_set():
             return False
         return self._quiet.has_lasted(QUIET_S) and (self._is_turned_to or not self._has_draft())
@@ -142,7 +131,6 @@ class DialogQueue:
         return self.first is not None and self._has_draft() and not self.takes_keys and self._could_turn
 
     def turn_to(self) -> None:
-        """The user leaves his text for the dialog."""
         self._is_turned_to = True
         self._refresh()
 
@@ -154,13 +142,7 @@ class DialogQueue:
         return self.current.cursor
 
     def lines(self, width: int, room: int, theme: Theme) -> Sequence[str]:
-        """Return the rows of the dialog that is shown, `room` at most; one that says so where there is no room for it.
-
-        Args:
-            width: Cells of a row, 0 or more.
-            room: Rows there are, 1 or more.
-            theme: How it looks.
-        """
+        """Return the rows of the dialog that is shown, `room` at most; or one that says that there is no room."""
         if (dialog := self.current) is None:
             return ()
         self._has_said_wait = self._has_said_wait or not self.takes_keys
@@ -209,7 +191,6 @@ class DialogQueue:
         return self.current is None or self._is_too_small or self.current.takes(key)
 
     def press(self, key: str) -> None:
-        """Give the dialog a key."""
         one = self.first
         if one is None or one.answered.is_set() or (self._is_too_small and key != "escape"):
             return
@@ -257,12 +238,9 @@ _NAMES = {
 class DialogKeys:
     """Gives keys to the dialog that is open.
 
-    Args:
-        dialogs: Those that ask the user.
-        interrupt_turn: Ends the turn whose call, or plan, is refused with ESC.
-        type_elsewhere: Types a letter into the input.
-        paste_elsewhere: Pastes text there.
-        take_back: Puts there what was sent last and waits.
+    Others go elsewhere: `interrupt_turn` ends the turn whose call, or plan, is refused with Esc, `type_elsewhere` and
+    `paste_elsewhere` type a letter, or a paste, into the input, and `take_back` puts there what was sent last and
+    waits.
     """
 
     def __init__(
@@ -319,8 +297,6 @@ class DialogKeys:
             self._take_back()
 
     def _bind_early_letters(self, keys: KeyBindings) -> None:
-        """Hold a letter that comes before the dialog takes keys."""
-
         @Condition
         def comes_too_early() -> bool:
             pressed = get_app().key_processor.key_buffer
@@ -356,22 +332,10 @@ class DialogKeys:
             self._dialogs.typed_elsewhere()
             self._type_elsewhere(key)
             return
-        if key in ("escape", "c-c") and _ends_turn(dialog):
+        if key in ("escape", "c-c") and dialog is not None and dialog.escape_ends_turn:
             self._interrupt_turn()  # a no to the call, and to the turn; where words are typed, back to the choices
         self._dialogs.press("escape" if key == "c-c" else key)
 
 
-def _ends_turn(dialog: Dialog[Any] | None) -> bool:
-    """Return whether leaving a dialog ends the turn, which stands still without an answer."""
-    match dialog:
-        case PermissionDialog():
-            return not dialog.is_telling and dialog.ends_turn()
-        case PlanDialog():
-            return not dialog.is_telling
-        case _:
-            return False
-
-
 def _name_of(press: KeyPress) -> str:
-    """Return what a dialog calls a key; empty for what is none to it."""
     return _NAMES.get(press.key, press.key.value) if isinstance(press.key, Keys) else press.key

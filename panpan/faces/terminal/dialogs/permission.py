@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Any, Literal, TypeAlias
 
-from panpan.faces.terminal.dialogs.dialog import QUIET_S, LineEditor, Page, Quiet, coloured_lines, prose
+from panpan.faces.terminal.dialogs.choice_dialog import Choice, ChoiceDialog
+from panpan.faces.terminal.dialogs.dialog import LineEditor, coloured_lines, prose
 from panpan.faces.terminal.rendering.cells import broken, broken_between_words, cell_width, cut, fitted, wrapped
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.permissions.rules.suggestions import holds_for
@@ -57,47 +58,20 @@ ONLY_YOU = "No rule and no --yes answers this; only you can."
 """Stands below a question about what is protected, or about the sandbox."""
 MAX_RULE_CELLS = 200
 """A longer rule is not offered to be kept: nobody would read it, and the question has to fit the screen."""
-_MARK_CELLS = 5
-"""Before a row that goes on; also left free by the first."""
-
 Meaning: TypeAlias = Literal["once", "always", "always-like", "no", "tell"]
 
 SAVES_RULE: frozenset[Meaning] = frozenset({"always", "always-like"})
 """What holds for ever."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One answer."""
-
-    number: int
-    """Counted from 1; it stays where other choices are not offered."""
-    meaning: Meaning
-    key: str
-    text: str
-    short: str
-    """Where there is one row for all choices."""
-
-    def is_meant_by(self, key: str) -> bool:
-        """Return whether a key chooses this."""
-        return key.lower() == self.key or key == str(self.number)
-
-
-def choices_for(
-    tool: str, rule: str | None, prefix_rule: str | None, place: str, *, ends_turn: bool = True
-) -> Sequence[Choice]:
-    """Return the answers.
-
-    Args:
-        tool: The one that asks.
-        rule: What "always" would save; None: it is not offered.
-        prefix_rule: What may be saved in its place; None: it is not offered.
-        place: Where it would be saved, as people know it.
-        ends_turn: Whether Esc ends the turn, too.
-    """
+def choices_for(question: PermissionQuestion, place: str, *, ends_turn: bool = True) -> Sequence[Choice[Meaning]]:
+    """Return the answers; a rule would be saved in `place`, and with `ends_turn`, Esc ends the turn, too."""
+    rule, prefix_rule = question.rule, question.prefix_rule
     said: list[tuple[Meaning, str, str, str]] = [("once", "y", "Yes, once (y)", "Yes (y)")]
     if rule is not None and cell_width(exact_line(rule)) <= MAX_RULE_CELLS:
-        always = f"Yes, always (a): saves {exact_line(rule)}{holds_for(rule, tool)} in {exact_line(place)}"
+        always = (
+            f"Yes, always (a): saves {exact_line(rule)}{holds_for(rule, question.tool_name)} in {exact_line(place)}"
+        )
         said.append(("always", "a", always, "Always (a)"))
     if prefix_rule is not None:
         like = f"Yes, always the like (l): saves {exact_line(prefix_rule)} in {exact_line(place)}"
@@ -107,28 +81,23 @@ def choices_for(
     return [Choice(number, *each) for number, each in enumerate(said, 1)]
 
 
-def choice_rows(choices: Sequence[Choice], selected: Meaning | None, width: int, theme: Theme) -> list[str]:
-    """Return each choice on rows of its own; `width` is 7 cells or more."""
-    rows: list[str] = []
-    for choice in choices:
-        # a rule is shown as it is, blanks and all
-        fill = broken_between_words if choice.meaning in SAVES_RULE else wrapped
-        first, *more = fill(f"{choice.number}. {choice.text}", width - _MARK_CELLS)
-        is_selected = choice.meaning == selected
-        text = [f"{'❯' if is_selected else ' '} {first}", *(" " * _MARK_CELLS + row for row in more)]
-        rows += [theme.paint("accent", row) if is_selected else row for row in text]
-    return rows
+def choice_rows(choices: Sequence[Choice[Meaning]], selected: Meaning | None, width: int, theme: Theme) -> list[str]:
+    """Return each choice on rows of its own; a rule is shown as it is, blanks and all."""
+    fills = [broken_between_words if choice.meaning in SAVES_RULE else wrapped for choice in choices]
+    rows = (
+        choice.rows(fill, width, theme, is_selected=choice.meaning == selected)
+        for choice, fill in zip(choices, fills, strict=True)
+    )
+    return [row for each in rows for row in each]
 
 
-def choices_side_by_side(choices: Sequence[Choice], selected: Meaning | None, width: int, theme: Theme) -> list[str]:
+def choices_side_by_side(
+    choices: Sequence[Choice[Meaning]], selected: Meaning | None, width: int, theme: Theme
+) -> list[str]:
     """Return the choices in few words, as many on a row as fit; `width` is 2 cells or more."""
-    texts = [
-        theme.paint("accent", f"❯ {choice.number}. {choice.short}")
-        if choice.meaning == selected
-        else f"  {choice.number}. {choice.short}"
-        for choice in choices
-    ]
-    return wrapped("".join(texts), width)
+    texts = [(f"{choice.number}. {choice.short}", choice.meaning == selected) for choice in choices]
+    painted = [theme.paint("accent", f"❯ {text}") if is_selected else f"  {text}" for text, is_selected in texts]
+    return wrapped("".join(painted), width)
 
 
 _ASKS = " asks:"
@@ -199,7 +168,7 @@ class _Layout:
     """The question in one form."""
 
     form: Form
-    offered: Sequence[Choice]
+    offered: Sequence[Choice[Meaning]]
     rows: Sequence[str]
     """What would run, with the reason where there is room."""
     room: int
@@ -214,22 +183,20 @@ class _Layout:
         return len(self.rows) <= self.most
 
 
-class PermissionDialog:
+class PermissionDialog(ChoiceDialog[PermissionAnswer, Meaning]):
     """Asks whether a call may run, and shows exactly what would.
-
-    Only a deliberate key allows: nothing is selected at first, so Enter alone answers nothing; a paste never answers;
-    and where a part of what would run has not been on the screen, the first "yes" says so and only the next one counts,
-    once that could be read.
 
     Args:
         question: What is asked.
         preview: Rows with colours, such as a diff, that are shown in place of the arguments; none: the arguments.
-        rule_place: Where the rule of "always" is kept, as people know it.
+        rule_place: File of the rule of "always", as people know it.
         room: Returns how many rows there are for the dialog; asked at each drawing. Where there are too few even for
             the least that can be shown, there are more rows than that.
         clock: Returns seconds that only ever grow.
         ends_turn: Returns whether ESC ends the turn, too; it does not where the call is that of a subagent beside it.
     """
+
+    needs_selection = SAVES_RULE  # a rule holds for ever, so one letter is not enough
 
     def __init__(
         self,
@@ -241,28 +208,21 @@ class PermissionDialog:
         clock: Callable[[], float] = monotonic,
         ends_turn: Callable[[], bool] = lambda: True,
     ) -> None:
-        self.answer: PermissionAnswer | None = None
-        self.cursor: tuple[int, int] | None = None
-        """Row and cell of the caret in what was drawn last; None where nothing is typed."""
+        super().__init__(choices_for(question, rule_place, ends_turn=ends_turn()), clock)
         self._question = question
         self._preview = [part for line in preview for part in coloured_lines(line)]
-        self.ends_turn = ends_turn
+        self._ends_turn = ends_turn
         self._rule_place = rule_place
-        self._choices = self._all_choices()
-        self._offered = self._choices
-        """Those that were drawn last; no key means another one."""
         self._room = room
-        self._page = Page()
         self._drawn: tuple[int, Theme] | None = None
         self._why: Sequence[str] = ()
         self._what: Sequence[str] = ()
         self._is_folded = True
-        self._selected: Meaning | None = None
-        self._warned_for: Meaning | None = None
-        self._warning_quiet = Quiet(clock)
-        self._words = LineEditor()
-        self.is_telling = False
-        """Whether words for the model are being typed."""
+
+    @property
+    def holds_up_turn(self) -> bool:  # type: ignore[override]
+        """True unless the call is that of a subagent beside the turn."""
+        return self._ends_turn()
 
     def lay_out(self, width: int, theme: Theme) -> None:
         """Make the rows of what would run, which may take a second where that is long; `lines` does what is left."""
@@ -273,7 +233,7 @@ class PermissionDialog:
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
         """Return what is asked, what would run, and the answers; where there is little room, only what matters most."""
         self.lay_out(width, theme)
-        self._choices = self._all_choices()
+        self._choices = choices_for(self._question, self._rule_place, ends_turn=self._ends_turn())
         head = head_rows(self._question, width, theme)
         layouts = [self._layout(form, self._room() - len(head), width, theme) for form in FORMS]
         whole = (layout for layout in layouts if layout.is_whole)
@@ -282,98 +242,31 @@ class PermissionDialog:
         self._offered, form, foot = layout.offered, layout.form, layout.foot
         body = self._body(layout, width, theme)
         self.cursor = None
-        if self.is_telling:
+        if self._is_telling:
             self.cursor = (len(head) + len(body) + row_of_words(form), 2 + self._words.row(width - 2)[1])
         return [*head, *body, *foot]
 
-    def was_drawn(self) -> None:
-        """What `lines` returned last is on the screen."""
-        self._page.was_drawn()
-        if self._warned_for is not None:
-            self._warning_quiet.begin()
-
-    def takes(self, key: str) -> bool:
-        """Return whether a key means something here."""
-        return len(key) > 1 or self.is_telling or any(choice.is_meant_by(key) for choice in self._offered)
-
     def press(self, key: str) -> None:
-        """Take one key."""
-        if self.answer is not None:
-            return
-        if self.is_telling:
-            self._press_in_words(key)
-            return
-        match key:
-            case "enter" if self._selected in [choice.meaning for choice in self._offered]:
-                self._choose(self._selected)
-                return
-            case "escape" | "c-c":
-                self._choose("no")
-            case "up" | "s-tab" | "down" | "tab":
-                self._select_next(-1 if key in ("up", "s-tab") else 1)
-            case "c-o" | "c-e":
-                self._is_folded = not self._is_folded
-            case "pagedown" | "pageup":
-                self._page.turn(key)
-            case _:
-                meant = next((choice.meaning for choice in self._offered if choice.is_meant_by(key)), None)
-                if meant in SAVES_RULE and self._selected != meant:
-                    self._selected = meant  # it holds for ever, so one letter is not enough
-                elif meant is not None:
-                    self._choose(meant)
-                    return
-        self._warned_for = None
-
-    def paste(self, text: str) -> bool:
-        """Type pasted text into the words for the model, and return whether they are being typed; answers nothing."""
-        if self.is_telling:
-            self._words.insert(text)
-        return self.is_telling
-
-    def _select_next(self, step: int) -> None:
-        offered = [choice.meaning for choice in self._offered]
-        if self._selected in offered:
-            self._selected = offered[(offered.index(self._selected) + step) % len(offered)]
+        if key in ("c-o", "c-e") and self.answer is None and not self._is_telling:
+            self._is_folded, self._warned_for = not self._is_folded, None
         else:
-            self._selected = offered[0 if step > 0 else -1]
+            super().press(key)
 
     def _choose(self, meaning: Meaning) -> None:
         match meaning:
             case "no":
-                self.answer = PermissionAnswer(is_allowed=False)
+                self._refuse("")
             case "tell":
-                self.is_telling, self._warned_for = True, None
-            case _ if self._page.was_all_seen:
-                self._allow(meaning)
-            case _ if self._warned_for != meaning:
-                self._warned_for = meaning
-                self._warning_quiet.end()
-            case _ if self._warning_quiet.has_lasted(QUIET_S):
-                self._allow(meaning)
-            case _:  # nobody can have read the warning yet
-                self._warning_quiet.restart()
-
-    def _allow(self, meaning: Meaning) -> None:
-        self.answer = PermissionAnswer(
-            is_allowed=True, is_remembered=meaning in SAVES_RULE, is_for_prefix=meaning == "always-like"
-        )
-
-    def _press_in_words(self, key: str) -> None:
-        match key:
-            case "enter":
-                said = self._words.text.strip()
-                feedback = f"The user refused it and said: {said}" if said else ""
-                self.answer = PermissionAnswer(is_allowed=False, feedback=feedback)
-            case "escape" | "c-c":
-                self.is_telling = False  # what was typed stays
-            case "pagedown" | "pageup":
-                self._page.turn(key)
+                self._tell()
             case _:
-                self._words.press(key)
+                answer = PermissionAnswer(
+                    is_allowed=True, is_remembered=meaning in SAVES_RULE, is_for_prefix=meaning == "always-like"
+                )
+                self._allow(meaning, answer)
 
-    def _all_choices(self) -> Sequence[Choice]:
-        asked, ends_turn = self._question, self.ends_turn()
-        return choices_for(asked.tool_name, asked.rule, asked.prefix_rule, self._rule_place, ends_turn=ends_turn)
+    def _refuse(self, words: str) -> None:
+        feedback = f"The user refused it and said: {words}" if words else ""
+        self.answer = PermissionAnswer(is_allowed=False, feedback=feedback)
 
     def _layout(self, form: Form, room: int, width: int, theme: Theme) -> _Layout:
         offered = [each for each in self._choices if form.offers_rule or each.meaning not in SAVES_RULE]
@@ -385,14 +278,9 @@ class PermissionDialog:
         return _Layout(form, offered, rows, room, most, foot)
 
     def _body(self, layout: _Layout, width: int, theme: Theme) -> list[str]:
-        """Return the part of the rows that has room, and a note where that is not all."""
         room = max(layout.room, 1)
         size = len(layout.rows) if len(layout.rows) <= room else max(room - 1, 1)
-        shown = self._page.of(layout.rows, min(size, max(layout.most, 1)))
-        body = [f"  {row}" for row in shown]
-        if self._page.is_cut:
-            body.append(theme.paint("warn", cut(f"  {self._page.note(is_folded=self._is_folded)}", width)))
-        return body
+        return self._shown_rows(layout.rows, min(size, max(layout.most, 1)), width, theme, is_folded=self._is_folded)
 
     def _reason_rows(self, width: int, theme: Theme) -> Sequence[str]:
         said = filter(None, (self._question.reason, self._question.bounds))
@@ -414,9 +302,9 @@ class PermissionDialog:
         rows = [theme.paint("strong", row) for head in heads for row in broken(head, width)]
         return [*effect, *rows, *(row for line in self._preview for row in broken(line, width))]
 
-    def _foot(self, form: Form, offered: Sequence[Choice], width: int, theme: Theme) -> list[str]:
+    def _foot(self, form: Form, offered: Sequence[Choice[Meaning]], width: int, theme: Theme) -> list[str]:
         gap = [""] if form.has_gaps else []
-        if self.is_telling:
+        if self._is_telling:
             return gap + editor_rows(self._words, form, width, theme)
         layout = choices_side_by_side if form.is_terse else choice_rows
         rows = gap + layout(offered, self._selected, width, theme)

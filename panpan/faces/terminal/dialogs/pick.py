@@ -7,12 +7,13 @@ from typing import Self
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
 
-from panpan.faces.terminal.dialogs.dialog import Dialog, LineEditor, on_one_line
+from panpan.faces.terminal.dialogs.dialog import Dialog, LineEditor
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.rendering.cells import cut, fitted
 from panpan.faces.terminal.rendering.text_rows import ListRow, ListRows
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.command import Option, OptionSearch
+from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
 MOST_ROWS = 12
@@ -38,25 +39,23 @@ class _Entry:
     @classmethod
     def of(cls, index: int, option: Option) -> Self:
         number = f"{option.key}. " if option.key else ""
-        label = f"{'✓' if option.is_current else ' '} {number}{on_one_line(option.label)}"
-        return cls(index, ListRow(label, on_one_line(option.detail)), option.is_current, option.key)
+        label = f"{'✓' if option.is_current else ' '} {number}{clean_line(option.label)}"
+        return cls(index, ListRow(label, clean_line(option.detail)), option.is_current, option.key)
 
     def has(self, words: Sequence[str]) -> bool:
         text = f"{self.row.label} {self.row.detail}".casefold()
         return all(word in text for word in words)
 
 
-class PickDialog:
-    """Lets the user pick one option; what he types narrows the list to what has every word of it.
+class PickDialog(Dialog[int | NothingPicked]):
+    """Lets the user pick one option; what they type narrows the list to what has every word of it.
 
     The key of an option picks it, as long as nothing is typed; a paste never does.
 
-    Args:
-        title: What is picked, on one line.
-        options: What there is; the current one is selected at first.
-        room: Returns how many rows there are for the dialog; asked at each drawing.
-        look_up: Told what was typed, where options are found by it that are not listed; see `take_found`.
+    `look_up` is told the typed text where options are found by it that are not listed; see `take_found`.
     """
+
+    holds_up_turn = False
 
     def __init__(
         self,
@@ -66,11 +65,8 @@ class PickDialog:
         room: Callable[[], int] = lambda: sys.maxsize,
         look_up: Callable[[str], None] | None = None,
     ) -> None:
-        self.answer: int | NothingPicked | None = None
-        """Index of the option that was picked."""
-        self.cursor: tuple[int, int] | None = None
-        """Row and cell of the caret in what was drawn last."""
-        self._title = on_one_line(title)
+        super().__init__()
+        self._title = clean_line(title)
         self._entries = [_Entry.of(index, option) for index, option in enumerate(options)]
         self._matches: Sequence[_Entry] = self._entries
         self._selected = next((entry.index for entry in self._entries if entry.is_current), 0)
@@ -83,7 +79,6 @@ class PickDialog:
         self._is_looking_up = False
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
-        """Return the title, what was typed, the part of the list around what is selected, and what that is."""
         typed, caret = self._filter.row(width - 2)
         self.cursor = (1, 2 + caret)
         drawing = ListRows([entry.row for entry in (*self._entries, *self._found)], width, theme)
@@ -106,15 +101,7 @@ class PickDialog:
             *([*detail, hint] if has_hint else []),
         ]
 
-    def was_drawn(self) -> None:
-        """Nothing depends on what has been seen."""
-
-    def takes(self, key: str) -> bool:
-        """Return whether a key means something: all do, since letters are typed here."""
-        return True
-
     def press(self, key: str) -> None:
-        """Take one key."""
         if self.answer is not None:
             return
         last = max(len(self._matches) - 1, 0)
@@ -150,12 +137,7 @@ class PickDialog:
         return True
 
     def take_found(self, typed: str, found: Mapping[int, Option]) -> None:
-        """Offer what was found besides, behind what fits; where something else is typed meanwhile, nothing.
-
-        Args:
-            typed: What it was looked up by.
-            found: Options by their index, which may be beyond those that were listed.
-        """
+        """Offer what was found besides, behind what fits; where something else is typed meanwhile, nothing."""
         if self.answer is None and typed == self._filter.text:
             self._is_looking_up = False
             shown = {entry.index for entry in self._matches}
@@ -163,7 +145,6 @@ class PickDialog:
             self._matches = [*self._matches, *self._found]
 
     def _narrow(self, before: str) -> None:
-        """Show what fits, where what was typed has changed."""
         if self._filter.text != before:
             words = self._filter.text.casefold().split()
             self._matches, self._found = [entry for entry in self._entries if entry.has(words)], ()
@@ -190,24 +171,14 @@ async def picked(
     room: Callable[[], int],
     refresh: Callable[[], None],
 ) -> int | None:
-    """Return the index of what the user picks; None where he does not want any.
-
-    Args:
-        dialogs: Where he is asked.
-        title: What is picked.
-        options: What is listed.
-        search: Finds further ones by what he types; None: there are no others.
-        room: Returns how many rows there are.
-        refresh: Draws the screen again.
-    """
+    """Return the index of the option that the user picks, listed or found by `search`; None where they want none."""
     send, receive = anyio.create_memory_object_stream[str](float("inf"))
     dialog = PickDialog(title, options, room=room, look_up=None if search is None else send.send_nowait)
-    asked: Dialog[int | NothingPicked] = dialog
     with send, receive:
         async with anyio.create_task_group() as tasks:
             if search is not None:
                 tasks.start_soon(_look_up, dialog, receive, search, refresh)
-            answer = await dialogs.ask(asked)
+            answer = await dialogs.ask(dialog)
             tasks.cancel_scope.cancel("something was picked")
     return None if isinstance(answer, NothingPicked) else answer
 

@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import TypeAlias
 
-from panpan.faces.terminal.dialogs.dialog import LineEditor, Page, on_one_line, prose
+from panpan.faces.terminal.dialogs.dialog import Dialog, LineEditor, Page, prose
 from panpan.faces.terminal.rendering.cells import broken, cell_width, cut, fitted, wrapped
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import UserAnswer, UserQuestion
 
@@ -31,8 +32,6 @@ class Declined:
 
 @dataclass(slots=True)
 class _Sheet:
-    """One question, and what was answered so far."""
-
     question: UserQuestion
     selected: int = 0
     """The row: a choice, or behind them the user's own words."""
@@ -64,22 +63,15 @@ class _Sheet:
         return self.is_answered
 
 
-class QuestionsDialog:
+class QuestionsDialog(Dialog[UserAnswers | Declined]):
     """Asks one to four questions; what was chosen or typed is kept while the user looks at another one.
 
-    The first choice, the one that the model would take, is selected at first. A paste is typed where the user writes in
-    his own words, and answers nothing. Where there is no room for all, the rows around what is selected are shown.
-
-    Args:
-        questions: At least one.
-        room: Returns how many rows there are for the dialog; asked at each drawing.
+    The first choice, the one that the model would take, is selected at first. A paste is typed where users write in
+    their own words, and answers nothing. Where there is no room for all, the rows around what is selected are shown.
     """
 
     def __init__(self, questions: Sequence[UserQuestion], *, room: Callable[[], int] = lambda: sys.maxsize) -> None:
-        self.answer: UserAnswers | Declined | None = None
-        """One answer for each question."""
-        self.cursor: tuple[int, int] | None = None
-        """Row and cell of the caret in what was drawn last; None where nothing is typed."""
+        super().__init__()
         self._sheets = [_Sheet(question) for question in questions]
         self._at = 0
         self._is_folded = True
@@ -89,7 +81,6 @@ class QuestionsDialog:
         self._follows_selection = True
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
-        """Return which questions there are, the one that is asked, and its choices."""
         sheet = self._sheet
         rows, selected = self._body(sheet, width, theme)
         room = self._room() - _FRAME_ROWS
@@ -108,15 +99,7 @@ class QuestionsDialog:
             theme.paint("warn" if self._misses_answer else "dim", cut(f"  {self._hint(sheet, width - 2)}", width)),
         ]
 
-    def was_drawn(self) -> None:
-        """Nothing depends on what has been seen."""
-
-    def takes(self, key: str) -> bool:
-        """Return whether a key means something: all do, since letters are typed here."""
-        return True
-
     def press(self, key: str) -> None:
-        """Take one key."""
         if self.answer is not None:
             return
         self._misses_answer = False
@@ -209,7 +192,7 @@ class QuestionsDialog:
 
     def _progress(self, width: int, theme: Theme) -> str:
         """Return the headers of all questions where they fit, else that of this one."""
-        names = [on_one_line(sheet.question.header) for sheet in self._sheets]
+        names = [clean_line(sheet.question.header) for sheet in self._sheets]
         tabs = [f"{'✓ ' if sheet.is_answered else ''}{name}" for sheet, name in zip(self._sheets, names, strict=True)]
         if cell_width(f"? {' · '.join(tabs)}") > width:
             place = f"{self._at + 1}/{len(names)} " if len(names) > 1 else ""

@@ -3,9 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.dialogs.dialog import coloured_lines, on_one_line, prose
+from panpan.faces.terminal.dialogs.dialog import coloured_lines, prose
 from panpan.faces.terminal.dialogs.permission import exact_line
 from panpan.faces.terminal.rendering.cells import broken, cell_width
+from panpan.system.text.terminal_text import clean_line
 from tests.faces.terminal.dialogs.drawn import assert_fit, plain, texts
 
 coloured = st.lists(texts | st.sampled_from(["\x1b[32m", "\x1b[1;31m", "\x1b[0m"])).map("".join)
@@ -24,7 +25,7 @@ def test_a_line_keeps_its_colours_and_ends_them() -> None:
 
 @given(texts)
 def test_what_is_on_one_line_has_no_other(text: str) -> None:
-    line = on_one_line(text)
+    line = clean_line(text)
 
     assert_fit([line], cell_width(line))
 

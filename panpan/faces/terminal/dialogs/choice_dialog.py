@@ -1,0 +1,148 @@
+"""What dialogs have in common that ask for a yes or a no."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Container, Sequence
+from typing import Generic, TypeVar
+
+from panpan.faces.terminal.dialogs.dialog import QUIET_S, Answer, Dialog, LineEditor, Page, Quiet
+from panpan.faces.terminal.rendering.cells import cut
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.types.dataclass import dataclass
+
+MeaningT = TypeVar("MeaningT", bound=str)
+
+MARK_CELLS = 5
+"""Before a row of a choice that goes on; also left free by the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Generic[MeaningT]):
+    """One answer."""
+
+    number: int
+    """Counted from 1; it stays where other choices are not offered."""
+    meaning: MeaningT
+    key: str
+    text: str
+    short: str
+    """For rows with several choices."""
+
+    def is_meant_by(self, key: str) -> bool:
+        """Return whether a key chooses this."""
+        return key.lower() == self.key or key == str(self.number)
+
+    def rows(self, fill: Callable[[str, int], list[str]], width: int, theme: Theme, *, is_selected: bool) -> list[str]:
+        """Return rows of its own, filled by `fill`; `width` is 7 cells or more."""
+        first, *more = fill(f"{self.number}. {self.text}", width - MARK_CELLS)
+        rows = [f"{'❯' if is_selected else ' '} {first}", *(" " * MARK_CELLS + row for row in more)]
+        return [theme.paint("accent", row) for row in rows] if is_selected else rows
+
+
+class ChoiceDialog(Dialog[Answer], Generic[Answer, MeaningT]):
+    """Asks for a yes or a no, and shows what for. Only a deliberate key says yes.
+
+    Nothing is selected at first, so Enter alone answers nothing, and a paste never answers. Where a part of what is
+    asked has not been on the screen, the first "yes" says so, and only the next one counts, once that could be read.
+    """
+
+    needs_selection: Container[MeaningT] = ()
+    """Choices for which one key is not enough."""
+
+    def __init__(self, choices: Sequence[Choice[MeaningT]], clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._choices = choices
+        self._offered = choices
+        """Those that were drawn last; no key means another one."""
+        self._selected: MeaningT | None = None
+        self._is_telling = False
+        """True while words for the model are typed."""
+        self._words = LineEditor()
+        self._page = Page()
+        self._warned_for: MeaningT | None = None
+        self._warning_quiet = Quiet(clock)
+
+    @abstractmethod
+    def _choose(self, meaning: MeaningT) -> None: ...
+
+    @abstractmethod
+    def _refuse(self, words: str) -> None: ...
+
+    @property
+    def escape_ends_turn(self) -> bool:
+        """True unless words are typed, which Esc leaves."""
+        return self.holds_up_turn and not self._is_telling
+
+    def was_drawn(self) -> None:
+        self._page.was_drawn()
+        if self._warned_for is not None:
+            self._warning_quiet.begin()
+
+    def takes(self, key: str) -> bool:
+        return len(key) > 1 or self._is_telling or any(choice.is_meant_by(key) for choice in self._offered)
+
+    def press(self, key: str) -> None:
+        if self.answer is not None:
+            return
+        if self._is_telling:
+            self._press_in_words(key)
+            return
+        match key:
+            case "enter" if self._selected in [choice.meaning for choice in self._offered]:
+                self._choose(self._selected)
+                return
+            case "escape" | "c-c":
+                self._refuse("")
+            case "up" | "s-tab" | "down" | "tab":
+                self._select_next(-1 if key in ("up", "s-tab") else 1)
+            case "pagedown" | "pageup":
+                self._page.turn(key)
+            case _:
+                meant = next((choice.meaning for choice in self._offered if choice.is_meant_by(key)), None)
+                if meant in self.needs_selection and self._selected != meant:
+                    self._selected = meant
+                elif meant is not None:
+                    self._choose(meant)
+                    return
+        self._warned_for = None
+
+    def paste(self, text: str) -> bool:
+        if self._is_telling:
+            self._words.insert(text)
+        return self._is_telling
+
+    def _press_in_words(self, key: str) -> None:
+        match key:
+            case "enter":
+                self._refuse(self._words.text.strip())
+            case "escape" | "c-c":
+                self._is_telling = False  # what was typed stays
+            case "pagedown" | "pageup":
+                self._page.turn(key)
+            case _:
+                self._words.press(key)
+
+    def _select_next(self, step: int) -> None:
+        offered = [choice.meaning for choice in self._offered]
+        if self._selected in offered:
+            self._selected = offered[(offered.index(self._selected) + step) % len(offered)]
+        else:
+            self._selected = offered[0 if step > 0 else -1]
+
+    def _tell(self) -> None:
+        self._is_telling, self._warned_for = True, None
+
+    def _allow(self, meaning: MeaningT, answer: Answer) -> None:
+        """Take an answer, unless the user has to be warned that not all has been on the screen."""
+        if self._page.was_all_seen or (self._warned_for == meaning and self._warning_quiet.has_lasted(QUIET_S)):
+            self.answer = answer
+        elif self._warned_for != meaning:
+            self._warned_for = meaning
+            self._warning_quiet.end()
+        else:  # nobody can have read the warning yet
+            self._warning_quiet.restart()
+
+    def _shown_rows(self, rows: Sequence[str], size: int, width: int, theme: Theme, *, is_folded: bool) -> list[str]:
+        """Return the `size` rows that are shown, and a note where that is not all."""
+        shown = [f"  {row}" for row in self._page.of(rows, size)]
+        note = cut(f"  {self._page.note(is_folded=is_folded)}", width)
+        return [*shown, theme.paint("warn", note)] if self._page.is_cut else shown

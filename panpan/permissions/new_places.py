@@ -18,8 +18,7 @@ from panpan.core.hooks import Hook, ToolCall
 from panpan.permissions.reach.deletions import INSTALLED
 from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import opened_folder
-from panpan.system.sandbox.place_claims import is_empty_folder
-from panpan.system.sandbox.profile import ProtectedPlaces, protected_places
+from panpan.system.sandbox.profile import ProtectedPlaces, is_empty_folder, protected_places
 from panpan.system.text.terminal_text import printable
 from panpan.types.content import TextBlock
 from panpan.types.dataclass import dataclass

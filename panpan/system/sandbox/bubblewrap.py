@@ -21,8 +21,7 @@ from anyio import to_thread
 from panpan.errors import ToolError
 from panpan.system.files.canonical import is_below
 from panpan.system.sandbox import proxy_launcher
-from panpan.system.sandbox.place_claims import is_empty_folder
-from panpan.system.sandbox.profile import PROXY_PORT, Boxed, Profile, ProxyEndpoint, inherited
+from panpan.system.sandbox.profile import PROXY_PORT, Boxed, Profile, ProxyEndpoint, inherited, is_empty_folder
 from panpan.system.sandbox.seccomp import NETWORK, call_filter
 
 _PROC = Path("/proc")

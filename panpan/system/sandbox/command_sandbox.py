@@ -4,12 +4,16 @@ The rule: it is looked for once, before the first command. Where it was to be ha
 about commands is told so; nothing runs unboxed in silence.
 """
 
+import fcntl
+import hashlib
+import os
 import re
 import secrets
 import tempfile
+import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,17 +21,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import anyio
 from anyio import CancelScope, to_thread
 
-from panpan.errors import ConfigError, ToolError
+from panpan.errors import ConfigError, PanpanError, ToolError
 from panpan.system.files.canonical import canonical_path
-from panpan.system.files.folder_tree import make_private_folder, remove_tree
-from panpan.system.sandbox.place_claims import PlaceClaims, vacant
+from panpan.system.files.folder_tree import make_private_folder, open_private_file, remove_tree
+from panpan.system.sandbox.profile import Profile, Sandbox, read_only, vacant, with_loader_inside, workspace_write
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import network_flag
 
 if TYPE_CHECKING:
     from panpan.system.sandbox.choice import SandboxChoice
     from panpan.system.sandbox.domain_proxy import CommandProxy, DomainAccess
-    from panpan.system.sandbox.profile import Profile, Sandbox
 
 _NO_DOMAINS = (
     f"it cannot let commands to single hosts, so that sandbox.domains opens none; sandbox.network, or {network_flag()} "
@@ -77,7 +80,7 @@ class Start:
 
     argv: Sequence[str]
     env: Mapping[str, str]
-    profile: "Profile | None" = None
+    profile: Profile | None = None
     """Its bounds, but for files of panpan's that it writes, too; None where nothing holds it."""
     proxy: "CommandProxy | None" = None
     """Its way to the granted domains, which knows what was refused."""
@@ -206,8 +209,6 @@ class CommandSandbox:
         if sandbox is None:
             yield Start(argv, env)
             return
-        from panpan.system.sandbox.profile import with_loader_inside
-
         try:
             profile = await to_thread.run_sync(self._profile, bounds)
         except OSError as error:
@@ -257,26 +258,24 @@ class CommandSandbox:
                 with suppress(OSError):
                     await to_thread.run_sync(remove_tree, folder)
 
-    def _claim(self, sandbox: "Sandbox", profile: "Profile") -> Collection[Path]:
+    def _claim(self, sandbox: Sandbox, profile: Profile) -> Collection[Path]:
         """Claim the places for which a box may need an empty folder; one of another panpan's is its own, too."""
         places = vacant(profile.protected)
         if places:
             sandbox.adopt(vacant(self._claims.hold(places)))
         return places
 
-    async def _tidy(self, sandbox: "Sandbox", needed: Collection[Path]) -> None:
+    async def _tidy(self, sandbox: Sandbox, needed: Collection[Path]) -> None:
         with self._claims.alone(sandbox.stand_ins.difference(needed)) as free:
             await sandbox.tidy({*needed, *sandbox.stand_ins.difference(free)})
 
-    def _proxy(self, sandbox: "Sandbox", bounds: Bounds) -> "CommandProxy | None":
+    def _proxy(self, sandbox: Sandbox, bounds: Bounds) -> "CommandProxy | None":
         needs_it = not (bounds.is_read_only or bounds.has_network or self.has_network)
         if self._access is None or not (needs_it and self._is_serving and sandbox.can_grant_domains):
             return None
         return self._access.open()
 
-    def _profile(self, bounds: Bounds) -> "Profile":
-        from panpan.system.sandbox.profile import read_only, workspace_write
-
+    def _profile(self, bounds: Bounds) -> Profile:
         make_private_folder(self.temporary)
         if bounds.is_read_only:
             return read_only(temporary=self.temporary)
@@ -297,3 +296,115 @@ def _folder_for_temporary_files() -> Path:
         raise ConfigError(
             "no folder for temporary files can be written; is the disk full? The variable TMPDIR can name another one"
         ) from error
+
+
+WAIT_S = 5.0
+"""Seconds for whoever removes a place, which takes milliseconds."""
+_POLL_S = 0.002
+
+
+class PlaceClaims:
+    """Places that several panpans use at the same time: who is in them keeps the others from taking them away.
+
+    A claim is a shared lock on a file of panpan's own in a private folder, one for each place; who wants to remove the
+    place needs it alone. The claims of a panpan go with it, however it ends.
+    """
+
+    def __init__(self, folder: Path | None, *, wait_s: float = WAIT_S) -> None:
+        self._folder = folder
+        self._wait_s = wait_s
+        self._held: dict[Path, tuple[int | None, int]] = {}
+        """By place: the descriptor of its lock file, and how many of the session's boxes use it."""
+
+    def hold(self, places: Collection[Path]) -> set[Path]:
+        """Claim places, and return those of which another panpan had a claim already. Blocks while one is removed.
+
+        Raises:
+            ToolError: Somebody who removes one of them does not end.
+        """
+        shared, claimed = set[Path](), list[Path]()
+        try:
+            for place in places:
+                if self._hold(place):
+                    shared.add(place)
+                claimed.append(place)
+        except BaseException:
+            self.let_go(claimed)
+            raise
+        return shared
+
+    def _hold(self, place: Path) -> bool:
+        if place in self._held:
+            fd, count = self._held[place]
+            self._held[place] = fd, count + 1
+            return False  # what it is to others was seen at the first claim
+        fd = self._opened(place)
+        try:
+            is_shared = not _locked(fd, fcntl.LOCK_EX)
+            deadline = time.monotonic() + self._wait_s
+            while not _locked(fd, fcntl.LOCK_SH):
+                if time.monotonic() > deadline:
+                    raise ToolError(
+                        f"the sandbox cannot be made: another panpan has kept {place} for {self._wait_s:g} s"
+                    )
+                time.sleep(_POLL_S)
+        except BaseException:
+            _close(fd)
+            raise
+        self._held[place] = fd, 1
+        return is_shared
+
+    def let_go(self, places: Collection[Path]) -> None:
+        """Take back claims that `hold` has made, as far as `close` has not."""
+        for place in self._held.keys() & places:
+            fd, count = self._held.pop(place)
+            if count > 1:
+                self._held[place] = fd, count - 1
+            else:
+                _close(fd)
+
+    def close(self) -> None:
+        """Take all claims back, those for boxes that outlive the session, too: these are seen by what is mounted."""
+        for fd, _ in self._held.values():
+            _close(fd)
+        self._held.clear()
+
+    @contextmanager
+    def alone(self, places: Collection[Path]) -> Iterator[set[Path]]:
+        """Give those of the places that nobody claims, and that nobody can claim while the block runs."""
+        with ExitStack() as opened:
+            free = set[Path]()
+            for place in places:
+                fd = self._opened(place)
+                opened.callback(_close, fd)
+                if _locked(fd, fcntl.LOCK_EX):
+                    free.add(place)
+            yield free
+
+    def _opened(self, place: Path) -> int | None:
+        if self._folder is None:
+            return None
+        name = hashlib.blake2b(os.fsencode(place), digest_size=16).hexdigest()
+        try:
+            make_private_folder(self._folder)
+            return open_private_file(self._folder / name, os.O_RDWR | os.O_CREAT)
+        except (OSError, PanpanError):  # such as a full disk: a box is worth more than the claim
+            return None
+
+
+def _locked(fd: int | None, how: int) -> bool:
+    """Lock without waiting, and return whether that is done; where nothing can be locked, nobody else could, either."""
+    if fd is None:
+        return True
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _close(fd: int | None) -> None:
+    if fd is not None:
+        os.close(fd)

@@ -126,6 +126,19 @@ def is_placeholder(folder: str, *, dir_fd: int | None = None) -> bool:
         os.close(fd)
 
 
+def vacant(places: Iterable[Path]) -> set[Path]:
+    """Return those of the places where nothing is, or an empty folder."""
+    return {place for place in places if not os.path.lexists(place) or is_empty_folder(place)}
+
+
+def is_empty_folder(place: Path) -> bool:
+    """Return whether there is a folder, itself and no link to one, with nothing in it."""
+    try:
+        return not place.is_symlink() and not any(place.iterdir())
+    except OSError:  # it is gone, a file, or closed to us
+        return False
+
+
 def _place(path: Path, root: Path) -> Path | None:
     """Return the place to protect for the sake of `path`; None where it is not protected.
 

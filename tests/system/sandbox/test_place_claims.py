@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import ToolError
-from panpan.system.sandbox.place_claims import PlaceClaims, vacant
+from panpan.system.sandbox.command_sandbox import PlaceClaims
+from panpan.system.sandbox.profile import vacant
 
 
 @pytest.fixture

@@ -40,7 +40,6 @@ class DebugLog(logging.Handler):
         self._redactor = redactor
         self._is_torn = False
         self.lost = 0
-        """Records that could not be written."""
         make_private_folder(folder)
         self.path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
         self._fd = open_private_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)

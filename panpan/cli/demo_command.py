@@ -101,7 +101,6 @@ def without_pauses(cassette: str) -> str:
 
 
 HOME = "home"
-"""The panpan home of a demo, in its own folder."""
 
 CHECK_TIMEOUT_S = 60.0
 """The tests take a moment; a machine that is busy may need more."""

@@ -46,7 +46,6 @@ class Subcommand(NamedTuple):
     module: str
     attribute: str
     help: str
-    """Its line in the help of `panpan`."""
 
     def load(self) -> click.Command:
         """Import it."""

@@ -32,7 +32,6 @@ class Check:
     name: str
     status: Status
     found: str
-    """What is there."""
     advice: str = ""
     """Why it matters, or what to do; empty where all is well."""
 
@@ -74,7 +73,6 @@ Section: TypeAlias = Literal["leavings", "model", "web", "programs"]
 """Place of a check among those of panpan: what sessions left, models, what is asked over the web, programs."""
 
 FeatureChecks: TypeAlias = Mapping[Section, Callable[[Machine], Iterable[Check]]]
-"""Type of `CHECKS` in the `doctor.py` of a feature."""
 
 
 def named(found: Sequence[object]) -> str:

@@ -40,7 +40,6 @@ SETTING_BY_OPTION = {
     "sandbox_mode": "sandbox.mode",
     "allow_outside": "sandbox.outside",
 }
-"""Options that are settings, too."""
 
 FLAGS: Mapping[str, str] = {
     "additional_directories": "--add-dir",
@@ -64,10 +63,8 @@ FLAGS: Mapping[str, str] = {
     "thinking_budget_tokens": "--thinking-budget",
     "ui.plain": "--plain",
 }
-"""By setting: its flag."""
 
 _SEVERAL_SETTINGS = frozenset({"settings", "assignments", "allow_network"})
-"""Options each of which may be several settings."""
 
 WHOLE_NETWORK = "*"
 """Value of `--allow-network` without hosts."""

@@ -34,7 +34,6 @@ class Cell:
     end: int
     value: dict[str, Any]
     members: Mapping[str, tuple[int, int]]
-    """Where the value of each of its keys stands."""
 
     @property
     def id(self) -> str | None:

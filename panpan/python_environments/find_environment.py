@@ -22,7 +22,6 @@ class Environment:
     kind: Literal["venv", "conda", "python"]
     """The last is an interpreter's own, such as /usr/local."""
     why: str
-    """Why it is looked at."""
 
 
 def find_environment(root: MachineRoot, place: str, variables: Mapping[str, str]) -> Environment | None:
@@ -99,7 +98,6 @@ class Interpreter:
     program: str
     """Where `python` of the environment really lies; empty where it leads nowhere."""
     settings: Mapping[str, str]
-    """What `pyvenv.cfg` says."""
 
 
 def interpreter_of(root: MachineRoot, prefixes: Sequence[str]) -> Interpreter:

@@ -87,6 +87,18 @@ _SHARED = {"tests", "test", "docs", "examples", "benchmarks", "scripts"}
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """How a package was installed."""
+
+    tags: tuple[str, ...] = ()
+    """Of the wheel it was installed from, such as `cp311-cp311-manylinux_2_28_x86_64`; none where nobody says."""
+    installer: str = ""
+    """Such as pip, uv or conda; empty where nobody says."""
+    wheel: str = ""
+    """The file it was installed from, where it was named by its address (PEP 610)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Package:
     """One that is installed, whole or in part."""
 
@@ -97,14 +109,8 @@ class Package:
     """Its `*.dist-info` or `*.egg-info`."""
     requires_python: str = ""
     requires: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    """Of the wheel it was installed from, such as `cp311-cp311-manylinux_2_28_x86_64`; none where nobody says."""
-    installer: str = ""
-    """Such as pip, uv or conda; empty where nobody says."""
-    wheel: str = ""
-    """The file it was installed from, where it was named by its address (PEP 610)."""
+    origin: Origin = Origin()
     damage: str = ""
-    """What is missing of it; empty where nothing is."""
 
 
 def read_packages(root: MachineRoot, site_folders: Sequence[str]) -> list[Package]:
@@ -136,9 +142,11 @@ def _of_dist_info(root: MachineRoot, folder: str, head: Head | None) -> Package:
         folder,
         requires_python=head.first("Requires-Python"),
         requires=tuple(head.all("Requires-Dist")),
-        tags=tuple(wheel.all("Tag")) if wheel else (),
-        installer=(root.text(f"{folder}/INSTALLER", max_bytes=100) or "").strip(),
-        wheel=_wheel_name(root.text(f"{folder}/direct_url.json", max_bytes=10_000)),
+        origin=Origin(
+            tuple(wheel.all("Tag")) if wheel else (),
+            (root.text(f"{folder}/INSTALLER", max_bytes=100) or "").strip(),
+            _wheel_name(root.text(f"{folder}/direct_url.json", max_bytes=10_000)),
+        ),
         damage=_missing_modules(root, folder),
     )
 

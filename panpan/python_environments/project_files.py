@@ -52,7 +52,6 @@ class Unclear:
 
     source: str
     why: str
-    """Why it cannot be told."""
     text: str = ""
     """What stands there; empty where it is about the whole file."""
 
@@ -65,7 +64,6 @@ class OwnName:
 
 
 Said: TypeAlias = PackageRequirement | PythonRequirement | Unclear | OwnName
-"""What a manifest says."""
 
 
 def file_of(source: str) -> str:

@@ -34,7 +34,6 @@ class Binary:
     tag: str = ""
     """The interpreter in its name, such as `cpython-311-x86_64-linux-gnu`, or `abi3`; empty where it fits any."""
     missing: tuple[str, ...] = ()
-    """Libraries that it needs and that are nowhere."""
     unfulfilled: tuple[tuple[str, str], ...] = ()
     """Versions of symbols that it needs and that the library that is found does not have, after that library."""
     has_new_strings: bool | None = None
@@ -58,9 +57,7 @@ class BinaryLayer:
 
     binaries: tuple[Binary, ...]
     damaged: tuple[tuple[str, str], ...]
-    """Files that cannot be loaded, each with the reason."""
     not_looked_at: int
-    """How many more there are."""
     built_for_numpy_1: tuple[str, ...]
     """Modules that know only the C API of NumPy 1; looked for where NumPy 2 is installed."""
     search: LibrarySearch

@@ -33,11 +33,11 @@ class _Fault:
 
 def wheel_constraints(facts: "Facts") -> Iterator[Constraint]:
     """Yield what the wheels of packages ask for, one constraint a package that does not get it."""
-    tagged = [package for package in facts.python.packages if package.tags]
+    tagged = [package for package in facts.python.packages if package.origin.tags]
     pairs = _pairs(facts)
     unfit = 0
     for package in tagged:
-        faults = [_fault(tag, pairs, facts) for tag in package.tags[:200] if len(tag) <= _TAG_CHARS]
+        faults = [_fault(tag, pairs, facts) for tag in package.origin.tags[:200] if len(tag) <= _TAG_CHARS]
         if not faults or None in faults:
             continue
         first = next(fault for fault in faults if fault is not None)
@@ -239,7 +239,7 @@ def _built_for_torch(facts: "Facts") -> Iterator[Constraint]:
     framework = facts.toolkit.framework("torch")
     has_cuda = str(framework.runtime[0]) if framework and framework.platform == "cuda" and framework.runtime else ""
     for package in facts.python.packages:
-        wanted, cuda = _said_torch(package.wheel or package.version)
+        wanted, cuda = _said_torch(package.origin.wheel or package.version)
         if not wanted:
             continue
         fits = torch.version.partition("+")[0].split(".")[:2] == wanted.split(".")

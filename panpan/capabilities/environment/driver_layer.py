@@ -25,6 +25,21 @@ _MAC_VERSION = "/System/Library/CoreServices/SystemVersion.plist"
 
 
 @dataclass(frozen=True, slots=True)
+class NvidiaDriver:
+    """NVIDIA's driver: its module in the kernel, and its library for programs."""
+
+    version: Version
+    """Of the module; empty where it is not loaded."""
+    is_loaded: bool
+    libcuda: str
+    """Where the library lies; empty where it is nowhere."""
+    libcuda_version: Version
+    """As the name of its file says; empty where it does not, or where it is one for older drivers."""
+    has_forward_compatibility: bool
+    """Whether CUDA's own newer libcuda for older drivers is there ("Forward Compatibility" in "CUDA Compatibility")."""
+
+
+@dataclass(frozen=True, slots=True)
 class DriverLayer:
     """The system that programs run on."""
 
@@ -37,15 +52,7 @@ class DriverLayer:
     """Empty where there is none or it is not known."""
     is_wsl: bool
     """Whether it is Linux in Windows, where Windows has the driver."""
-    nvidia: Version
-    """Of the kernel's module; empty where it is not loaded."""
-    has_nvidia_module: bool
-    libcuda: str
-    """Where the driver's library for programs lies; empty where it is nowhere."""
-    libcuda_version: Version
-    """As the name of its file says; empty where it does not, or where it is one for older drivers."""
-    has_forward_compatibility: bool
-    """Whether CUDA's own newer libcuda for older drivers is there ("Forward Compatibility" in "CUDA Compatibility")."""
+    nvidia: NvidiaDriver
     has_amdgpu: bool
 
 
@@ -55,12 +62,6 @@ def look_at_driver(root: MachineRoot, search: LibrarySearch) -> DriverLayer:
     mac = _mac_version(root)
     kernel = (root.text("/proc/sys/kernel/osrelease", max_bytes=1_000) or "").strip()
     libc, glibc = _libc(root, search)
-    module = root.text("/proc/driver/nvidia/version", max_bytes=10_000) or root.text("/sys/module/nvidia/version")
-    version = _NVIDIA_VERSION.search(module or "")
-    libcuda = search.find("libcuda.so.1")
-    place = (root.resolve(libcuda) or "") if libcuda else ""
-    is_compatible = "/compat/" in place
-    named = None if is_compatible else re.search(r"\.so\.(\d{3}\.\d+(?:\.\d+)?)$", place)
     match = _QUOTED.search(release or "")
     return DriverLayer(
         system=f"macOS {mac}" if mac else match[1] if match else "",
@@ -69,25 +70,42 @@ def look_at_driver(root: MachineRoot, search: LibrarySearch) -> DriverLayer:
         libc=libc,
         glibc=glibc,
         is_wsl="microsoft" in kernel.lower() or root.exists("/dev/dxg"),
-        nvidia=numbers(version[1]) if version else (),
-        has_nvidia_module=module is not None,
-        libcuda=libcuda,
-        libcuda_version=numbers(named[1]) if named else (),
-        has_forward_compatibility=is_compatible or root.exists("/usr/local/cuda/compat/libcuda.so.1"),
+        nvidia=_nvidia(root, search),
         has_amdgpu=root.exists("/sys/module/amdgpu") or root.exists("/dev/kfd"),
+    )
+
+
+def _nvidia(root: MachineRoot, search: LibrarySearch) -> NvidiaDriver:
+    module = root.text("/proc/driver/nvidia/version", max_bytes=10_000) or root.text("/sys/module/nvidia/version")
+    version = _NVIDIA_VERSION.search(module or "")
+    libcuda = search.find("libcuda.so.1")
+    place = (root.resolve(libcuda) or "") if libcuda else ""
+    is_compatible = "/compat/" in place
+    named = None if is_compatible else re.search(r"\.so\.(\d{3}\.\d+(?:\.\d+)?)$", place)
+    return NvidiaDriver(
+        numbers(version[1]) if version else (),
+        module is not None,
+        libcuda,
+        numbers(named[1]) if named else (),
+        is_compatible or root.exists("/usr/local/cuda/compat/libcuda.so.1"),
     )
 
 
 def driver_findings(layer: DriverLayer) -> Sequence[Finding]:
     """Return what the layer has, for the report."""
+    nvidia = layer.nvidia
     libc = {"glibc": f"glibc {dotted(layer.glibc) or 'of an unknown version'}", "musl": "musl", "": "unknown"}
-    driver = driver_text(layer.nvidia) or ("of an unknown version" if layer.has_nvidia_module else "none")
+    driver = driver_text(nvidia.version) or ("of an unknown version" if nvidia.is_loaded else "none")
     found = [
         ("system", layer.system or "unknown", ""),
         ("kernel", layer.kernel or "unknown", "/proc/sys/kernel/osrelease"),
         ("C library", libc[layer.libc], ""),
         ("NVIDIA driver", "that of Windows" if layer.is_wsl else driver, "/proc/driver/nvidia/version"),
-        ("libcuda", driver_text(layer.libcuda_version) or ("found" if layer.libcuda else "none"), layer.libcuda),
+        (
+            "libcuda",
+            driver_text(nvidia.libcuda_version) or ("found" if nvidia.libcuda else "none"),
+            nvidia.libcuda,
+        ),
     ]
     if layer.has_amdgpu:
         found.append(("AMD driver", "amdgpu", "/sys/module/amdgpu"))

@@ -59,7 +59,6 @@ class Constraint(Frozen):
     has: str
     state: State
     advice: str = ""
-    """What to do, in one sentence; empty where nothing is."""
     source: str = ""
     """The file of the project that asks for it, with the line where that is known: `requirements.txt:3`."""
     command: str = ""
@@ -74,12 +73,10 @@ class EnvReport(Frozen):
     project: str = ""
     """The folder whose manifests were read; empty: no manifest says anything."""
     chosen: str
-    """Why this one is looked at."""
     findings: tuple[Finding, ...]
     constraints: tuple[Constraint, ...]
     """What is broken first, from the lowest layer up; then risks, what is unknown, and what holds."""
     unread: tuple[str, ...] = ()
-    """Files that could not be read, each with the reason."""
 
     @property
     def first_broken(self) -> Constraint | None:

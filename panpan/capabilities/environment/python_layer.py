@@ -48,15 +48,21 @@ class PythonLayer:
     """The tag of its binary interface, such as `cp311` or `cp313t`; empty where it is not known, or not CPython."""
     program: str
     """Where `python` of the environment really lies; empty where it leads nowhere."""
-    machine: str
-    """What the interpreter was built for, as in `uname -m`; empty where it is not known."""
-    library_folders: tuple[str, ...]
-    """Where the interpreter looks for its own libraries."""
+    elf: ElfFile | None
     site_folders: tuple[str, ...]
     packages: tuple[Package, ...]
-    leftovers: tuple[str, ...]
     of_conda: tuple[tuple[str, str], ...]
     """What conda says that it installed: names and versions."""
+
+    @property
+    def machine(self) -> str:
+        """What the interpreter was built for, as in `uname -m`; empty where it is not known."""
+        return self.elf.machine if self.elf else ""
+
+    @property
+    def library_folders(self) -> Sequence[str]:
+        """Where the interpreter looks for its own libraries."""
+        return with_origin(self.elf.search, self.program) if self.elf else ()
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -75,17 +81,14 @@ def look_at_python(root: MachineRoot, environment: Environment) -> PythonLayer:
     minor, free_threaded = found.minor, "t" if found.is_free_threaded else ""
     site_folders = package_folders(root, [*prefixes, *_of_system_too(found.settings)], minor)
     is_cpython = found.settings.get("implementation", "CPython") == "CPython"
-    elf = _elf(root, found.program) if found.program else None
     return PythonLayer(
         version=_version(root, prefixes, found),
         minor=None if minor is None else (3, minor),
         abi=f"cp3{minor}{free_threaded}" if minor is not None and is_cpython else "",
         program=found.program,
-        machine=elf.machine if elf else "",
-        library_folders=tuple(with_origin(elf.search, found.program)) if elf else (),
+        elf=_elf(root, found.program) if found.program else None,
         site_folders=site_folders,
         packages=tuple(read_packages(root, site_folders)),
-        leftovers=tuple(leftovers(root, site_folders)),
         of_conda=conda_records(root, prefixes[0]) if environment.kind == "conda" else (),
     )
 
@@ -98,7 +101,7 @@ def python_findings(python: PythonLayer) -> list[Finding]:
         Finding(layer="python", name="packages", value=str(len(python.packages)), source=" ".join(python.site_folders)),
     ]
     for package in python.packages:
-        value = " ".join((package.version or "unknown", *package.tags[:1]))
+        value = " ".join((package.version or "unknown", *package.origin.tags[:1]))
         found.append(Finding(layer="python", name=package.name, value=value, source=package.folder))
     return found
 
@@ -194,7 +197,7 @@ def _required_python(facts: "Facts") -> Iterator[Constraint]:
 def _whole_packages(facts: "Facts") -> Iterator[Constraint]:
     for package in [one for one in facts.python.packages if one.damage]:
         yield judged("damaged-package", "broken", f"{package.name} {package.version} whole", package.damage)
-    for folder in facts.python.leftovers:
+    for folder in leftovers(facts.root, facts.python.site_folders):
         yield judged("leftover", "risk", "no half-deleted packages", folder)
 
 
@@ -208,8 +211,8 @@ def _one_version_each(facts: "Facts") -> Iterator[Constraint]:
     by_conda = {normalised(name): version for name, version in facts.python.of_conda}
     for package in facts.python.packages:
         said = by_conda.get(package.name)
-        if said and said != package.version and package.installer != "conda":
-            has = f"it is {package.version}, by {package.installer or 'something else'}"
+        if said and said != package.version and package.origin.installer != "conda":
+            has = f"it is {package.version}, by {package.origin.installer or 'something else'}"
             yield judged("conda-and-pip", "risk", f"{package.name} {said}, which conda recorded", has)
 
 

@@ -60,7 +60,6 @@ class Framework:
     runtime: Version
     """Of CUDA or ROCm; empty for `cpu`, or where nothing says."""
     source: str
-    """The file that says so."""
     cudnn: Version = ()
     """Where something but its libraries says it."""
 
@@ -233,27 +232,28 @@ def _processor(facts: "Facts") -> Iterator[Constraint]:
 def _driver(facts: "Facts") -> Iterator[Constraint]:
     """The driver itself: its module in the kernel and its library for programs, of one version."""
     driver, gpus = facts.driver, facts.hardware.of("nvidia")
+    nvidia = driver.nvidia
     if driver.is_wsl:
-        has = driver.libcuda or "it is nowhere"
-        yield judged("libcuda-missing", "holds" if driver.libcuda else "broken", "libcuda.so.1 of Windows' driver", has)
+        has = nvidia.libcuda or "it is nowhere"
+        yield judged("libcuda-missing", "holds" if nvidia.libcuda else "broken", "libcuda.so.1 of Windows' driver", has)
         return
-    if not driver.has_nvidia_module:
+    if not nvidia.is_loaded:
         if gpus:
             yield judged("driver-missing", "broken", f"a driver for {gpus[0].name}", "none is loaded")
         return
-    if not driver.libcuda:
-        has = f"it is nowhere; the kernel's module is {driver_text(driver.nvidia) or 'loaded'}"
+    if not nvidia.libcuda:
+        has = f"it is nowhere; the kernel's module is {driver_text(nvidia.version) or 'loaded'}"
         yield judged("libcuda-missing", "broken", "libcuda.so.1 of the driver", has)
-    elif driver.nvidia and driver.libcuda_version and driver.nvidia != driver.libcuda_version:
-        needs = f"libcuda of the kernel's module, {driver_text(driver.nvidia)}"
-        yield judged("driver-match", "broken", needs, f"it is {driver_text(driver.libcuda_version)}")
+    elif nvidia.version and nvidia.libcuda_version and nvidia.version != nvidia.libcuda_version:
+        needs = f"libcuda of the kernel's module, {driver_text(nvidia.version)}"
+        yield judged("driver-match", "broken", needs, f"it is {driver_text(nvidia.libcuda_version)}")
 
 
 def _cuda(framework: Framework, facts: "Facts") -> Iterator[Constraint]:
     what = f"{framework.name} {framework.version}"
     hardware, driver = facts.hardware, facts.driver
     yield from _toolkit(framework, facts)
-    if not hardware.of("nvidia") and not driver.is_wsl and not driver.has_nvidia_module:
+    if not hardware.of("nvidia") and not driver.is_wsl and not driver.nvidia.is_loaded:
         if hardware.lists_devices:
             yield judged("no-gpu", "risk", f"{what} is built for NVIDIA's GPUs", "there is none")
         else:
@@ -276,21 +276,21 @@ def _toolkit(framework: Framework, facts: "Facts") -> Iterator[Constraint]:
 
 
 def _new_enough_driver(framework: Framework, facts: "Facts") -> Iterator[Constraint]:
-    driver = facts.driver
-    if not driver.has_nvidia_module and not driver.is_wsl:
+    driver, nvidia = facts.driver, facts.driver.nvidia
+    if not nvidia.is_loaded and not driver.is_wsl:
         return
     cuda = dotted(framework.runtime)
     oldest = oldest_driver(framework.runtime)
-    if oldest is None or not driver.nvidia:
-        has = f"it is {driver_text(driver.nvidia)}" if driver.nvidia else "its version is not in a file here"
+    if oldest is None or not nvidia.version:
+        has = f"it is {driver_text(nvidia.version)}" if nvidia.version else "its version is not in a file here"
         needs = f"a driver for CUDA {cuda}, for {framework.name} {framework.version}"
         yield judged("driver-version", "unknown", needs, has)
         return
     needs = f"driver {driver_text(oldest)} or newer for CUDA {cuda}, for {framework.name} {framework.version}"
-    has = f"it is {driver_text(driver.nvidia)}"
-    if driver.nvidia >= oldest:
+    has = f"it is {driver_text(nvidia.version)}"
+    if nvidia.version >= oldest:
         yield judged("driver-version", "holds", needs, has)
-    elif driver.has_forward_compatibility:
+    elif nvidia.has_forward_compatibility:
         yield judged("driver-version", "unknown", needs, f"{has}, with CUDA's own libcuda for older drivers")
     else:
         yield judged("driver-version", "broken", needs, has)

@@ -46,7 +46,6 @@ class CodePlace:
     label: str = ""
     """What is there, such as "function main"; the server's words, as they came."""
     depth: int = 0
-    """How many symbols it lies in."""
 
 
 @dataclass(frozen=True, slots=True)

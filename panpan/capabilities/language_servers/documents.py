@@ -69,7 +69,6 @@ class Document:
     quiet_since: float = 0.0
     """When it was shown the present text, or told of it last."""
     told: anyio.Event = field(default_factory=anyio.Event)
-    """Set when it tells more."""
 
 
 def source_text(path: Path) -> str:

@@ -72,7 +72,6 @@ class EditLook:
         self.new_errors: Sequence[Problem] = ()
         """As far as they are known; nothing where no server could tell."""
         self.server = ""
-        """Which server has told them."""
         self._before = before
         self._is_rename = is_rename
         self._after: str | None = None
@@ -187,9 +186,7 @@ class _Late:
 
     look: EditLook
     shown: str
-    """The path as the model knows it."""
     known: frozenset[Problem]
-    """The errors that it was told with the result."""
 
 
 class EditErrors(Hook):

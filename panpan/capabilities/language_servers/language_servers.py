@@ -74,11 +74,9 @@ class ServerState:
 
     name: str
     program: str
-    """Its absolute path; empty where there is none."""
     root: Path | None
     """The folder that it is for; None: it has not been needed."""
     state: str
-    """What it does, in a few words."""
 
 
 @dataclass(slots=True)
@@ -288,4 +286,3 @@ def _told(state: ServerState) -> str:
 
 
 LSP_COMMANDS: Sequence[Command] = (Command("lsp", "Show the language servers", _lsp, is_immediate=True),)
-"""The commands of language servers."""

@@ -155,9 +155,7 @@ class Patience:
     """Seconds after which something is given up."""
 
     start_s: float = 30.0
-    """A start."""
     answer_s: float = 30.0
-    """One question."""
     reading_s: float = 20.0
     """Waiting until a server has read the project; the question is asked then all the same."""
     idle_s: float = 900.0
@@ -206,7 +204,6 @@ class ServerKind:
 
     name: str
     command: Sequence[str]
-    """The program and its arguments."""
     languages: Mapping[str, str]
     """The protocol's name of the language by the end of a file's name, such as `.py` to `python`."""
     roots: Sequence[str] = ()

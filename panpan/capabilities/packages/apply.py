@@ -175,7 +175,6 @@ def _markers(target: Target) -> Mapping[str, str]:
 # before was not reached, never for what it does not have; and which one was not reached is told.
 
 _MOST_CHARS = 300
-"""Of a command line that is told."""
 
 
 def mirrored(settings: PackageSettings) -> Iterator[PackageSettings]:

@@ -78,7 +78,6 @@ class Conflict:
     """Why there is no answer."""
 
     needs: tuple[Need, ...] = ()
-    """What contradicts each other."""
     missing: tuple[str, ...] = ()
     """What is not to be had, each with what there is instead where that is known."""
 

@@ -34,7 +34,6 @@ REMOVE_S = 120.0
 LOCK_S = 300.0
 LIST_S = 30.0
 QUERIES = frozenset({"list", "show", "freeze", "environments"})
-"""Operations that only read."""
 _MOST_PLANS = 100
 
 

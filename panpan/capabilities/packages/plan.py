@@ -44,14 +44,12 @@ class Plan:
     cwd: Path | None = None
     """Where they run; None: in the working directory."""
     env: tuple[tuple[str, str], ...] = ()
-    """Variables that they get besides."""
     timeout_s: float = 30.0
     hosts: tuple[str, ...] = ()
     """What is fetched from; none: nothing is."""
     instead: tuple[tuple[tuple[str, ...], ...], ...] = ()
     """The commands with each mirror, in whose place they run where the index before is not reached."""
     mirror_hosts: tuple[str, ...] = ()
-    """What is fetched from then."""
     named: tuple[str, ...] = ()
     """What else the user has to know."""
     uses: tuple[PathUse, ...] = ()
@@ -67,9 +65,7 @@ class Plan:
     wheels: str | None = None
     """The folder of wheels that is installed from."""
     step: "Step | None" = None
-    """What is taken back; None: it goes forward."""
     undo: "Undo | None" = None
-    """How that is done."""
 
     @property
     def lines(self) -> Iterator[str]:
@@ -137,16 +133,13 @@ class Ran:
     """How it went."""
 
     exit_code: int
-    """Of the last command that ran."""
     timed_out: bool
     output: str
     """What they printed, shortened where it is long."""
     end: str
     """The end of it, as much as is looked at for reasons."""
     command: str
-    """The last that ran, as a line."""
     notes: tuple[str, ...] = ()
-    """What the sandbox refused."""
     told: tuple[str, ...] = ()
     """What else there is to say of how it ran."""
 

@@ -35,7 +35,6 @@ class Target:
     python: str = ""
     """Version of its interpreter, such as 3.11; empty where there is none."""
     why: str = ""
-    """Why it is this one."""
     is_base: bool = False
     """Whether conda itself lives there."""
     is_externally_managed: bool = False

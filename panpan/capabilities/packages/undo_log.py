@@ -20,7 +20,6 @@ from panpan.types.content import Frozen
 from panpan.types.dataclass import dataclass
 
 _MOST_SHOWN = 60
-"""Packages of each kind of change that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +105,7 @@ class Step(Frozen):
 
     prefix: str
     manager: str
-    """The tool that made it."""
     what: str
-    """What it was asked to do, on one line."""
     made_environment: bool
     """Whether the environment was not there before."""
     before: tuple[Installed, ...]
@@ -128,7 +125,6 @@ class Undo:
     restore: tuple[Installed, ...]
     """To be installed exactly so again."""
     files: tuple[FileStep, ...]
-    """To be written as they were."""
     notes: tuple[str, ...]
     """What cannot be brought back, and why."""
 

@@ -152,18 +152,15 @@ class UvTool(PackageTool[UvInput]):
         options = [*(["--dev"] if args.dev and args.operation in ("add", "remove") else []), *source.arguments]
         hosts = tuple(dict.fromkeys((*source.hosts, *locked_hosts(top))))
         named = tuple(dict.fromkeys((*source.named, *(own_uv_sources(project)[0]))))
+        base = Plan(target, env=env, hosts=hosts, named=named, wheels=wheels)
         if args.operation in ("lock", "sync"):
             options += ["--upgrade"] if args.upgrade else []
-            return Plan(
-                target,
-                ((uv, args.operation, "--project", str(project), *options),),
-                env=env,
+            return replace(
+                base,
+                commands=((uv, args.operation, "--project", str(project), *options),),
                 timeout_s=LOCK_S if args.operation == "lock" else self.longest_s,
-                hosts=hosts,
-                named=named,
                 files=_located(ctx.paths, top / "uv.lock"),
                 uses=(PathUse(wheels, "read"),) if wheels else (),
-                wheels=wheels,
             )
         require_some(args.packages)
         limit = REMOVE_S if args.operation == "remove" else self.longest_s
@@ -172,15 +169,11 @@ class UvTool(PackageTool[UvInput]):
             raise ToolError("add an editable project in a call of its own")
         options += requirements.options
         names = requirements.arguments if args.operation == "add" else named_packages(args.packages)
-        plan = Plan(
-            target,
-            ((uv, args.operation, "--project", str(project), *options, "--", *names),),
-            env=env,
+        plan = replace(
+            base,
+            commands=((uv, args.operation, "--project", str(project), *options, "--", *names),),
             timeout_s=limit,
-            hosts=hosts,
-            named=named,
             files=_located(ctx.paths, project / "pyproject.toml", top / "uv.lock"),
-            wheels=wheels,
         )
         return requirements.added_to(plan)
 

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -68,7 +69,7 @@ def import_command(ctx: click.Context, file: Path, cwd: Path | None) -> int:
     locations = locations_of(ctx, cwd)
     transcript = read_transcript(file)
     found = converted(transcript.records)
-    found.title = found.title or transcript.title
+    found = replace(found, title=found.title or transcript.title)
     if not found.messages:
         raise SessionError(f"{file} has no conversation that can be read")
     if transcript.damaged_lines:

@@ -36,7 +36,7 @@ def test_the_version_of_the_driver_is_read_from_what_its_module_says(
 
     found = driver_of(tmp_path)
 
-    assert (found.has_nvidia_module, found.nvidia) == (True, version)
+    assert (found.nvidia.is_loaded, found.nvidia.version) == (True, version)
 
 
 def test_the_newest_symbols_of_libc_are_the_version_of_glibc(tmp_path: Path) -> None:

@@ -125,4 +125,4 @@ def test_only_the_head_of_metadata_counts(tmp_path: Path) -> None:
     (package,) = layer(tmp_path).packages
 
     assert (package.name, package.requires) == ("a-b-c", ("x>=1",))
-    assert package.wheel == "a_b_c-1.0+cu12torch2.3cxx11abiTRUE-py3-none-any.whl"
+    assert package.origin.wheel == "a_b_c-1.0+cu12torch2.3cxx11abiTRUE-py3-none-any.whl"

@@ -75,11 +75,7 @@ def running_reminder(record: TaskRecord) -> SystemReminder:
 
 
 class News:
-    """Ends of tasks that the model does not know yet.
-
-    Args:
-        found_running: Ids of tasks that ran already when a resumed session was opened.
-    """
+    """Ends of tasks that the model does not know yet, and tasks found running by a resumed session."""
 
     def __init__(self, found_running: Iterable[str]) -> None:
         self._found_running = set(found_running)

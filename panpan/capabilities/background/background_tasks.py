@@ -21,8 +21,8 @@ from panpan.capabilities.background.commands import (
     exit_code_of,
     follow_command,
     follow_moved,
-    started,
-    taken,
+    start_task,
+    take_over,
 )
 from panpan.capabilities.background.left_running import found_again, named
 from panpan.capabilities.background.task import Registry, Task
@@ -53,7 +53,7 @@ async def end_all(tree: ProcessTree, running: Iterable[Task]) -> None:
             task.end_command(exit_code_of(task, task.record.pid))
 
 
-def let_go(running: Iterable[Task]) -> None:
+def leave_running(running: Iterable[Task]) -> None:
     """Let commands go on alone; those have ended that ended with what followed them: moved here, with a pipe."""
     for task in running:
         if not task.can_be_kept:
@@ -118,8 +118,7 @@ class BackgroundTasks(Hook, Background):
             self._tasks.load()
         marks = [task.record.session_mark for task in self._tasks if task.record.session_mark]
         self.tree = ProcessTree(marks[-1]) if marks else ProcessTree()
-        """What all commands in the background belong to, but for those that were moved here: these belong to the
-        session's own tree. What tasks of an earlier run left running ends with this session, too."""
+        """All commands but moved ones, which are in the session's own tree; also those of earlier runs."""
         self.leavings: Sequence[Path] = self.needed
         self._found = found_again(self._tasks.running, self._tasks.registry, warn, is_held=is_held)
         """Commands of an earlier run that still run, until they are followed."""
@@ -196,14 +195,14 @@ class BackgroundTasks(Hook, Background):
 
     async def start_command(self, command: BackgroundCommand, resources: AsyncExitStack) -> TaskInfo:
         self._require_room()
-        task, process = started(command, self._tasks, self.tree, self._new_output)
+        task, process = start_task(command, self._tasks, self.tree, self._new_output)
         self._follow(task, process, resources.pop_all())
         return task.info
 
     def take_command(self, command: MovedCommand, resources: AsyncExitStack) -> TaskInfo:
         if self._group is None:  # the user wanted it a moment before he closed the session
             raise ToolError("the session ends, so that nothing goes on in the background; the command was ended")
-        task = taken(command, self._tasks)
+        task = take_over(command, self._tasks)
         follow = partial(
             follow_moved,
             task,
@@ -279,17 +278,12 @@ class BackgroundTasks(Hook, Background):
         return await self._outputs.all(self._tasks.known(task_id), pattern=pattern, max_bytes=max_bytes)
 
     async def close(self, *, keep: bool, is_held: bool = False) -> Sequence[TaskInfo]:
-        """Stop what runs, or leave it to go on, and say so; return what goes on, or could not be ended.
-
-        Args:
-            keep: Whether commands go on. What was moved here from the foreground, and subagents, end in any case.
-            is_held: Whether plan mode holds what runs.
-        """
+        """Stop what runs, or leave it to go on, and say so; return what goes on, or could not be ended."""
         running = self._tasks.running
         to_name = {task.id: task for task in (*self._running_at_end, *running)}.values()
         if keep:
             await end_what_is_left(self.tree, self._tasks)
-            let_go(running)
+            leave_running(running)
         else:
             await end_all(self.tree, running)
         left = self._tasks.running

@@ -171,7 +171,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def started(
+def start_task(
     command: BackgroundCommand, tasks: TaskSet, tree: ProcessTree, output: Callable[[str], Path]
 ) -> tuple[Task, RunningProcess]:
     """Start a command as a task of `tasks`; return it with its leading process."""
@@ -208,7 +208,7 @@ def started(
     return task, process
 
 
-def taken(command: MovedCommand, tasks: TaskSet) -> Task:
+def take_over(command: MovedCommand, tasks: TaskSet) -> Task:
     """Make a command from the foreground a task of `tasks`."""
     task = tasks.new(
         "command",

@@ -131,10 +131,7 @@ class _NoWaiting(DiskOperations):
 
 
 def _is_without_state(path: str) -> bool:
-    """True if the file names no state, which `save` leaves out where it is the default.
-
-    Every start asks it of each record, so it takes the shortest way: no `Path`, and no more room than the file needs.
-    """
+    """True if the file names no state, as `save` does for "running". Quick: every start asks it of each record."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -216,11 +213,7 @@ class Task:
         return self.tree
 
     def note(self, **fields: object) -> None:
-        """Change what is known of it.
-
-        Raises:
-            PanpanError: It is known in memory only.
-        """
+        """Change and save the record."""
         self.record = self.record.model_copy(update=fields)
         self._registry.save(self.record)
 

@@ -6,12 +6,13 @@ The rule: it changes nothing, and the first line of its result is that of the ta
 from collections.abc import AsyncGenerator
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from panpan.capabilities.background.announcements import state_line
 from panpan.core.background import Background
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
+from panpan.types.content import Frozen
 from panpan.types.display import SummaryDisplay
 from panpan.types.events import Output, ToolYield
 
@@ -22,10 +23,8 @@ _WAITING_MS = 1000
 """A call that waits for less may be one of a model that runs in circles."""
 
 
-class TaskOutputInput(BaseModel):
-    """What the model may ask of TaskOutput."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class TaskOutputInput(Frozen):
+    """Arguments of TaskOutput."""
 
     task_id: str = Field(min_length=1, max_length=64)
     block: bool = Field(default=True, description="Wait for its end")

@@ -136,11 +136,7 @@ class TaskSet:
         return [task for task in self if task.is_running]
 
     def known(self, task_id: str) -> Task:
-        """Return a task.
-
-        Raises:
-            ToolError: There is none with this id.
-        """
+        """Return a task of the set."""
         task = self._by_id.get(task_id.strip())
         if task is None:
             ids = ", ".join(task.id for task in self.running[:_MAX_NAMED])

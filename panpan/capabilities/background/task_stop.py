@@ -3,20 +3,19 @@
 from collections.abc import AsyncGenerator
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from panpan.capabilities.background.announcements import state_line
 from panpan.core.background import Background
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
+from panpan.types.content import Frozen
 from panpan.types.display import SummaryDisplay
 from panpan.types.events import Output, ToolYield
 
 
-class TaskStopInput(BaseModel):
-    """What the model may ask of TaskStop."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class TaskStopInput(Frozen):
+    """Arguments of TaskStop."""
 
     task_id: str = Field(min_length=1, max_length=64)
 

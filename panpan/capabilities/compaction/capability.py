@@ -85,11 +85,11 @@ class CompactionCapability(Capability):
 
     def undo(self) -> Compaction:
         """Let the model be sent again what it was sent before the newest compaction, and what was said since."""
-        from panpan.capabilities.compaction.steps import undone  # most sessions take none back
+        from panpan.capabilities.compaction.steps import undo_newest  # most sessions take none back
 
         if self.session.main.is_busy:
             raise ConfigError("a compaction cannot be taken back while a turn runs; wait for its end")
-        compaction = undone(self.session.conversation)
+        compaction = undo_newest(self.session.conversation)
         if compaction is None:
             raise ConfigError("there is no compaction to take back")
         self.session.recorder.compact(compaction)

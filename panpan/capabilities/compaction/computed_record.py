@@ -45,7 +45,7 @@ class ComputedRecord:
     """Changes, reads, commands and refusals of a session; in each the newest is last."""
 
     changed: dict[str, tuple[int, int, str]] = field(default_factory=dict)
-    """Lines added and removed of each file, and True or False if it is new or gone."""
+    """Lines added and removed of each file, and "new" or "deleted"."""
     read: dict[str, None] = field(default_factory=dict)
     """Without files that were changed."""
     commands: dict[str, CommandRuns] = field(default_factory=dict)

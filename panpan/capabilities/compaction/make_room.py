@@ -77,12 +77,7 @@ _MATERIAL_SHARE = 0.6
 
 
 class Compactor:
-    """Makes conversations shorter.
-
-    Args:
-        hooks: Returns the hooks that are asked what has to stay.
-        tools: Returns the session's tools, which tell what their results are.
-    """
+    """Makes conversations shorter; `hooks` say what has to stay, `tools` what their results are."""
 
     def __init__(
         self, hooks: Callable[[], Iterable[Hook]] = tuple, tools: Callable[[], Iterable[Tool[Any]]] = tuple
@@ -125,15 +120,20 @@ class Compactor:
         return None
 
     async def _steps(self, window: "Window", llm: ModelClient, hint: str) -> Compaction | None:
-        from panpan.capabilities.compaction.steps import fitted, leaving_tokens, with_record, without_old_output
+        from panpan.capabilities.compaction.steps import (
+            drop_old_output,
+            drop_recent_output,
+            leaving_tokens,
+            replace_older,
+        )
         from panpan.capabilities.compaction.summary import ask_for_summary
 
         is_manual = window.trigger == "manual"
-        if not is_manual and (first := without_old_output(window)) is not None:
+        if not is_manual and (first := drop_old_output(window)) is not None:
             return first
         least = max(LEAST_LEAVING_TOKENS, (1 - _WORTH) * window.size.whole)  # else a summary is asked for in vain
         if leaving_tokens(window) < least:
-            return None if is_manual else fitted(window, window.present)
+            return None if is_manual else drop_recent_output(window, window.present)
         summary = await ask_for_summary(
             llm,
             window.to_summarise,
@@ -142,7 +142,7 @@ class Compactor:
             most_chars=window.chars(_MATERIAL_SHARE),
         )
         pinned = [reminder for hook in self._hooks() for reminder in await hook.pinned()]
-        return with_record(window, summary, pinned)
+        return replace_older(window, summary, pinned)
 
 
 WAITING = "making room in the context window"
@@ -209,15 +209,15 @@ class MakeRoom(Hook):
         self, conversation: Conversation, limits: Limits, refusal: ContextOverflowError | None, *, is_shorter: bool
     ) -> None:
         """Tell the user, or raise, where the rest is still too much."""
-        from panpan.capabilities.compaction.window import too_large
+        from panpan.capabilities.compaction.window import explain_too_large
 
         used, window = used_tokens(conversation), self._window_tokens()
         if refusal is not None and (not is_shorter or (window is not None and used > window)):
-            raise _as_refused(too_large(conversation, window, is_refused=True), refusal) from refusal
+            raise _as_refused(explain_too_large(conversation, window, is_refused=True), refusal) from refusal
         if refusal is None and used > limits.request_tokens and not self._has_said_too_large:
             self._has_said_too_large = True
             whose = f"{self._subagent}: " if self._subagent else ""
-            self._warn(f"{whose}{too_large(conversation, window, is_refused=False)}; it is sent as it is")
+            self._warn(f"{whose}{explain_too_large(conversation, window, is_refused=False)}; it is sent as it is")
 
     def _limits(self, conversation: Conversation, refusal: ContextOverflowError | None) -> Limits | None:
         """Return the limits; None: they are not known, or compaction is off."""

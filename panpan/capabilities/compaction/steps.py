@@ -7,12 +7,12 @@ from panpan.capabilities.compaction.computed_record import computed_record
 from panpan.capabilities.compaction.make_room import Limits
 from panpan.capabilities.compaction.summary import Summary
 from panpan.capabilities.compaction.summary_messages import (
+    choose_quotes,
     last_reply_reminder,
     notice,
-    quoted,
     record_reminder,
-    said_by_user,
     summary_reminder,
+    user_quotes,
     words_reminder,
 )
 from panpan.capabilities.compaction.window import Window, newest_prompt
@@ -88,7 +88,7 @@ _WORDS_SHARE, _RECORD_SHARE = 0.12, 0.12
 """Shares of the room."""
 
 
-def without_old_output(window: Window) -> Compaction | None:
+def drop_old_output(window: Window) -> Compaction | None:
     """Return the first step, in which old output leaves; None: that is not enough."""
     notes = output_notes(window.leaving, window.history_tool, window.answering)
     if notes.keys() <= window.present.notes.keys():
@@ -104,16 +104,16 @@ def leaving_tokens(window: Window) -> float:
     return window.size.of(message for message in window.leaving if message.uuid not in pinned)
 
 
-def with_record(window: Window, summary: Summary, pins: Sequence[SystemReminder]) -> Compaction:
+def replace_older(window: Window, summary: Summary, pins: Sequence[SystemReminder]) -> Compaction:
     """Return the second and third step: a record, the user's words and the summary replace older messages."""
     older, kept, notes = window.messages[: window.recent], window.messages[window.recent :], window.present.notes
     pinned = pinned_reminders(older)
-    said = list(said_by_user(older, window.answering))
+    said = list(user_quotes(older, window.answering))
     prompt = newest_prompt(window.messages)
     if prompt is not None and prompt < window.recent:  # the turn that it began goes on
         pinned = [window.messages[prompt].uuid, *pinned]
         said = [one for one in said if one.number != prompt + 1]
-    words = quoted(said, window.chars(_WORDS_SHARE))
+    words = choose_quotes(said, window.chars(_WORDS_SHARE))
     record = computed_record(older)
     reminders = (
         notice(window.history_tool),
@@ -139,10 +139,10 @@ def with_record(window: Window, summary: Summary, pins: Sequence[SystemReminder]
             problem=summary.problem,
         ),
     )
-    return fitted(window, compaction)
+    return drop_recent_output(window, compaction)
 
 
-def fitted(window: Window, compaction: Compaction) -> Compaction:
+def drop_recent_output(window: Window, compaction: Compaction) -> Compaction:
     """Drop the oldest output of the newest messages as far as is needed."""
     compaction = _measured(window, compaction)
     excess = compaction.tokens_after - window.size.fixed_tokens - window.room_tokens * _FULL
@@ -183,7 +183,7 @@ def _count_of_gone(older: Sequence[Message], pinned: Sequence[str]) -> int:
     return sum(not isinstance(message, SystemReminder) and message.uuid not in pinned for message in older)
 
 
-def undone(conversation: Conversation) -> Compaction | None:
+def undo_newest(conversation: Conversation) -> Compaction | None:
     """Return a compaction that takes the newest one back; None: there is none to take back."""
     in_force: list[Compaction] = []
     for compaction in conversation.compactions:

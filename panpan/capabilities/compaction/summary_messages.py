@@ -26,7 +26,7 @@ _MOST_PARAGRAPHS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Quote:
     """A quotation of the user."""
 
     number: int
@@ -35,7 +35,7 @@ class Said:
     is_to_be_remembered: bool
 
 
-def said_by_user(messages: Sequence[Message], answering: Collection[str]) -> Iterator[Said]:
+def user_quotes(messages: Sequence[Message], answering: Collection[str]) -> Iterator[Quote]:
     """Yield the user's words, also answers to questions, without attached files."""
     names: dict[str, str] = {}
     for number, message in enumerate(messages, 1):
@@ -45,7 +45,7 @@ def said_by_user(messages: Sequence[Message], answering: Collection[str]) -> Ite
             case AssistantMessage():
                 names.update((use.id, use.name) for use in message.tool_uses)
             case ToolResultMessage() if names.get(message.tool_use_id) in answering and not message.is_error:
-                yield Said(number, f"(asked) {message.text.strip()}", is_to_be_remembered=True)
+                yield Quote(number, f"(asked) {message.text.strip()}", is_to_be_remembered=True)
             case _:
                 pass
 
@@ -56,19 +56,19 @@ def _words(message: UserMessage) -> str:
     return message.typed.strip()
 
 
-def _said(number: int, text: str) -> Iterator[Said]:
+def _said(number: int, text: str) -> Iterator[Quote]:
     is_note = _NOTE.match(text) is not None
     is_to_be_remembered = is_note or _TO_REMEMBER.search(text) is not None
     if len(text) <= _LONG_CHARS or not is_to_be_remembered:
-        yield Said(number, text, is_to_be_remembered)
+        yield Quote(number, text, is_to_be_remembered)
         return
     first, *others = text.split("\n\n")
     paragraphs = [first.strip()] if is_note or _TO_REMEMBER.search(first) else []
     paragraphs += [part.strip() for part in others if _TO_REMEMBER.search(part)]
-    yield Said(number, "\n\n".join(part[:_LONG_CHARS] for part in paragraphs[:_MOST_PARAGRAPHS]), True)
+    yield Quote(number, "\n\n".join(part[:_LONG_CHARS] for part in paragraphs[:_MOST_PARAGRAPHS]), True)
 
 
-def quoted(said: Sequence[Said], most_chars: int) -> list[Said]:
+def choose_quotes(said: Sequence[Quote], most_chars: int) -> list[Quote]:
     """Return quotations, oldest first: those to be remembered, the first, then the newest within `most_chars`."""
     chosen = {one.number: one for one in said if one.is_to_be_remembered}
     left = most_chars - sum(len(one.text) for one in chosen.values())
@@ -79,7 +79,7 @@ def quoted(said: Sequence[Said], most_chars: int) -> list[Said]:
     return [chosen[number] for number in sorted(chosen)]
 
 
-def words_text(said: Sequence[Said], left_out: int) -> str:
+def quotes_text(said: Sequence[Quote], left_out: int) -> str:
     """Return the quotations for a model."""
     more = f"\n({left_out} more, too long to be quoted here)" if left_out else ""
     return "\n".join(f"[{one.number}] {untagged(one.text)}" for one in said) + more
@@ -99,12 +99,12 @@ def notice(history_tool: str) -> SystemReminder:
     )
 
 
-def words_reminder(words: list[Said], left_out: int) -> SystemReminder | None:
+def words_reminder(words: list[Quote], left_out: int) -> SystemReminder | None:
     """Return the user's words, if any."""
     if not words and not left_out:
         return None
     heading = "What the user said in them, in his own words, by number of message; the newest is last:"
-    return SystemReminder(text=f"{heading}\n\n{words_text(words, left_out)}", cause=WORDS)
+    return SystemReminder(text=f"{heading}\n\n{quotes_text(words, left_out)}", cause=WORDS)
 
 
 def record_reminder(record: ComputedRecord, most_chars: int) -> SystemReminder | None:
@@ -134,6 +134,6 @@ def last_reply_reminder(text: str) -> SystemReminder | None:
     return SystemReminder(text=f"{heading}\n\n{untagged(text.strip()[-_LAST_REPLY_CHARS:])}", cause=LAST_REPLY)
 
 
-def summary_told_by(reminder: SystemReminder) -> str:
+def summary_in_reminder(reminder: SystemReminder) -> str:
     """Return the summary in a reminder; empty: it holds none."""
     return reminder.text.partition("\n\n")[2] if reminder.cause == SUMMARY else ""

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from panpan.capabilities.compaction.make_room import Limits
-from panpan.capabilities.compaction.summary_messages import summary_told_by
+from panpan.capabilities.compaction.summary_messages import summary_in_reminder
 from panpan.core.conversation import Conversation
 from panpan.core.tool import Tool
 from panpan.session.context_usage import BYTES_PER_TOKEN, message_tokens, text_tokens, tool_tokens, used_tokens
@@ -168,7 +168,7 @@ class Window:
 
     @property
     def earlier_summary(self) -> str:
-        return next(filter(None, map(summary_told_by, self.present.added)), "")
+        return next(filter(None, map(summary_in_reminder, self.present.added)), "")
 
 
 def _content(compaction: Compaction) -> tuple[object, ...]:
@@ -196,7 +196,7 @@ _OUTPUT = _Part("the newest output of tools", "let the model read less at once")
 _REPLIES = _Part("what the model said", "")
 
 
-def too_large(conversation: Conversation, window_tokens: int | None, *, is_refused: bool) -> str:
+def explain_too_large(conversation: Conversation, window_tokens: int | None, *, is_refused: bool) -> str:
     """Return the message for the user about a conversation that nothing more can leave."""
     size = Size(conversation)
     total: dict[_Part, float] = {}

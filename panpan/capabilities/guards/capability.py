@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from panpan.capabilities.guards.repeated_calls import RepeatedCalls
 from panpan.capabilities.guards.reply_limits import InterruptNotice, ReplyLimits, RoundLimit
-from panpan.capabilities.guards.result_size import KeysInResults, ResultSize
+from panpan.capabilities.guards.result_size import RedactResults, ResultSize
 from panpan.config.known_secrets import provider_keys
 from panpan.core.hooks import Hook
 from panpan.session.agent import Agent
@@ -23,6 +23,6 @@ class Guards(Capability):
             InterruptNotice(),
             RoundLimit(),
             ReplyLimits(),
-            KeysInResults(keys),
+            RedactResults(keys),
             ResultSize(lambda: agent.model.profile.max_result_chars),
         )

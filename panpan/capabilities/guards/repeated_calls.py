@@ -42,11 +42,7 @@ _Calls: TypeAlias = Mapping[bytes, bytes]
 
 
 class RepeatedCalls(Hook):
-    """Asks before a call that came too often in a row with the same result, and ends a turn that makes no headway.
-
-    Args:
-        doom_loop: What happens to such a call.
-    """
+    """Asks before a call that keeps getting the same result, and ends a turn that makes no headway."""
 
     def __init__(self, doom_loop: Behaviour = "ask") -> None:
         self._doom_loop = doom_loop

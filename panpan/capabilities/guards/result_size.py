@@ -85,7 +85,7 @@ _NOTE = (
 )
 
 
-class KeysInResults(Hook):
+class RedactResults(Hook):
     """Redacts keys in results."""
 
     def __init__(self, keys: KnownKeys) -> None:

@@ -8,12 +8,13 @@ from functools import partial
 from typing import ClassVar
 
 from anyio import to_thread
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.session.in_words import ToldMessage, told_messages
+from panpan.types.content import Frozen
 from panpan.types.display import SummaryDisplay
 from panpan.types.events import Output, ToolYield
 from panpan.types.messages import Message, UserMessage
@@ -25,10 +26,8 @@ _CHARS_AROUND = 200
 _MAX_OVERVIEW_CHARS = 300
 
 
-class ReadHistoryInput(BaseModel):
-    """What the model may ask of ReadHistory."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class ReadHistoryInput(Frozen):
+    """Arguments of ReadHistory."""
 
     query: str | None = Field(default=None, min_length=1, description="Text to look for, in any case")
     call: str | None = Field(default=None, min_length=1, description="Id of a call")

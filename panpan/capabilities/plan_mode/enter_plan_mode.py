@@ -3,22 +3,19 @@
 from collections.abc import AsyncGenerator
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict
-
 from panpan.capabilities.plan_mode.exit_plan_mode import Planning
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
+from panpan.types.content import Frozen
 from panpan.types.display import SummaryDisplay
 from panpan.types.events import Output, ToolYield
 
 NOBODY_THERE = "nobody is there to approve a plan, so plan mode would be the end of the work: go on with the task"
 
 
-class EnterPlanModeInput(BaseModel):
+class EnterPlanModeInput(Frozen):
     """EnterPlanMode takes no arguments."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class EnterPlanModeTool(Tool[EnterPlanModeInput]):

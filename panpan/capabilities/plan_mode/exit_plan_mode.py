@@ -4,11 +4,12 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import ClassVar, Protocol, assert_never
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
+from panpan.types.content import Frozen
 from panpan.types.display import PlanDisplay
 from panpan.types.events import Output, ToolYield
 from panpan.types.permission import PermissionMode, PlanApproved, PlanAsker, PlanEdited, PlanProposal, PlanRejected
@@ -57,10 +58,8 @@ _MEANINGS: dict[PermissionMode, str] = {
 }
 
 
-class ExitPlanModeInput(BaseModel):
-    """What the model may ask of ExitPlanMode."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class ExitPlanModeInput(Frozen):
+    """Arguments of ExitPlanMode."""
 
     plan: str | None = Field(
         default=None,

@@ -97,7 +97,7 @@ def new_plan_file(folder: Path) -> Path:
     raise ToolError(f"the plan file cannot be made: {folder} is full of plans")
 
 
-def known_plan_file(folder: Path, name: str) -> Path | None:
+def find_plan_file(folder: Path, name: str) -> Path | None:
     """Return the plan of a name, which may be anything; None: there is none."""
     if not _NAME.fullmatch(name):
         return None
@@ -194,7 +194,7 @@ class PlanMode(Hook):
 
     def restore(self, name: str, *, is_approved: bool) -> None:
         """Go on with the plan of a resumed session; `name` comes from the log and may be anything."""
-        file = known_plan_file(self._folder, name)
+        file = find_plan_file(self._folder, name)
         self._gate.use_plan_file(file)
         self._is_approved = is_approved
         if file is not None and file.stat().st_size == 0:

@@ -339,10 +339,7 @@ MAX_MEMORY_BYTES = 32 * 1024
 def fitted(
     sections: Sequence[MemorySection], *, max_bytes: int = MAX_MEMORY_BYTES
 ) -> tuple[list[MemorySection], list[str]]:
-    """Return the sections that fit, in their order, and a warning for each that was cut or left out.
-
-    The nearest to the work are kept first, and among those of one folder the first.
-    """
+    """Return the sections that fit, in order, and warnings of cuts; the nearest to the work are kept first."""
     kept: dict[int, MemorySection] = {}
     warnings: dict[int, str] = {}
     left = max_bytes

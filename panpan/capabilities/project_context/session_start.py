@@ -12,13 +12,7 @@ from panpan.types.reminders import PROJECT_CONTEXT
 
 
 class SessionStart(Hook):
-    """Adds the project context behind the first message of a new session; a resumed one has it already.
-
-    Args:
-        places: Where to look.
-        memory: Is told which memory files the context holds.
-        warn: Told what was left out, one sentence each.
-    """
+    """Adds the project context behind the first message of a new session; a resumed one has it already."""
 
     is_for_small_windows = False
 
@@ -52,13 +46,7 @@ _MADE_ANEW = (
 
 
 class GivenContext(Hook):
-    """Begins a subagent's conversation with what its parent knows of the project, which is not collected anew.
-
-    Args:
-        context: Returns the parent's project context; None where it has none.
-        worktree: The copy that the subagent works in; None: it works where its parent does.
-        is_made_anew: Whether the copy was made for this turn, so that nothing of an earlier turn is in it.
-    """
+    """Begins a subagent's conversation with its parent's project context, and a note on its worktree."""
 
     def __init__(
         self, context: Callable[[], SystemReminder | None], worktree: Path | None = None, *, is_made_anew: bool = False

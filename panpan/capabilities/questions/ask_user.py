@@ -3,12 +3,13 @@
 from collections.abc import AsyncGenerator, Sequence
 from typing import Annotated, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import printable
+from panpan.types.content import Frozen
 from panpan.types.display import SummaryDisplay
 from panpan.types.events import Output, ToolYield
 from panpan.types.permission import Choice, UserAnswer, UserAsker, UserQuestion
@@ -27,19 +28,15 @@ ShortText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1
 Header = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=30)]
 
 
-class OptionInput(BaseModel):
+class OptionInput(Frozen):
     """An answer that the model offers."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     label: ShortText = Field(description="One to five words")
     description: str = Field(default="", max_length=2_000, description="What follows from it")
 
 
-class QuestionInput(BaseModel):
+class QuestionInput(Frozen):
     """One question."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     question: Text
     header: Header = Field(description="What it is about, at most 12 characters")
@@ -53,23 +50,14 @@ class QuestionInput(BaseModel):
         return self
 
 
-class AskUserInput(BaseModel):
-    """What the model may ask of AskUserQuestion."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class AskUserInput(Frozen):
+    """Arguments of AskUserQuestion."""
 
     questions: tuple[QuestionInput, ...] = Field(min_length=1, max_length=4)
 
 
 class AskUserQuestionTool(Tool[AskUserInput]):
-    """Ask the user.
-
-    It changes nothing, so it works in plan mode, and may wait while other calls read; two calls of it that stand side
-    by side reach the face together, which puts one after the other.
-
-    Args:
-        ask: Puts the questions to the user; None where nobody is there.
-    """
+    """Ask the user. It changes nothing, so it works in plan mode and may wait while other calls read."""
 
     name = "AskUserQuestion"
     input_model = AskUserInput

@@ -90,10 +90,6 @@ class SubagentHost:
 
         A definition made for another agent may name a model that is not to be had here; the session's own is asked
         then.
-
-        Raises:
-            ConfigError: The call itself names one that is not to be had.
-            BudgetError: There is a budget and the price of the model is not known.
         """
         models, is_bound, sampling = self._models, self.definitions.is_bound(definition.name), definition.sampling
         if task.model not in (None, "inherit"):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions, load_definitions
-from panpan.capabilities.subagents.opening import gets
+from panpan.capabilities.subagents.opening import allows_tool
 from panpan.config.project_limits import STRICTNESS
 from panpan.core.tool import Tool, enabled_tools
 from panpan.errors import ConfigError, PanpanError
@@ -36,13 +36,6 @@ def main_agent(
 ) -> MainAgent:
     """Return what a definition makes of a session.
 
-    Args:
-        name: Of the definition.
-        setup: The session's without it.
-        given: Definitions of the command line, by name.
-        tools: Returns the tools that the session would have.
-        warn: Told where the model that it names is not asked.
-
     Raises:
         ConfigError: There is none of that name, it leaves no tool, or one of `given` cannot be used.
     """
@@ -69,7 +62,7 @@ def main_agent(
 
 def _tools_off(definition: AgentDefinition, setup: SessionSetup, tools: Sequence[Tool[Any]]) -> list[str]:
     enabled = [tool.name for tool in enabled_tools(tools, setup.settings.tools.enabled)]
-    off = [tool for tool in enabled if not gets(definition, tool)]
+    off = [tool for tool in enabled if not allows_tool(definition, tool)]
     if len(off) == len(enabled):
         raise ConfigError(f"the agent {definition.name} has no tool that there is; see `panpan agents check`")
     return off

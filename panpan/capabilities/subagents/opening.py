@@ -67,10 +67,7 @@ class ChildGate(Gate):
 
 
 def stricter(first: Decision, second: Decision) -> Decision:
-    """Return what holds where both do: a denial before a question, a question before an allowance.
-
-    Both gates have the same rules, so that what "always" saves answers both questions.
-    """
+    """Return the stricter of two decisions. Gates have the same rules, so "always" answers the questions of both."""
     match first, second:
         case Deny(), _:
             return first
@@ -136,16 +133,7 @@ class Child:
 def gate_of_child(
     parent: Gate, rules: PermissionGate, definition: AgentDefinition, of_copy: PermissionGate | None = None
 ) -> ChildGate:
-    """Return the gate of a subagent.
-
-    One that is begun in plan mode stays in it, so that it may run beside others for as long as it lives.
-
-    Args:
-        parent: That of whoever starts it.
-        rules: That of the session, whose rules count for every agent.
-        definition: Its own.
-        of_copy: That of the copy of the project in which it works, if any.
-    """
+    """Return the gate of a subagent; one that is begun in plan mode stays in it as long as it lives."""
     mode = "plan" if parent.mode == "plan" else definition.permission_mode
     return ChildGate(parent, None if mode is None else rules.with_mode(mode), of_copy)
 
@@ -310,17 +298,17 @@ def child_tools(
     every = [tool for tool in tools if tool.is_for_subagents]
     if may_start_others:
         every += [tool for tool in tools if isinstance(tool, TaskTool)]
-    return {tool.name: tool for tool in every if tool.name in on and gets(definition, tool.name)}
+    return {tool.name: tool for tool in every if tool.name in on and allows_tool(definition, tool.name)}
 
 
 def only_looks(definition: AgentDefinition, tools: Sequence[Tool[Any]]) -> bool:
     """True if its agents can change nothing, whatever they are asked to do."""
     if definition.permission_mode == "plan":
         return True
-    return all(tool.only_reads for tool in tools if gets(definition, tool.name))
+    return all(tool.only_reads for tool in tools if allows_tool(definition, tool.name))
 
 
-def gets(definition: AgentDefinition, tool: str) -> bool:
+def allows_tool(definition: AgentDefinition, tool: str) -> bool:
     """True if a definition lets its agents have a tool; brackets behind a name are for rules."""
     if any(_names(pattern, tool) for pattern in definition.disallowed_tools):
         return False

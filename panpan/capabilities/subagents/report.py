@@ -54,13 +54,7 @@ class Report:
         return f"{rounds} · {calls} · {self.usage.context_tokens:,} tokens · {self.duration_s:.0f} s"
 
     def output(self, failures: Sequence[Exception], *, notes: Sequence[str] = (), waiting: str = "") -> Output:
-        """Return the result of the call that ran it.
-
-        Args:
-            failures: What ended it, the first first; nothing where it ended well.
-            notes: What its parent should know besides, one sentence each.
-            waiting: What of its work is not in the project yet, in a few words for people.
-        """
+        """Return the result for its parent, with notes for it, and for people the work that waits to be merged."""
         words, is_error = self.text or NO_WORDS, False
         match failures[0] if failures else None:
             case TurnLimitError():

@@ -10,12 +10,13 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from panpan.core.effects import Agent, Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.agent import AgentDefinition, Isolation
+from panpan.types.content import Frozen
 from panpan.types.dataclass import dataclass
 from panpan.types.events import ToolYield
 from panpan.types.llm import ToolDefinition
@@ -28,7 +29,7 @@ MAX_CHARS = 16_000
 MAX_KINDS = 100
 
 
-def told_kinds(kinds: Sequence[AgentDefinition]) -> list[str]:
+def describe_kinds(kinds: Sequence[AgentDefinition]) -> list[str]:
     """Return a line for each kind; the longest descriptions are cut where all are too long."""
     told, left_out = kinds[:MAX_KINDS], len(kinds) - MAX_KINDS
     descriptions = [" ".join(kind.description.split()) for kind in told]
@@ -72,10 +73,8 @@ GENERAL = "general-purpose"
 MAX_PROMPT_CHARS = 200_000
 
 
-class TaskInput(BaseModel):
-    """What the model may ask of Task."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class TaskInput(Frozen):
+    """Arguments of Task."""
 
     description: str = Field(min_length=1, max_length=200, description="What it does, in three to five words")
     prompt: str = Field(min_length=1, max_length=MAX_PROMPT_CHARS)
@@ -114,7 +113,7 @@ class TaskTool(Tool[TaskInput]):
     def definition(self) -> ToolDefinition:
         """Description with the kinds of subagents."""
         plain: ToolDefinition = super().definition
-        lines = told_kinds(self._subagents.definitions)
+        lines = describe_kinds(self._subagents.definitions)
         return replace(plain, description="\n".join([plain.description, *(["Kinds:", *lines] if lines else [])]))
 
     async def run(self, args: TaskInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:

@@ -3,12 +3,13 @@
 from collections.abc import AsyncGenerator, Sequence
 from typing import Annotated, ClassVar, Protocol
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import printable
+from panpan.types.content import Frozen
 from panpan.types.display import ChecklistDisplay, ChecklistItem, ItemStatus, checklist_counts
 from panpan.types.events import Output, ToolYield
 
@@ -37,10 +38,8 @@ Words = Annotated[
 ]
 
 
-class TodoInput(BaseModel):
+class TodoInput(Frozen):
     """One todo."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     content: Words = Field(description="What is to be done")
     status: ItemStatus
@@ -51,10 +50,8 @@ class TodoInput(BaseModel):
         return ChecklistItem(content=self.content, active_form=self.active_form or self.content, status=self.status)
 
 
-class TodoWriteInput(BaseModel):
-    """What the model may ask of TodoWrite."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class TodoWriteInput(Frozen):
+    """Arguments of TodoWrite."""
 
     todos: tuple[TodoInput, ...] = Field(max_length=MAX_TODOS, description="The whole list")
 

@@ -108,11 +108,7 @@ class TodoFile:
 
 
 def with_ids(wanted: Sequence[ChecklistItem], before: Sequence[ChecklistItem]) -> tuple[ChecklistItem, ...]:
-    """Return the list with ids, of which none stands twice.
-
-    A todo keeps its id where its content is the same as before, else where the words are that say it is being done;
-    others get new numbers.
-    """
+    """Give each todo a unique id: of an old one with the same content, else of the same active form, or a new one."""
     ids: dict[int, str] = {}
     _match(wanted, before, ids, lambda todo: todo.content)
     _match(wanted, before, ids, lambda todo: todo.active_form)
@@ -152,7 +148,7 @@ def digest_of(todos: Sequence[ChecklistItem]) -> str:
     return blake2b(json.dumps(said).encode(), digest_size=8).hexdigest()
 
 
-class ToldTodos:
+class KnownTodos:
     """The list as the model knows it from one conversation."""
 
     def __init__(self) -> None:
@@ -236,7 +232,7 @@ class Todos(Hook):
         self._file = TodoFile(file)
         self._read_at_s = float("-inf")
         self._has_warned = False
-        self._told = ToldTodos()
+        self._told = KnownTodos()
         self._written = digest_of(self.told.written)
         """Digest of what the model wrote last, so that a rewind is noticed."""
         self._lock = anyio.Lock()
@@ -247,7 +243,7 @@ class Todos(Hook):
         self._take(*_read(self._file))
 
     @property
-    def told(self) -> ToldTodos:
+    def told(self) -> KnownTodos:
         """The list as the model knows it."""
         self._told.follow(self._history())
         return self._told

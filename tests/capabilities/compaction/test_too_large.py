@@ -9,7 +9,7 @@ import pytest
 from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.capabilities.compaction.make_room import Compactor, MakeRoom
 from panpan.capabilities.compaction.settings import CompactionSettings
-from panpan.capabilities.compaction.window import too_large
+from panpan.capabilities.compaction.window import explain_too_large
 from panpan.errors import ContextOverflowError
 from panpan.session.session import Session
 from panpan.types.messages import Message, SystemReminder, UserMessage
@@ -132,11 +132,11 @@ PARTS: dict[str, list[Message]] = {
 
 @pytest.mark.parametrize("name", PARTS)
 def test_what_is_large_is_named(name: str) -> None:
-    assert f"of them are {name}" in too_large(conversation_of(PARTS[name]), 10_000, is_refused=True)
+    assert f"of them are {name}" in explain_too_large(conversation_of(PARTS[name]), 10_000, is_refused=True)
 
 
 def test_a_system_prompt_that_is_large_is_named() -> None:
     conversation = conversation_of([UserMessage.of("hi")])
     conversation.system = GIANT
 
-    assert "of them are the system prompt; say less in it" in too_large(conversation, None, is_refused=True)
+    assert "of them are the system prompt; say less in it" in explain_too_large(conversation, None, is_refused=True)

@@ -2,14 +2,14 @@
 
 import pytest
 
-from panpan.capabilities.compaction.summary_messages import quoted, said_by_user
+from panpan.capabilities.compaction.summary_messages import choose_quotes, user_quotes
 from panpan.types.content import TextBlock
 from panpan.types.messages import Message, UserMessage
 from tests.capabilities.compaction.conversations import answered, replied, used
 
 
 def quotes(messages: list[Message], most_chars: int = 10_000) -> list[str]:
-    return [one.text for one in quoted(list(said_by_user(messages, {"AskUserQuestion"})), most_chars)]
+    return [one.text for one in choose_quotes(list(user_quotes(messages, {"AskUserQuestion"})), most_chars)]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.guards.result_size import KeysInResults
+from panpan.capabilities.guards.result_size import RedactResults
 from panpan.config.known_secrets import provider_keys
 from panpan.config.settings import Settings
 from panpan.system.text.redact import KnownKeys
@@ -15,8 +15,8 @@ KEY = "sk-live-0123456789"
 PICTURE = ImageBlock(source=Base64Source(media_type="image/png", data=KEY))
 
 
-def hook() -> KeysInResults:
-    return KeysInResults(KnownKeys([KEY]))
+def hook() -> RedactResults:
+    return RedactResults(KnownKeys([KEY]))
 
 
 @pytest.mark.parametrize("is_error", [False, True])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.plan_mode.plan_mode import known_plan_file, new_plan_file, read_plan, write_plan
+from panpan.capabilities.plan_mode.plan_mode import find_plan_file, new_plan_file, read_plan, write_plan
 from panpan.core.tool import SeenFiles
 from panpan.errors import ToolError
 
@@ -24,7 +24,7 @@ def test_a_new_file_is_private_and_its_name_can_be_said(folder: Path) -> None:
     assert re.fullmatch(r"[a-z]+-[a-z]+-[a-z]+\.md", path.name)
     assert path.read_bytes() == b""
     assert [stat.S_IMODE(place.stat().st_mode) for place in (path, folder)] == [0o600, 0o700]
-    assert known_plan_file(folder, path.name) == path
+    assert find_plan_file(folder, path.name) == path
 
 
 def test_no_file_takes_the_place_of_another(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +35,7 @@ def test_no_file_takes_the_place_of_another(folder: Path, monkeypatch: pytest.Mo
     others = {new_plan_file(folder) for _ in range(5)}
 
     assert (first.read_text(), len(others - {first})) == ("mine", 5)
-    assert all(known_plan_file(folder, path.name) == path for path in others)
+    assert all(find_plan_file(folder, path.name) == path for path in others)
 
 
 def test_a_folder_that_is_a_link_leads_to_where_it_leads(tmp_path: Path, folder: Path) -> None:
@@ -74,12 +74,12 @@ def test_a_log_names_a_plan_or_nothing(folder: Path, name: str) -> None:
     (folder / "link-to-it.md").symlink_to(folder.parent / "settings.toml")
     (folder / "a-folder-here.md").mkdir()
 
-    assert known_plan_file(folder, name) is None
+    assert find_plan_file(folder, name) is None
 
 
 @given(name=st.text())
 def test_whatever_a_log_says_nothing_outside_is_named(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = known_plan_file(tmp_path_factory.getbasetemp(), name)
+    path = find_plan_file(tmp_path_factory.getbasetemp(), name)
 
     assert path is None or path.parent == tmp_path_factory.getbasetemp()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.capabilities.subagents.opening import child_tools, gets, only_looks
+from panpan.capabilities.subagents.opening import allows_tool, child_tools, only_looks
 from panpan.types.agent import AgentDefinition
 from tests.fakes.every_tool import every_tool
 
@@ -63,4 +63,4 @@ def test_which_of_them_can_change_nothing(definition: AgentDefinition, looks: bo
     tools = [tool for tool in EVERY if tool.is_for_subagents]
 
     assert only_looks(definition, tools) is looks
-    assert gets(definition, "Read")
+    assert allows_tool(definition, "Read")

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.subagents.task import MAX_CHARS, MAX_KINDS, told_kinds
+from panpan.capabilities.subagents.task import MAX_CHARS, MAX_KINDS, describe_kinds
 from panpan.types.agent import AgentDefinition
 
 
@@ -10,12 +10,12 @@ def kind(name: str, description: str) -> AgentDefinition:
 
 
 def test_each_is_told_on_a_line_of_its_own() -> None:
-    assert told_kinds([kind("a", "one\n  two"), kind("b", "three")]) == ["- a: one two", "- b: three"]
-    assert told_kinds([]) == []
+    assert describe_kinds([kind("a", "one\n  two"), kind("b", "three")]) == ["- a: one two", "- b: three"]
+    assert describe_kinds([]) == []
 
 
 def test_only_the_longest_are_cut() -> None:
-    lines = told_kinds([kind("short", "as it is"), kind("long", "x" * 50_000), kind("longer", "y" * 60_000)])
+    lines = describe_kinds([kind("short", "as it is"), kind("long", "x" * 50_000), kind("longer", "y" * 60_000)])
 
     assert lines[0] == "- short: as it is"
     assert lines[1].endswith("x…")
@@ -23,7 +23,7 @@ def test_only_the_longest_are_cut() -> None:
 
 
 def test_of_very_many_the_model_learns_that_there_are_more() -> None:
-    lines = told_kinds([kind(f"k{number}", "d") for number in range(MAX_KINDS + 3)])
+    lines = describe_kinds([kind(f"k{number}", "d") for number in range(MAX_KINDS + 3)])
 
     assert len(lines) == MAX_KINDS + 1
     assert lines[-1] == "… and 3 more kinds, not told here"
@@ -33,7 +33,7 @@ def test_of_very_many_the_model_learns_that_there_are_more() -> None:
 def test_together_they_are_never_too_long_and_nothing_is_cut_without_need(lengths: list[int]) -> None:
     kinds = [kind("k", "d" * length) for length in lengths]
 
-    told = [line.removeprefix("- k: ") for line in told_kinds(kinds)][:MAX_KINDS]
+    told = [line.removeprefix("- k: ") for line in describe_kinds(kinds)][:MAX_KINDS]
 
     assert sum(map(len, told)) <= MAX_CHARS
     if sum(lengths[:MAX_KINDS]) <= MAX_CHARS:

@@ -119,13 +119,7 @@ class Place:
 
 
 def places_of_project(root: Path, cwd: Path, *, users: Sequence[Place]) -> list[Place]:
-    """Return the folders of a project: the nearer to the work, the stronger.
-
-    Args:
-        root: The canonical root of the project.
-        cwd: The canonical folder of the work; where it does not lie in the project, the root counts alone.
-        users: The user's own folders, which are not the project's where that is his home.
-    """
+    """Return the folders of a project, the nearer to `cwd` the stronger, without `users`, which are the user's own."""
     between = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(root)] or [root]
     places: list[Place] = []
     for folder in between:

@@ -37,11 +37,7 @@ COMMAND_LINE = "--agents"
 
 
 def given_definitions(given: Mapping[str, Any]) -> Sequence[AgentDefinition]:
-    """Return the definitions, in their order.
-
-    Raises:
-        ConfigError: One of them cannot be used.
-    """
+    """Return the definitions of the command line, in their order."""
     return [_definition(name, said) for name, said in given.items()]
 
 
@@ -118,11 +114,7 @@ class _Loaded:
 
 
 class AgentDefinitions(NamesBehindAt, AgentKinds):
-    """The kinds of subagents that there are. Files are read when somebody first asks, and never again.
-
-    Args:
-        load: Reads them.
-    """
+    """The kinds of subagents. Files are read when somebody first asks, and never again."""
 
     def __init__(self, load: Callable[[], _Loaded] = _Loaded) -> None:
         self._load = load
@@ -150,11 +142,7 @@ class AgentDefinitions(NamesBehindAt, AgentKinds):
         return None if found is None else found.definition
 
     def is_bound(self, name: str) -> bool:
-        """Return whether its model counts only where it is to be had from the provider of whoever starts it.
-
-        So it is with what a project says, and what was written for another agent: neither is to send the user's code
-        to another provider than the one that he works with.
-        """
+        """True if its model only counts at the provider of whoever starts it, so that no file sends code elsewhere."""
         found = self._loaded.found.get(name)
         return found is not None and found.is_bound
 
@@ -196,19 +184,7 @@ def load_definitions(
     *,
     trust: ProjectTrust,
 ) -> AgentDefinitions:
-    """Return the definitions of a session; no file is read before somebody asks for one.
-
-    Args:
-        project_root: Canonical.
-        cwd: The folder of the work, canonical.
-        home: The panpan home, canonical.
-        user_home: The user's home.
-        given: What `--agents` says: keys of a definition and `prompt`, by name.
-        trust: Whether the user trusts the project, and the bytes that he trusts.
-
-    Raises:
-        ConfigError: One of `given` cannot be used.
-    """
+    """Return the definitions of a session, given those of `--agents`; no file is read before somebody asks for one."""
     first = [Found(definition) for definition in given_definitions(given or {})]
     users = places_of_user(home, user_home)
     projects = places_of_project(project_root, cwd, users=users)

@@ -50,7 +50,7 @@ async def keep_files(
     return Snapshot("", tree, modes, found.left_out)
 
 
-async def keep_for_good(repository: OwnRepository, snapshot: Snapshot, reference: str) -> str:
+async def keep_snapshot(repository: OwnRepository, snapshot: Snapshot, reference: str) -> str:
     """Let a reference lead to a snapshot, so that it stays, and return the id by which `kept` finds it."""
     message = message_of(snapshot.modes, snapshot.left_out, ())
     commit = commit_of(snapshot.tree, None, message)
@@ -59,7 +59,7 @@ async def keep_for_good(repository: OwnRepository, snapshot: Snapshot, reference
     return id_
 
 
-async def kept(repository: OwnRepository, id_: str) -> Snapshot:
+async def read_snapshot(repository: OwnRepository, id_: str) -> Snapshot:
     """Return a snapshot that was kept for good."""
     try:
         return snapshot_from(id_, await repository.run("cat-file", "commit", id_))

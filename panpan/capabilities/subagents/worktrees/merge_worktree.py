@@ -7,12 +7,13 @@ changes away is asked about always.
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import PanpanError, ToolError
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.content import Frozen
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay, FileDiff, SummaryDisplay
 from panpan.types.events import Output, ToolYield
@@ -44,10 +45,8 @@ class WorktreeMerge:
 _MAX_LISTED = 200
 
 
-class MergeWorktreeInput(BaseModel):
-    """What the model may ask of MergeWorktree."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class MergeWorktreeInput(Frozen):
+    """Arguments of MergeWorktree."""
 
     agent_id: str = Field(pattern=r"^[0-9a-f]{8}$")
     action: Literal["diff", "merge", "discard"]

@@ -52,12 +52,7 @@ class Merging:
         self._limits = limits
 
     async def plan(self, base: Snapshot, theirs: Snapshot, left: Mapping[str, str], worktree: Worktree) -> MergePlan:
-        """Return what it takes to bring the changes from `base` to `theirs` into the user's files.
-
-        Raises:
-            PanpanError: It cannot be worked out.
-            OSError: There is no place for it.
-        """
+        """Return the changes of the user's files that bring in those from `base` to `theirs`."""
         paths = [one.path for one in await differences(self._repository, base, theirs) if not one.is_folder]
         now = await self._now(paths, base)
         # Undoing the way from the agent's files to those that it began with is doing what the agent did.
@@ -73,11 +68,7 @@ class Merging:
         return MergePlan(changes, WorktreeMerge(_id(changes, conflicts), diffs, conflicts, merged, left))
 
     async def carry_out(self, plan: MergePlan, worktree: Worktree) -> None:
-        """Make the changes, all of them or none; a file is only replaced while it is what the plan took it for.
-
-        Raises:
-            SnapshotError: One could not be made.
-        """
+        """Make all changes or none; a file is only replaced while it is as planned."""
         await write_changes(self._repository, plan.changes)
         gone = [one.path for one in plan.changes if one.after is None]
         await to_thread.run_sync(self._remove_emptied, gone, worktree)
@@ -171,48 +162,28 @@ class WorktreeMerges:
         self._is_busy = is_busy
 
     def folder_of(self, agent_id: str) -> Path:
-        """Return the worktree of a subagent.
-
-        Raises:
-            ToolError: It has none.
-        """
+        """Return the worktree of a subagent."""
         return self._required(agent_id).top
 
     def changed_places(self, agent_id: str) -> Sequence[Path]:
-        """Return the files of the project that a merge would change, as far as was known when it was last looked at.
-
-        Raises:
-            ToolError: The subagent has no worktree.
-        """
+        """Return the files of the project that a merge would change, as last known."""
         worktree = self._required(agent_id)
         return [worktree.project_top / path for path in worktree.changed]
 
     async def diff(self, agent_id: str) -> str:
-        """Return what the subagent changed, as a unified diff, not cleaned for a terminal; of a very long one, a note.
-
-        Raises:
-            PanpanError: It has no worktree, or that cannot be told.
-        """
+        """Return the subagent's changes as a unified diff, not cleaned for a terminal; of a very long one, a note."""
         worktree = self._required(agent_id)
         async with self._worktrees.lock:
             found = await self._worktrees.compare(worktree)
             return await diff_text(self._worktrees.repository(worktree.top), found.base.tree, found.now.tree)
 
     async def plan_merge(self, agent_id: str) -> WorktreeMerge:
-        """Return what merging would do now.
-
-        Raises:
-            PanpanError: The subagent has no worktree, is at work, or it cannot be told.
-        """
+        """Return the effect that merging would have now."""
         async with self._worktrees.lock:
             return (await self._plan(self._idle(agent_id))).told
 
     async def merge(self, agent_id: str, *, only: str | None = None) -> WorktreeMerge:
         """Bring the changes into the project's files, all but those with conflicts, and remove what is merged whole.
-
-        Args:
-            agent_id: The subagent.
-            only: Id of the plan that may be carried out; None: whatever is right now, of the files that were known.
 
         Raises:
             PanpanError: As for `plan_merge`, or something else would be done now, or a file cannot be written: all
@@ -233,11 +204,7 @@ class WorktreeMerges:
             return plan.told
 
     async def discard(self, agent_id: str) -> None:
-        """Remove a worktree with all that was changed in it.
-
-        Raises:
-            PanpanError: The subagent has none, is at work, or it cannot be removed.
-        """
+        """Remove a worktree with all changes."""
         await self._worktrees.remove(self._idle(agent_id), with_changes=True)
 
     def _required(self, agent_id: str) -> Worktree:

@@ -117,10 +117,7 @@ class SessionWorktrees:
             await self._name([worktree.agent_id for worktree in await self.worktrees.tidy()])
 
     async def aclose(self) -> None:
-        """Name the worktrees that were used and hold changes that nobody merged, and let other sessions have them.
-
-        Those in which nothing was changed are removed.
-        """
+        """Name the used worktrees that hold unmerged changes, remove those without, and unlock all."""
         if "worktrees" not in self.__dict__:
             return
         try:
@@ -132,7 +129,7 @@ class SessionWorktrees:
 
     async def _name(self, agent_ids: Sequence[str]) -> None:
 
-        if agent_ids and (line := await to_thread.run_sync(waiting_line, agent_ids, self._place)):
+        if agent_ids and (line := await to_thread.run_sync(unmerged_line, agent_ids, self._place)):
             self._session.warn(line)
 
 
@@ -140,7 +137,7 @@ MAX_NAMED = 5
 _MAX_DESCRIPTION_CHARS = 60
 
 
-def waiting_line(agent_ids: Sequence[str], place: Place) -> str:
+def unmerged_line(agent_ids: Sequence[str], place: Place) -> str:
     """Return the line, which says of each subagent whether it is of this session. Reads logs."""
     if not agent_ids:
         return ""

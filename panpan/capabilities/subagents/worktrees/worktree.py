@@ -63,11 +63,7 @@ class WorktreeRecords:
         self.folder = folder
 
     def place(self, agent_id: str, suffix: str) -> Path:
-        """Return a file beside the worktree of a subagent, or with an empty suffix the worktree.
-
-        Raises:
-            ValueError: No subagent has such an id.
-        """
+        """Return a file beside the worktree of a subagent, or with an empty suffix the worktree."""
         if not _ID.fullmatch(agent_id):
             raise ValueError(f"{agent_id!r} is no id of a subagent")
         return self.folder / f"panpan-{agent_id}{suffix}"

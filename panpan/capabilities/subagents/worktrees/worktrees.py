@@ -17,7 +17,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from panpan.capabilities.subagents.worktrees.kept_content import keep_files, keep_for_good, kept
+from panpan.capabilities.subagents.worktrees.kept_content import keep_files, keep_snapshot, read_snapshot
 from panpan.capabilities.subagents.worktrees.worktree import (
     Worktree,
     WorktreeRecords,
@@ -44,7 +44,7 @@ _NOT_COPIED = "it is a repository of its own, or a submodule"
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class WorkTreeFiles:
     """Files that git does not ignore."""
 
     files: Sequence[str]
@@ -53,7 +53,7 @@ class Listed:
     """Nested repositories, each with a slash at its end; their files are not listed."""
 
 
-async def list_files(top: Path) -> Listed:
+async def list_files(top: Path) -> WorkTreeFiles:
     """Return tracked and new files of the work tree `top`."""
     listing = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     found = await run_git(listing, cwd=top, timeout_s=_LIST_TIMEOUT_S)
@@ -66,33 +66,23 @@ async def list_files(top: Path) -> Listed:
 
 
 async def copy_files(source: Path, target: Path, limits: KeepLimits) -> tuple[Sequence[str], Mapping[str, str]]:
-    """Copy the files of one work tree into another, which is empty.
-
-    Args:
-        source: Top of the user's work tree.
-        target: Top of the other.
-        limits: How much may be copied.
-
-    Returns:
-        The paths that were copied, and why others were not.
-
-    Raises:
-        ToolError: There is too much, or a file cannot be copied.
-    """
+    """Copy the files of one work tree into an empty one; return copied paths, and reasons why others were not."""
     found = await list_files(source)
     return await to_thread.run_sync(_copy, source, target, found, limits)
 
 
-def _sorted(top: Path, paths: Sequence[str]) -> Listed:
+def _sorted(top: Path, paths: Sequence[str]) -> WorkTreeFiles:
     """Tell repositories from files; of a submodule, git names the folder like a file."""
     repositories = {
         f"{path.rstrip('/')}/" for path in paths if path.endswith("/") or os.path.lexists(f"{top}/{path}/.git")
     }
     inside = tuple(repositories)
-    return Listed([path for path in paths if not f"{path}/".startswith(inside)], sorted(repositories))
+    return WorkTreeFiles([path for path in paths if not f"{path}/".startswith(inside)], sorted(repositories))
 
 
-def _copy(source: Path, target: Path, found: Listed, limits: KeepLimits) -> tuple[Sequence[str], Mapping[str, str]]:
+def _copy(
+    source: Path, target: Path, found: WorkTreeFiles, limits: KeepLimits
+) -> tuple[Sequence[str], Mapping[str, str]]:
     looked = look_at(source, found.files, limits)
     if len(looked.bits) > limits.max_files:
         raise ToolError(f"{source} holds more than {limits.max_files:,} files, too many for a worktree")
@@ -143,7 +133,7 @@ _NOT_MERGED = "it is a repository of its own, which is not merged"
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class Comparison:
     """A worktree by now, and how it began."""
 
     base: Snapshot
@@ -158,21 +148,11 @@ class Compared:
         return bool(self.files or self.left)
 
 
-async def compared(repository: OwnRepository, worktree: Worktree, index: Path, limits: KeepLimits) -> Compared:
-    """Return what is in a worktree by now, and how it began.
-
-    Files that it began with count whatever git says of them; of new ones, those that git does not ignore.
-
-    Args:
-        repository: Has the content; its work tree is the worktree.
-        worktree: Which.
-        index: What git knew of its files the last time.
-        limits: How large a file may be.
-
-    Raises:
-        PanpanError: It cannot be told.
-    """
-    base = await kept(repository, worktree.base)
+async def compare_worktree(
+    repository: OwnRepository, worktree: Worktree, index: Path, limits: KeepLimits
+) -> Comparison:
+    """Compare a worktree with its beginning; new files count unless git ignores them, known ones always."""
+    base = await read_snapshot(repository, worktree.base)
     found = await list_files(worktree.top)
     known = [*await names(repository, base.tree), *found.files]
     paths = [path for path in dict.fromkeys(known) if not is_temporary_name(path)]
@@ -181,7 +161,7 @@ async def compared(repository: OwnRepository, worktree: Worktree, index: Path, l
     except OSError as error:
         raise ToolError(f"the worktree {worktree.top} cannot be compared: {error.strerror}") from error
     files = [one for one in await differences(repository, base, now) if not one.is_folder]
-    return Compared(base, now, files, {**now.left_out, **dict.fromkeys(found.repositories, _NOT_MERGED)})
+    return Comparison(base, now, files, {**now.left_out, **dict.fromkeys(found.repositories, _NOT_MERGED)})
 
 
 class Worktrees:
@@ -245,18 +225,7 @@ class Worktrees:
         return [FileChange(shown(one.path, worktree), one.kind, one.added, one.deleted) for one in listed(found.files)]
 
     async def remove(self, worktree: Worktree, *, with_changes: bool = False) -> bool:
-        """Remove a worktree, its entry in the user's repository, and all that is known of it.
-
-        Args:
-            worktree: Which.
-            with_changes: Whether to remove it even where something was changed in it.
-
-        Returns:
-            Whether it is gone; not so where something was changed in it.
-
-        Raises:
-            PanpanError: It cannot be told whether something was changed, or it cannot be removed.
-        """
+        """Remove a worktree and its entry in the user's repository; return False if it holds changes and stays."""
         async with self.lock:
             if not with_changes and worktree.top.is_dir() and (await self.compare(worktree)).is_changed:
                 return False
@@ -351,15 +320,17 @@ class Worktrees:
         repository = self.repository(worktree.top)
         async with self.lock:
             base = await keep_files(repository, self._records.place(worktree.agent_id, ".index"), copied, self.limits)
-            id_ = await keep_for_good(repository, base, worktree.reference)
+            id_ = await keep_snapshot(repository, base, worktree.reference)
         worktree = replace(worktree, base=id_, left_out=left_out)
         await to_thread.run_sync(self._records.write, worktree)
         return worktree
 
-    async def compare(self, worktree: Worktree) -> Compared:
+    async def compare(self, worktree: Worktree) -> Comparison:
         """Compare a worktree with how it began, and record changed files; with the lock held."""
         repository = self.repository(worktree.top)
-        found = await compared(repository, worktree, self._records.place(worktree.agent_id, ".index"), self.limits)
+        found = await compare_worktree(
+            repository, worktree, self._records.place(worktree.agent_id, ".index"), self.limits
+        )
         changed = with_changed(worktree, [one.path for one in found.files])
         if changed != worktree:
             await to_thread.run_sync(self._records.write, changed)

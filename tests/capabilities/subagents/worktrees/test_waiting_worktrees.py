@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from panpan.capabilities.subagents.host import Place
-from panpan.capabilities.subagents.worktrees.session_worktrees import MAX_NAMED, waiting_line
+from panpan.capabilities.subagents.worktrees.session_worktrees import MAX_NAMED, unmerged_line
 from panpan.session.log.agent_log import agents_folder
 from tests.fakes.agent_logs import keep_turn
 
@@ -23,7 +23,7 @@ def test_those_of_this_session_are_told_from_those_of_earlier_ones_with_what_the
     keep(tmp_path, "s1", "00000001", "mend\x1b[2J it")
     keep(tmp_path, "s0", "00000002", "rename it")
 
-    line = waiting_line(["00000001", "00000002", "00000003"], place_in(tmp_path))
+    line = unmerged_line(["00000001", "00000002", "00000003"], place_in(tmp_path))
 
     assert line == (
         "3 worktrees hold changes that are not merged, of this session 00000001 (mend it); of earlier sessions "
@@ -32,11 +32,11 @@ def test_those_of_this_session_are_told_from_those_of_earlier_ones_with_what_the
 
 
 def test_many_are_counted(tmp_path: Path) -> None:
-    line = waiting_line([f"{number:08}" for number in range(MAX_NAMED + 2)], place_in(tmp_path))
+    line = unmerged_line([f"{number:08}" for number in range(MAX_NAMED + 2)], place_in(tmp_path))
 
     assert f"{MAX_NAMED - 1:08}, and 2 more: ask" in line
     assert f"{MAX_NAMED:08}" not in line
 
 
 def test_where_there_is_none_nothing_is_said(tmp_path: Path) -> None:
-    assert waiting_line([], place_in(tmp_path)) == ""
+    assert unmerged_line([], place_in(tmp_path)) == ""

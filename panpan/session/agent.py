@@ -36,12 +36,10 @@ class ModelParts:
     """As the provider knows it."""
     llm: ModelClient
     tools: Mapping[str, Tool[Any]] = field(default_factory=dict)
-    """What the model may call, by name."""
     hooks: Sequence[Hook] = ()
     """In the order in which they are asked."""
     profile: ModelProfile = FULL
     prefix: SessionPrefix = NO_PREFIX
-    """What the requests of a new session begin with."""
     choice: str = ""
     """Which model was chosen and why, on one line."""
     key_source: str = "none"
@@ -49,15 +47,13 @@ class ModelParts:
     effort: Effort | None = None
     """How much work goes into an answer; None: the model's own."""
     thinks: bool = False
-    """Whether the model is asked to think before it answers."""
     context_window: int | None = None
-    """Tokens of a request and its reply together; None where it is not known."""
+    """Tokens of a request and its reply together; None if it is not known."""
     warnings: Sequence[str] = ()
     """What the user should know of the model, one sentence each."""
     retry_now: Callable[[], bool] = lambda: False
     """Ends the pause before the next try; returns whether there was one."""
     prepare: Callable[[], Awaitable[None]] = _nothing
-    """Does beforehand what the first request would wait for."""
     aclose: Callable[[], Awaitable[None]] = _nothing
 
 
@@ -70,7 +66,7 @@ class SubagentModel:
     llm: LLMClient
     profile: ModelProfile = FULL
     context_window: int | None = None
-    """Tokens of a request and its reply together; None where it is not known."""
+    """Tokens of a request and its reply together; None if it is not known."""
 
 
 class ModelSource(Protocol):
@@ -99,7 +95,6 @@ class Identity:
     """Who an agent is, and where it works."""
 
     id: str
-    """Id of the session, or of the subagent."""
     label: str = ""
     """Name for people, such as "explore: find the loss"; empty for the main agent."""
     depth: int = 0
@@ -125,10 +120,8 @@ class AgentPermissions:
 
     gate: Gate
     ask: Asker
-    """Answers the gate's questions."""
     budget: Budget
     max_rounds: int
-    """Most rounds of one turn."""
 
 
 class Agent:

@@ -27,13 +27,12 @@ class OpenSession:
     resume: str | None = None
     """Its id; None: a new one."""
     goes_on: bool = False
-    """Whether it says what this one does, as a copy of it, so that what was chosen here counts there."""
+    """True if it says what this one does, as a copy of it, so that what was chosen here counts there."""
     said: str = field(default="", compare=False)
     """What the user is told once this session is left, since he may stay after all."""
 
 
 Next: TypeAlias = Leave | OpenSession
-"""What comes after this session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ class Terminal(Protocol):
         ...
 
     async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
-        """Let the user pick one and return its index, or None where they do not want to.
+        """Let the user pick one and return its index, or None if they do not want to.
 
         `search` finds options that are not listed, while they type.
         """
@@ -131,14 +130,14 @@ class Command:
     arguments: str = ""
     """Such as "[file]"."""
     needs_arguments: bool = False
-    """Whether it does nothing where nothing stands behind its name."""
+    """True if it does nothing where nothing stands behind its name."""
     aliases: Sequence[str] = ()
     is_immediate: bool = False
-    """Whether it may run while a turn does."""
+    """True if it may run while a turn does."""
     offers: "Callable[[Session], Sequence[str]]" = lambda session: ()
     """Returns what may stand behind its name, for the completion."""
     offers_choice: bool = False
-    """Whether it lets the user choose from a list, where nothing stands behind its name."""
+    """True if it lets the user choose from a list, where nothing stands behind its name."""
     needs_terminal: bool = False
     """True if it is about the screen, or about the session on it, so that it is of no use in a script."""
     is_missing: bool = False
@@ -164,7 +163,7 @@ class SlashCommands(Protocol):
         ...
 
     def line_in(self, text: str) -> str | None:
-        """Return the command that a text is meant as, with its slash; None where it is a prompt."""
+        """Return the command that a text is meant as, with its slash; None if it is a prompt."""
         ...
 
     async def run(self, line: str, session: "Session") -> CommandResult:

@@ -96,7 +96,6 @@ class SessionContext:
             ),
             frontend.warn,
         )
-        """The agent that the user talks to."""
 
     def _known_result(self, call: UnfinishedCall) -> ToolResultMessage | None:
         results = (capability.known_result(call) for capability in self.capabilities)

@@ -119,7 +119,6 @@ SOURCES: Sequence[Source] = get_args(Source)
 """In the order in which they are shown."""
 
 COUNT_TIME_LIMIT_S = 5.0
-"""Longest wait for the provider's count."""
 
 MOST_PER_ESTIMATED = 4 / 3
 """How many tokens may be where one is estimated: some tokenizers need one for three bytes of English."""
@@ -140,13 +139,11 @@ class ContextUsage:
     """What fills a context window."""
 
     window_tokens: int | None
-    """Size of the window; None where it is not known."""
     parts: Sequence[ContextPart]
-    """One for each source, in the order of `SOURCES`."""
     is_counted: bool
-    """Whether the provider counted most of the sum; if not, the sum is an estimate as well."""
+    """True if the provider counted most of the sum; if not, the sum is an estimate as well."""
     is_exact: bool = False
-    """Whether the provider counted all of the sum."""
+    """True if the provider counted all of the sum."""
 
     @property
     def used_tokens(self) -> int:
@@ -155,11 +152,11 @@ class ContextUsage:
 
     @property
     def free_tokens(self) -> int | None:
-        """What is left; 0 where more is used than the window is said to hold, None where its size is not known."""
+        """What is left; 0 where more is used than the window is said to hold, None if its size is not known."""
         return None if self.window_tokens is None else max(0, self.window_tokens - self.used_tokens)
 
     def share_of(self, tokens: int) -> float | None:
-        """Return which part of the window some tokens are, from 0 to 1 and more; None where its size is not known."""
+        """Return which part of the window some tokens are, from 0 to 1 and more; None if its size is not known."""
         return tokens / self.window_tokens if self.window_tokens else None
 
 
@@ -256,7 +253,7 @@ class _Known:
     tokens: int | None
     """Of the request up to there; None: nothing is known."""
     is_counted: bool
-    """Whether a provider has counted them, and not only a compaction measured."""
+    """True if a provider has counted them, and not only a compaction measured."""
     factor: float
     """By what estimates of the rest are multiplied."""
 

@@ -21,7 +21,7 @@ class UserCommandResult:
     lines: Sequence[str]
     """What it printed and how it ended, harmless for a terminal."""
     is_error: bool
-    """Whether it failed, was stopped or took too long."""
+    """True if it failed, was stopped or took too long."""
 
 
 NO_SHELL = "this session has no shell, so that no command can be run"

@@ -24,7 +24,6 @@ class ToldMessage:
     number: int
     """Of the message in the conversation, from 1."""
     heading: str
-    """Who says it, or what it is."""
     text: str
     tool_use_id: str = ""
     """Of the call that it is or answers; empty for other messages."""

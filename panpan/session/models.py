@@ -32,7 +32,7 @@ class PromptOptions:
 
     @property
     def are_chosen(self) -> bool:
-        """Whether there are any."""
+        """True if there are any."""
         return bool(self.override or self.append)
 
 

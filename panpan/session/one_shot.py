@@ -22,7 +22,6 @@ from panpan.types.llm import ModelClient, ModelRequest
 from panpan.types.messages import AssistantMessage, UserMessage
 
 SMALL = "fast"
-"""Alias of the model that is asked."""
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +67,7 @@ def _known_small_model(setup: SessionSetup, may_be_elsewhere: bool) -> ResolvedM
 
 
 async def ask_model(model: ResolvedModel, question: Question, budget: Budget) -> AssistantMessage | None:
-    """Ask a model once, over a client of its own; None where it sent nothing whole.
+    """Ask a model once, over a client of its own; None if it sent nothing whole.
 
     Raises:
         BudgetError: The budget cannot pay for it.
@@ -85,7 +84,7 @@ async def ask_model(model: ResolvedModel, question: Question, budget: Budget) ->
 
 
 async def reply_to(llm: ModelClient, system_prompt: str, text: str) -> AssistantMessage | None:
-    """Return the reply of a model to a text; None where it sent nothing whole."""
+    """Return the reply of a model to a text; None if it sent nothing whole."""
     request = ModelRequest(system_prompt, (), (UserMessage.of(text),))
     reply: AssistantMessage | None = None
     async with aclosing(llm.stream(request)) as events:
@@ -96,7 +95,6 @@ async def reply_to(llm: ModelClient, system_prompt: str, text: str) -> Assistant
 
 
 MAX_PROMPT_CHARS = 2_000
-"""Of what the user said."""
 MAX_TITLE_CHARS = 80
 TIME_LIMIT_S = 60.0
 _MAX_OUTPUT_TOKENS = 1_000
@@ -117,7 +115,7 @@ class GeneratedTitle:
 def title_generator(
     setup: SessionSetup, budget: Budget, *, is_interactive: bool, warn: Callable[[str], None]
 ) -> Callable[[str], Awaitable[GeneratedTitle | None]] | None:
-    """Return what makes a title of a prompt, or None where titles are the first words.
+    """Return what makes a title of a prompt, or None if titles are the first words.
 
     Where no user watches, only the setting "model" lets it cost anything.
     """

@@ -72,7 +72,7 @@ class EarlierModel:
     name: str
     """As its provider knows it."""
     is_at_hand: bool
-    """Whether its name leads to it, with the settings as they are."""
+    """True if its name leads to it, with the settings as they are."""
 
     def note(self, now: str) -> str:
         """Return what the user should know where `now` is asked; empty where that is the same model."""
@@ -121,12 +121,12 @@ class WhichSession:
         return self.continue_latest or self.resume is not None
 
     def is_there(self, locations: Locations) -> bool:
-        """Return whether it is an earlier one; blocks."""
+        """Return True if it is an earlier one; blocks."""
         chosen = self.chosen_in(locations)
         return self.goes_on or (chosen is not None and chosen.log is not None)
 
     def chosen_in(self, locations: Locations) -> "ChosenSession | None":
-        """Return the session of the UUID or name; None where there is none of both. Blocks."""
+        """Return the session of the UUID or name; None if there is none of both. Blocks."""
         if self.chosen is None:
             return None
         from panpan.session.stored.finding import chosen_session
@@ -139,19 +139,17 @@ class OpenedLog:
     """A log that is open, and what it adds up to."""
 
     id: str
-    """Of the session."""
     log: SessionLog
     before: FoldedSession = field(default_factory=FoldedSession)
     """What was said and decided before; nothing in a new session."""
     git_branch: str = ""
-    """Branch at the start."""
     forked_from: str = ""
     """Id of the session that this one was made a copy of just now; empty: of none."""
     title: str | None = None
     """New title; None: the one that it has."""
 
     def opened_note(self, *, is_interactive: bool) -> Mapping[str, Any] | None:
-        """Return the record of how it is opened; None where it stays what it is.
+        """Return the record of how it is opened; None if it stays what it is.
 
         A run that goes on with a session of the terminal does not take it off the lists; a session that it begins or
         copies is its own.
@@ -244,7 +242,7 @@ def opening_prefix(
 
 
 def earlier_model(setup: SessionSetup, before: FoldedSession) -> EarlierModel | None:
-    """Return the model that the session was last with; None where the log does not say."""
+    """Return the model that the session was last with; None if the log does not say."""
     if before.model is None:
         return None
     if before.model == setup.model.model:

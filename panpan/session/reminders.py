@@ -146,7 +146,7 @@ async def _asked(source: ReminderSource, round_: Round) -> Sequence[SystemRemind
 
 
 def _is_cut(messages: Sequence[Message]) -> bool:
-    """Return whether the model goes on in mid-sentence, where nothing should come between."""
+    """Return True if the model goes on in mid-sentence, where nothing should come between."""
     newest = next((message for message in reversed(messages) if not isinstance(message, SystemReminder)), None)
     return isinstance(newest, AssistantMessage) and newest.is_to_be_continued
 

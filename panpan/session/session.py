@@ -112,12 +112,10 @@ class SessionInfo:
     cwd: Path
     model: str
     choice: str
-    """Which model was chosen and why, on one line."""
     key_source: str
     """Where the key came from, such as a variable's name; never the key."""
     permission_mode: PermissionMode
     tools: Sequence[str]
-    """Names of the tools that the model may call."""
 
 
 class Session(AsyncContextManagerMixin):
@@ -160,7 +158,6 @@ class Session(AsyncContextManagerMixin):
         self.chosen_model: str | None = None
         """What `use_model` was last given; None: the model is the one that the session was opened with."""
         self.folders = AddedFolders(agent.context.paths, agent.context.paths.root)
-        """What the user has added to the workspace."""
         self._woken = 0
         """Turns since the user last said something."""
 
@@ -389,7 +386,7 @@ class Session(AsyncContextManagerMixin):
 
     @property
     def title(self) -> str | None:
-        """What the session is called; None where nobody has given it a title."""
+        """What the session is called; None if nobody has given it a title."""
         return self._title
 
     def rename(self, title: str) -> str:
@@ -458,12 +455,12 @@ class Session(AsyncContextManagerMixin):
 
     @property
     def thinks(self) -> bool:
-        """Whether the model is asked to think before it answers; not every model heeds it."""
+        """True if the model is asked to think before it answers; not every model heeds it."""
         return self.agent.model.thinks
 
     @property
     def context_window(self) -> int | None:
-        """Tokens of a request and its reply together; None where it is not known of the model."""
+        """Tokens of a request and its reply together; None if it is not known of the model."""
         return self.agent.model.context_window
 
     async def use_model(self, name: str) -> str:

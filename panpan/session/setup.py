@@ -43,7 +43,6 @@ class SessionSetup:
     model: ResolvedModel
     answers: GenerationOptions
     kinds: ProviderKinds = field(default_factory=dict)
-    """The provider kinds."""
 
     @property
     def settings(self) -> Settings:
@@ -56,7 +55,7 @@ class SessionSetup:
 
     @property
     def context_window(self) -> int | None:
-        """Tokens of the model's context window, as far as it may be filled; None where its size is not known."""
+        """Tokens of the model's context window, as far as it may be filled; None if its size is not known."""
         facts = self.model.facts
         return self.settings.compaction.usable_window(facts.context_tokens if facts.is_known else None)
 

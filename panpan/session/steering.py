@@ -22,7 +22,7 @@ class Steering(Hook):
         self._handed_over: Sequence[UserMessage] = ()
         """Given to the loop, which an interrupt may stop before it has put all of them into the conversation."""
         self._is_reply_cut = False
-        """Whether the model is asked to go on in mid-sentence, where nothing should come between."""
+        """True if the model is asked to go on in mid-sentence, where nothing should come between."""
 
     @property
     def waiting(self) -> tuple[UserMessage, ...]:
@@ -40,11 +40,11 @@ class Steering(Hook):
         return added
 
     def take_first(self) -> UserMessage | None:
-        """Take out the oldest message that waits, as for a turn of its own; None where none does."""
+        """Take out the oldest message that waits, as for a turn of its own; None if none does."""
         return self._waiting.pop(0) if self._waiting else None
 
     def take_last(self) -> UserMessage | None:
-        """Take back the newest message that waits, as for an editor; None where none does."""
+        """Take back the newest message that waits, as for an editor; None if none does."""
         return self._waiting.pop() if self._waiting else None
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:

@@ -116,7 +116,7 @@ class PartialReply:
                 pass
 
     def message(self, model: str) -> AssistantMessage | None:
-        """Return the text so far as a reply that was interrupted, or None where there is none."""
+        """Return the text so far as a reply that was interrupted, or None if there is none."""
         text = "".join(self._texts)
         if not text.strip():
             return None

@@ -71,7 +71,7 @@ class UnfinishedCalls:
 
     @property
     def are_open(self) -> bool:
-        """Whether nothing became of them yet, so that the session did not go on."""
+        """True if nothing became of them yet, so that the session did not go on."""
         return bool(self._calls)
 
     def forget(self) -> None:
@@ -204,7 +204,7 @@ def _told_by_files(tool_use_id: str, changes: Sequence[IntendedChange]) -> ToolR
 
 
 def _digest(path: Path) -> str | None:
-    """Return SHA-256 of a regular file, in hex; None where there is none, and what no digest is for other kinds."""
+    """Return SHA-256 of a regular file, in hex; None if there is none, and what no digest is for other kinds."""
     try:
         if not path.is_file():
             return None if not path.exists() else ""

@@ -286,12 +286,12 @@ class Budget:
 
     @property
     def is_limited(self) -> bool:
-        """Whether a limit on money or tokens holds for it."""
+        """True if a limit on money or tokens holds for it."""
         return any(node.limits.usd is not None or node.limits.tokens is not None for node in self.and_above())
 
     @property
     def waits_for_others(self) -> bool:
-        """Whether a request runs that may give back some of what it has reserved."""
+        """True if a request runs that may give back some of what it has reserved."""
         return any(node._held.reservations for node in self.and_above())
 
     @property

@@ -28,7 +28,7 @@ from panpan.types.messages import AssistantMessage, Usage
 
 
 class ArrivingReply:
-    """Follows a reply while it arrives. `price` is None where it is not known."""
+    """Follows a reply while it arrives. `price` is None if it is not known."""
 
     def __init__(self, request: ModelRequest, price: Price | None) -> None:
         self._request = request
@@ -48,7 +48,7 @@ class ArrivingReply:
                 pass
 
     def unsaid(self, reply: AssistantMessage, *, is_limited: bool) -> Spending | None:
-        """Return what a whole reply has cost beyond what it says, as an estimate; None where it can be believed.
+        """Return what a whole reply has cost beyond what it says, as an estimate; None if it can be believed.
 
         If a limit depends on it (`is_limited`), a count far below the estimate is not believed either.
         """
@@ -66,7 +66,7 @@ class ArrivingReply:
         return Spending({reply.model: costs})
 
     def cut_short(self) -> AssistantMessage | None:
-        """Return what came of it, as a reply without content; None where it had not begun. It is forgotten here."""
+        """Return what came of it, as a reply without content; None if it had not begun. It is forgotten here."""
         started, self._started = self._started, None
         if started is None:
             return None
@@ -144,7 +144,7 @@ class BudgetedModel:
             self._count_cut_short(arriving)
 
     async def count_tokens(self, request: ModelRequest) -> int | None:
-        """Return how many input tokens a request has, or None where the provider cannot say."""
+        """Return how many input tokens a request has, or None if the provider cannot say."""
         return await self._llm.count_tokens(request)
 
     @property
@@ -161,7 +161,7 @@ class BudgetedModel:
             self._budget.count_cut_short(reply)
 
     def _is_better_later(self, tokens: int) -> bool:
-        """Return whether only a short reply fits, and other requests may give back what they do not need."""
+        """Return True if only a short reply fits, and other requests may give back what they do not need."""
         enough = min(self._most_output, ENOUGH_OUTPUT_TOKENS + self._thinking)
         return self._budget.waits_for_others and self._fitting_output(tokens) < enough
 

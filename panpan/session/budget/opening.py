@@ -67,7 +67,7 @@ def _is_prompt(record: Mapping[str, Any]) -> bool:
 
 
 def _reply(record: Mapping[str, Any]) -> AssistantMessage | None:
-    """Return a reply without its content, which costs nothing to look at; None where it was never counted."""
+    """Return a reply without its content, which costs nothing to look at; None if it was never counted."""
     match record:
         case {"type": "assistant", "message": {"model": str(model), **message}}:
             usage = counted(message.get("usage"))
@@ -151,7 +151,7 @@ def spent_beside(
 
 
 def _may_cost(line: bytes) -> bool:
-    """Return whether a line may tell of costs; results, of which most of a log consists, need not be parsed."""
+    """Return True if a line may tell of costs; results, of which most of a log consists, need not be parsed."""
     return _RESULT not in line or _REPLY in line
 
 

@@ -17,9 +17,7 @@ class ModelCosts:
     replies: int = 0
     usage: Usage = field(default_factory=Usage)
     known_cost_usd: float = 0.0
-    """Of the replies whose price is known."""
     unpriced_replies: int = 0
-    """Replies whose price is not known."""
     uncounted_replies: int = 0
     """Replies that were interrupted before the provider had counted their tokens; they are no part of the rest."""
     estimated_replies: int = 0
@@ -27,7 +25,7 @@ class ModelCosts:
 
     @property
     def cost_usd(self) -> float | None:
-        """US dollars; None where the price of a reply that was counted is not known."""
+        """US dollars; None if the price of a reply that was counted is not known."""
         return None if self.unpriced_replies else self.known_cost_usd
 
     def add(self, reply: AssistantMessage) -> None:
@@ -71,7 +69,6 @@ class SessionCosts:
     """What the messages that were added cost together."""
 
     by_model: dict[str, ModelCosts] = field(default_factory=dict)
-    """In the order in which they were first used."""
     api_duration_s: float = 0.0
     """Seconds spent waiting for models."""
     lines_added: int = 0
@@ -79,7 +76,7 @@ class SessionCosts:
     duration_s: float = 0.0
     """Seconds from what each turn began with to the last message that follows from it; without those between turns."""
     _is_answered: bool = False
-    """Whether the newest message is a reply that asks for no tool: a reminder behind it may begin a turn."""
+    """True if the newest message is a reply that asks for no tool: a reminder behind it may begin a turn."""
     _turn_began_at: float | None = None
     _turn_s: float = 0.0
 
@@ -121,7 +118,7 @@ class SessionCosts:
 
     @property
     def cost_usd(self) -> float | None:
-        """US dollars of all replies that were counted; None where the price of one is not known."""
+        """US dollars of all replies that were counted; None if the price of one is not known."""
         return None if any(costs.unpriced_replies for costs in self.by_model.values()) else self.known_cost_usd
 
     def _add_reply(self, reply: AssistantMessage) -> None:
@@ -152,7 +149,7 @@ def session_costs(messages: Iterable[Message], beside: Iterable[AssistantMessage
 
 
 def made_at(uuid: str) -> float | None:
-    """Return when an id was made, in seconds since 1970; None where it does not tell, not being of version 7."""
+    """Return when an id was made, in seconds since 1970; None if it does not tell, not being of version 7."""
     try:
         value = UUID(uuid)
     except ValueError:
@@ -165,7 +162,6 @@ class Spending:
     """A sum that only grows."""
 
     by_model: dict[str, ModelCosts] = field(default_factory=dict)
-    """In the order in which they were first used."""
     calls: int = 0
     """Requests to a model of which a reply came, whole or cut short; a try that brought nothing is none."""
     seconds: float = 0.0
@@ -190,7 +186,7 @@ class Spending:
 
     @property
     def usd(self) -> float | None:
-        """US dollars; None where the price of a reply is not known."""
+        """US dollars; None if the price of a reply is not known."""
         return None if any(costs.unpriced_replies for costs in self.by_model.values()) else self.known_usd
 
     @property
@@ -200,7 +196,7 @@ class Spending:
 
     @property
     def unpriced_model(self) -> str | None:
-        """A model that has used tokens whose price is not known; None where there is none."""
+        """A model that has used tokens whose price is not known; None if there is none."""
         costs = self.by_model.values()
         return next((one.model for one in costs if one.unpriced_replies and one.usage.context_tokens), None)
 

@@ -50,7 +50,6 @@ class Transcript:
 
     session_id: str
     title: str
-    """May be empty."""
     model: str
     cwd: str
     panpan_version: str
@@ -182,7 +181,6 @@ class Outcome:
     """How a call ended."""
 
     mark: str
-    """A word or two behind the call."""
     is_error: bool = False
 
 

@@ -14,9 +14,7 @@ from panpan.system.text.redact import Redactor
 
 DEFAULT_SUFFIX = ".md"
 SUFFIX_BY_FORMAT = {"markdown": ".md", "html": ".html", "json": ".json", "claude": ".jsonl"}
-"""What a file of each format ends in."""
 MAX_TRIES = 100
-"""Names that are tried where the user gave none."""
 
 
 def exported_text(transcript: Transcript, redactor: Redactor, suffix: str) -> str:

@@ -27,7 +27,6 @@ from panpan.types.dataclass import dataclass
 Record: TypeAlias = Mapping[str, Any]
 
 MAX_BYTES = 1_000_000_000
-"""Of a file; no transcript comes near."""
 
 _SPOKEN = ("user", "assistant")
 
@@ -79,7 +78,7 @@ def conversation_in(records: Sequence[Record]) -> list[Record]:
 
 
 def reply_id(record: Record) -> str | None:
-    """Return the id of the reply of which a record is a part; None where it is of none, or does not say."""
+    """Return the id of the reply of which a record is a part; None if it is of none, or does not say."""
     match record:
         case {"type": "assistant", "message": {"id": str(id_)}}:
             return id_
@@ -161,7 +160,7 @@ def assistant_blocks(content: Any) -> Iterator[AssistantContent]:
 
 
 def result_block(block: Any) -> ToolResultBlock | None:
-    """Return the answer to a call that a block is; None where it is none."""
+    """Return the answer to a call that a block is; None if it is none."""
     match block:
         case {"type": "tool_result", "tool_use_id": str(id_)}:
             content = tuple(user_blocks(block.get("content")))
@@ -213,7 +212,7 @@ def _assistant_block(block: Any) -> Iterator[AssistantContent]:
 
 
 def _bytes(source: Any) -> Base64Source | None:
-    """Return the bytes of a picture or document; None where they are elsewhere, or no bytes."""
+    """Return the bytes of a picture or document; None if they are elsewhere, or no bytes."""
     if not isinstance(source, dict):
         return None
     try:

@@ -43,7 +43,6 @@ _CHECKLIST_TOOL = "TodoWrite"
 _SYNTHETIC = "<synthetic>"
 """Model of replies that the other program wrote itself, such as for errors."""
 _CHARS_OF_TOKEN = 4
-"""Roughly."""
 
 
 @dataclass(slots=True)

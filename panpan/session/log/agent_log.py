@@ -27,7 +27,6 @@ class SubagentRecord(SystemRecord):
     subtype: Literal["subagent"] = "subagent"
     agent_id: str
     agent_type: str
-    """Name of its definition."""
     description: Text = ""
     tool_use_id: Text = ""
     worktree: Text = ""
@@ -85,7 +84,7 @@ def agents_folder(sessions_folder: Path, session_id: str) -> Path:
 
 
 def agent_log_path(folder: Path, agent_id: str) -> Path | None:
-    """Return the log of a subagent, whether there is one or not; None where it can have no such id."""
+    """Return the log of a subagent, whether there is one or not; None if it can have no such id."""
     return folder / f"agent-{agent_id}.jsonl" if _ID.fullmatch(agent_id) else None
 
 
@@ -144,7 +143,6 @@ class PastTurn:
     number: int
     """Of the turn in its log, from 1."""
     path: Path
-    """Its log."""
 
     def messages(self) -> Sequence[Message]:
         """Return what was said in it, the newest last; reads the log."""

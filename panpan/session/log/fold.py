@@ -46,7 +46,7 @@ class UnfinishedCall:
     is_begun: bool
     """False: it has changed nothing."""
     notes_changes: bool = False
-    """Whether it changed no file but those of `changes`."""
+    """True if it changed no file but those of `changes`."""
     changes: Sequence[IntendedChange] = field(default_factory=tuple)
     process_mark: str = ""
     """By which the processes are found that it started; empty where it started none, or is another session's."""
@@ -102,7 +102,7 @@ class FoldedSession:
     prefixes: dict[str, SessionPrefix] = field(default_factory=dict)
     """What its requests begin with, by the profile of the model."""
     permission_mode: PermissionMode | None = None
-    """What the user chose last in the session; None where he kept that of the settings."""
+    """What the user chose last in the session; None if they kept that of the settings."""
     plan_file: str | None = None
     """Name of the file that holds its newest plan; None: there is none. It may be anything."""
     is_plan_approved: bool = False
@@ -110,7 +110,7 @@ class FoldedSession:
     """False if the log says that only unattended runs have used it."""
     title: str | None = None
     model: str | None = None
-    """Which model was asked last, or chosen since, by its provider's name for it; None where the log does not say."""
+    """Which model was asked last, or chosen since, by its provider's name for it; None if the log does not say."""
     messages: list[Message] = field(default_factory=list)
     """Valid to send."""
     compactions: list[Compaction] = field(default_factory=list)
@@ -120,15 +120,14 @@ class FoldedSession:
     spent: Spending = field(default_factory=Spending)
     """On all branches, what no message of the conversation tells of any more included."""
     begun_in: str | None = None
-    """The folder that it was begun in; None where the log does not say."""
+    """The folder that it was begun in; None if the log does not say."""
     git_branch: str = ""
-    """The branch when it was begun; empty where there was none."""
     unfinished: Sequence[UnfinishedCall] = ()
     """Calls of the newest reply without a result; `messages` has one for each, which says that nothing is known."""
     last_uuid: str | None = None
     """The record that the next one follows."""
     is_from_newer_version: bool = False
-    """Whether a record says that it needs a newer panpan."""
+    """True if a record says that it needs a newer panpan."""
 
 
 def folded(records: Iterable[Mapping[str, Any]]) -> FoldedSession:

@@ -38,14 +38,12 @@ class SessionPrefix:
     """System prompt and tools of all requests to models of one kind."""
 
     profile: str
-    """Name of the profile."""
     system: str | None = None
-    """None where the log does not say."""
+    """None if the log does not say."""
     tools: Sequence[ToolDefinition] = ()
 
 
 NO_PREFIX = SessionPrefix(FULL.name, "")
-"""No system prompt and no tools."""
 
 
 def kept_prefix(new: SessionPrefix, recorded: Mapping[str, SessionPrefix], profile: ModelProfile) -> SessionPrefix:
@@ -76,7 +74,7 @@ def or_else(default: object) -> WrapValidator:
 
 
 def is_none(value: object) -> bool:
-    """Return whether there is nothing to write."""
+    """Return True if there is nothing to write."""
     return value is None
 
 
@@ -126,7 +124,7 @@ class Record(BaseModel):
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Self | None:
-        """Return what a record of this kind says; None where it is too damaged, or of another kind."""
+        """Return what a record of this kind says; None if it is too damaged, or of another kind."""
         try:
             return cls.model_validate(record)
         except ValidationError:
@@ -153,7 +151,7 @@ class PrefixRecord(SystemRecord):
     """What requests to models of one kind begin with, so that a resumed session sends the same."""
 
     subtype: Literal["session_start", "prefix"]
-    """Whether it is the first record of the log, or a later one."""
+    """`session_start` is the first record of the log, `prefix` a later one."""
     panpan_version: Words = ""
     profile: Annotated[str, or_else(UNNAMED)] = UNNAMED
     system: Annotated[str | None, or_else(None)] = None
@@ -208,7 +206,6 @@ class ModelRecord(SystemRecord):
 
     subtype: Literal["model"] = "model"
     model: str
-    """Its provider's name for it."""
     effort: Annotated[Effort | None, or_else(None)] = None
 
 
@@ -232,11 +229,9 @@ class CallStartedRecord(SystemRecord):
     subtype: Literal["call_started"] = "call_started"
     tool_use_id: str
     tool: Words = ""
-    """Name of what it calls."""
     digest: Words = ""
-    """Of its exact arguments."""
     notes_changes: Yes = False
-    """Whether it changes nothing before a record of the files that it changes."""
+    """True if it changes nothing before a record of the files that it changes."""
     process_mark: Words = ""
     """By which the processes are found that it starts."""
 
@@ -438,6 +433,6 @@ def subtypes_of(kinds: Iterable[type[SystemRecord]]) -> frozenset[str]:
 
 
 def reply_in(record: Mapping[str, Any] | None) -> AssistantMessage | None:
-    """Return the reply that another record holds; None where it holds none that can be read."""
+    """Return the reply that another record holds; None if it holds none that can be read."""
     message = None if record is None else message_of(record)
     return message if isinstance(message, AssistantMessage) else None

@@ -90,7 +90,7 @@ def record_of(message: Message) -> dict[str, Any]:
 
 
 def message_of(record: Mapping[str, Any]) -> Message | None:
-    """Return the message that a record holds, or None where it holds none that this version can read."""
+    """Return the message that a record holds, or None if it holds none that this version can read."""
     try:
         match record.get("type"), record.get("subtype"):
             case "assistant", _:

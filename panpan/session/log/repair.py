@@ -24,7 +24,6 @@ Remedy: TypeAlias = Literal["none", "mode", "copy"]
 
 _MOST_LINES = 5
 _MOST_CHARS = 60
-"""Of what a record says of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ def left_branches(records: Sequence[Mapping[str, Any]]) -> list[int]:
 def _says_something(
     end: int, records: Sequence[Mapping[str, Any]], parents: Sequence[int | None], children: Mapping[int | None, int]
 ) -> bool:
-    """Return whether a branch has a message between its end and where it leaves the others."""
+    """Return True if a branch has a message between its end and where it leaves the others."""
     index: int | None = end
     while index is not None and children[index] <= 1:
         if records[index].get("type") in ("user", "assistant"):

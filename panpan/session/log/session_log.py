@@ -62,7 +62,7 @@ def lines_of(file: BinaryIO, *, most_bytes: int = MAX_LINE_BYTES) -> Iterator[tu
 
 
 def parsed(line: bytes) -> dict[str, Any] | None:
-    """Return the object that a line holds; None where it holds none, or one that is nested too deeply."""
+    """Return the object that a line holds; None if it holds none, or one that is nested too deeply."""
     has_no_number = b"NaN" in line or b"Infinity" in line  # which Python reads, and no provider
     try:
         value = json.loads(line, parse_constant=lambda _: None) if has_no_number else json.loads(line)
@@ -150,7 +150,7 @@ class SessionLog:
             raise SessionError(f"cannot open the session log {path}: {error.strerror}") from error
         try:
             self.is_locked = self._lock()
-            """Whether the file system has locks, so that no other panpan writes into it."""
+            """True if the file system has locks, so that no other panpan writes into it."""
             self._is_torn = _ends_in_mid_line(self._fd)
             self._newest_ns = _newest_in_future(path)
         except BaseException:

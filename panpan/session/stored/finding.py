@@ -186,7 +186,7 @@ def _id_in(text: str) -> str | None:
 
 
 def _is_begun(log: Path) -> bool:
-    """Return whether something was written into a log; an empty one belongs to a panpan that has just opened it."""
+    """Return True if something was written into a log; an empty one belongs to a panpan that has just opened it."""
     try:
         return log.stat().st_size > 0
     except OSError:
@@ -194,7 +194,6 @@ def _is_begun(log: Path) -> bool:
 
 
 MOST_FOUND = 20
-"""Sessions of a search by what was said."""
 
 _ID = re.compile(r"0[0-9a-f]{5,7}|[0-9a-f]{8}-[0-9a-f-]*")
 

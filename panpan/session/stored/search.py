@@ -94,7 +94,6 @@ class Found:
 
     path: Path
     record: Mapping[str, Any]
-    """The first record that fits."""
     records: int
     """How many fit."""
 
@@ -255,7 +254,6 @@ MANY_BYTES = 20_000_000
 """Of logs, which take some seconds to be taken in."""
 
 MAX_WORDS = 100
-"""Of one search."""
 
 PATIENCE_S = 60.0
 """For another panpan that searches; its first search may take long."""

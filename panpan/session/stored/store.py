@@ -46,7 +46,7 @@ def archived_logs(home: Path) -> Iterator[Path]:
 
 
 def _written_at(path: Path) -> int | None:
-    """Return when the log was last written, in nanoseconds; None where it is empty, no file or not there any more.
+    """Return when the log was last written, in nanoseconds; None if it is empty, no file or not there any more.
 
     A link is no log: it is not followed when a session is opened, either.
     """

@@ -28,10 +28,8 @@ _REPLY = b'"type":"assistant","uuid":'
 """In each record of a reply, in the same way."""
 
 _OPENED = b'"type":"system","subtype":"opened","uuid":'
-"""In each record of how a session was opened, in the same way."""
 
 _TITLE = b'"type":"summary","uuid":'
-"""In each record of a title, in the same way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +48,13 @@ class SessionSummary:
     """What it is called; empty where nobody has given it one, or the log does not say. Not cleaned for a terminal."""
     rounds: int
     is_counted: bool
-    """Whether all of the log was read; if not, there may be more rounds."""
+    """True if all of the log was read; if not, there may be more rounds."""
     is_interactive: bool = True
     """True if it was ever open on a terminal; False if only runs with -p, a pipe or from Python used it."""
 
 
 def summary_of(path: Path) -> SessionSummary | None:
-    """Return what the log tells; None where it is no regular file, or cannot be read any more."""
+    """Return what the log tells; None if it is no regular file, or cannot be read any more."""
     cwd = prompt = title = ""
     rounds = read = 0
     is_interactive = True
@@ -82,7 +80,7 @@ def summary_of(path: Path) -> SessionSummary | None:
 
 
 def _is_of(kind: bytes, line: bytes) -> bool:
-    """Return whether a record is of a kind, and does not only hold one that is, as a title holds a reply."""
+    """Return True if a record is of a kind, and does not only hold one that is, as a title holds a reply."""
     place = line.find(kind)
     return place >= 0 and place == line.find(_TYPE)
 

@@ -12,7 +12,6 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any, get_args
 
 import click
@@ -29,10 +28,10 @@ from panpan.config.models import VENDORS
 from panpan.config.run_settings import OTHER_VARIABLES, VARIABLES
 from panpan.config.settings_file import parse_settings
 from panpan.core.effects import Effects
-from panpan.core.hooks import Hook, ToolCall
+from panpan.core.hooks import Hook
 from panpan.session.log.record_kinds import SYSTEM_RECORDS, subtypes_of
 from panpan.types.events import Event, Output
-from panpan.types.permission import Deny, PermissionMode
+from panpan.types.permission import PermissionMode
 from tests.fakes.context import context_in
 from tests.fakes.every_tool import every_tool
 from tests.model_server import call, say, serving
@@ -137,19 +136,14 @@ def test_python_examples_change_a_file(tmp_path: Path, example: str, printed: st
     assert (workspace / "notes.txt").read_text() == "the end\n"
 
 
-def contributed(number: int, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Import an example of CONTRIBUTING.md as a module of a package of its own."""
-    package = folder / f"contributed_{name}"
+async def test_the_tool_that_shows_how_to_add_one_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "contributed"
     package.mkdir()
     (package / "__init__.py").touch()
-    (package / f"{name}.py").write_text(blocks(CONTRIBUTING, "python")[number])
-    (package / f"{name}.md").write_text("Say how many lines a file has.\n")
-    monkeypatch.syspath_prepend(folder)
-    return importlib.import_module(f"contributed_{name}.{name}")
-
-
-async def test_the_tool_that_shows_how_to_add_one_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tool = contributed(0, tmp_path, "count_lines", monkeypatch).CountLinesTool()
+    (package / "count_lines.py").write_text(*blocks(CONTRIBUTING, "python"))
+    (package / "count_lines.md").write_text("Say how many lines a file has.\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    tool = importlib.import_module("contributed.count_lines").CountLinesTool()
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "a.txt").write_text("1\n2\n3")
@@ -160,17 +154,6 @@ async def test_the_tool_that_shows_how_to_add_one_works(tmp_path: Path, monkeypa
     assert yields == [Output("3 lines")]
     assert tool.definition.description == "Say how many lines a file has."
     assert await tool.effects(args, context_in(workspace)) == Effects(reads=("a.txt",))
-
-
-async def test_the_hook_that_shows_how_to_add_one_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hook = contributed(1, tmp_path, "call_limit", monkeypatch).CallLimit(most=2)
-    tool = every_tool()[0]
-    tool_call = await ToolCall.of("1", tool, tool.input_model(file_path="a"), {}, context_in(tmp_path))
-
-    decisions = [await hook.before_tool(tool_call) for _ in range(3)]
-
-    assert decisions[:2] == [None, None]
-    assert isinstance(decisions[2], Deny)
 
 
 def test_the_settings_of_the_readme_are_settings() -> None:

@@ -26,7 +26,6 @@ async def _model(terminal: Terminal, name: str) -> None:
 
 
 async def _chosen_model(terminal: Terminal) -> str | None:
-    """Return the name of the model that the user picks."""
     info = terminal.session.info
     of_session = terminal.session.find(SessionModels)
     kinds = NO_KINDS if of_session is None else of_session.setup.kinds

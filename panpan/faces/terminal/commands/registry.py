@@ -6,8 +6,8 @@ from pathlib import Path
 
 from panpan.faces.terminal.commands.model_commands import MODEL_COMMANDS
 from panpan.faces.terminal.commands.screen_commands import SCREEN_COMMANDS
-from panpan.faces.terminal.commands.session_commands import BRANCH_COMMANDS, EXPORT_COMMANDS, SESSION_COMMANDS
-from panpan.faces.terminal.commands.show_commands import PANPAN_COMMANDS, SHOW_COMMANDS
+from panpan.faces.terminal.commands.session_commands import SESSION_COMMANDS
+from panpan.faces.terminal.commands.show_commands import SHOW_COMMANDS
 from panpan.session.command import Command, Terminal, say, say_pairs
 from panpan.system.text.terminal_text import clean_line
 
@@ -25,30 +25,19 @@ MISSING_COMMANDS: Sequence[Command] = (
 )
 
 
-_FOLDER = Path(__file__).parent
+def _prompt(name: str, help_: str) -> Command:
+    """Return a command that sends one of our prompts, and what the user adds to it."""
 
+    async def submit(terminal: Terminal, wish: str) -> None:
+        prompt = (Path(__file__).parent / f"{name}.md").read_text(encoding="utf-8").strip()
+        terminal.submit(f"{prompt}\n\nThe user adds: {wish}" if wish else prompt)
 
-async def _init(terminal: Terminal, rest: str) -> None:
-    terminal.submit(_prompt("init", rest))
-
-
-async def _review(terminal: Terminal, rest: str) -> None:
-    terminal.submit(_prompt("review", rest))
-
-
-def _prompt(name: str, wish: str) -> str:
-    """Return one of our prompts, with what the user wants besides."""
-    prompt = (_FOLDER / f"{name}.md").read_text(encoding="utf-8").strip()
-    return f"{prompt}\n\nThe user adds: {wish}" if wish else prompt
+    return Command(name, help_, submit, arguments="[what matters]", is_immediate=True)
 
 
 PROMPT_COMMANDS: Sequence[Command] = (
-    Command(
-        "init", "Let the model look around and write AGENTS.md", _init, arguments="[what matters]", is_immediate=True
-    ),
-    Command(
-        "review", "Let the model review what is not committed", _review, arguments="[what matters]", is_immediate=True
-    ),
+    _prompt("init", "Let the model look around and write AGENTS.md"),
+    _prompt("review", "Let the model review what is not committed"),
 )
 
 
@@ -121,10 +110,7 @@ def all_commands(of_capabilities: Iterable[Command]) -> list[Command]:
     """Return every command, in the order of its name: those of the faces and those of the capabilities."""
     commands = [
         *SESSION_COMMANDS,
-        *BRANCH_COMMANDS,
-        *EXPORT_COMMANDS,
         *SHOW_COMMANDS,
-        *PANPAN_COMMANDS,
         *MODEL_COMMANDS,
         *PROMPT_COMMANDS,
         *SCREEN_COMMANDS,
@@ -151,10 +137,6 @@ def command_in(text: str, commands: Sequence[Command]) -> str | None:
 
     A first word that names a command, stands alone, or is nearly the name of one is meant as a command. `/etc/hosts is
     wrong` and `/tmp is full` are prompts.
-
-    Args:
-        text: What the user said.
-        commands: Those that there are.
     """
     line = text.strip()
     if meant := _MEANT_COMMANDS.get(line.lower()):
@@ -163,12 +145,7 @@ def command_in(text: str, commands: Sequence[Command]) -> str | None:
 
 
 def find(commands: Sequence[Command], line: str) -> tuple[Command, str] | None:
-    """Return the command that a line calls, and the rest of the line; None where there is none of that name.
-
-    Args:
-        commands: Those to choose from.
-        line: What was typed, with its slash.
-    """
+    """Return the command that a line calls, and the rest of the line; None where there is none of that name."""
     name, rest = _name_and_rest(line)
     command = next((command for command in commands if name in (command.name, *command.aliases)), None)
     return None if command is None else (command, rest)

@@ -35,11 +35,7 @@ class Screen(Terminal, Scrollback, Protocol):
 
 
 def _screen(terminal: Terminal) -> Screen:
-    """Return the terminal as one with a screen.
-
-    Raises:
-        ConfigError: It has only lines.
-    """
+    """Return the terminal if it has a screen, and not only lines."""
     if not isinstance(terminal, Screen):
         raise ConfigError("this command is about the screen, and here are only lines; run panpan without --plain")
     return terminal

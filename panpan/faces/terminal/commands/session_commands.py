@@ -18,7 +18,6 @@ from panpan.session.stored.finding import named_session
 from panpan.session.stored.store import newest_first
 from panpan.session.stored.summary import SessionSummary, summary_of
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.dataclass import dataclass
 from panpan.types.messages import UserMessage
 from panpan.version import __version__
 
@@ -31,7 +30,7 @@ async def _rewind(terminal: Terminal, rest: str) -> None:
     if not prompts:
         say(terminal, "nothing has been said in this session yet")
         return
-    picked = await terminal.choose("Go back to before which message?", [_prompt_option(prompt) for prompt in prompts])
+    picked = await terminal.choose("Go back to before which message?", [Option(_line(prompt)) for prompt in prompts])
     if picked is None:
         return
     prompt = prompts[picked]
@@ -47,20 +46,13 @@ async def _rewind(terminal: Terminal, rest: str) -> None:
 
 
 async def _what(terminal: Terminal) -> str | None:
-    """Return what the user wants to have back; None where he wants nothing."""
     choices = (BOTH, CONVERSATION, FILES)
     picked = await terminal.choose("What goes back?", numbered([Option(choice) for choice in choices]))
     return None if picked is None else choices[picked]
 
 
-def _prompt_option(prompt: UserMessage) -> Option:
-    return Option(_line(prompt))
-
-
 def _line(prompt: UserMessage) -> str:
-    """Return the first line of what the user typed."""
-    lines = [line for line in map(clean_line, prompt.typed.splitlines()) if line]
-    return lines[0] if lines else "(no text)"
+    return next(filter(None, map(clean_line, prompt.typed.splitlines())), "(no text)")
 
 
 async def _fork(terminal: Terminal, rest: str) -> None:
@@ -72,12 +64,6 @@ async def _fork(terminal: Terminal, rest: str) -> None:
     copy = await to_thread.run_sync(fork, session.log_path, folder)
     said = f"going on in a copy; the way back: /resume, or panpan -r {session.info.id}"
     terminal.leave(OpenSession(copy.stem, goes_on=True, said=said))
-
-
-BRANCH_COMMANDS: Sequence[Command] = (
-    Command("rewind", "Go back to before an earlier message", _rewind, offers_choice=True),
-    Command("fork", "Go on in a copy of this session", _fork, needs_terminal=True),
-)
 
 
 async def _export(terminal: Terminal, wanted: str) -> None:
@@ -113,17 +99,6 @@ def _unquoted(path: str) -> str:
     return path[1:-1] if len(path) > 1 and path[0] == path[-1] and path[0] in "'\"" else path
 
 
-EXPORT_COMMANDS: Sequence[Command] = (
-    Command(
-        "export",
-        "Write this session to a file: .md, .html, .json or .jsonl",
-        _export,
-        arguments="[file]",
-        is_immediate=True,
-    ),
-)
-
-
 MOST_SESSIONS = 50
 """Sessions that are listed, without runs with -p. Older ones are found by their words or by their id."""
 
@@ -137,12 +112,7 @@ _UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60))
 
 
 async def chosen_session(terminal: Terminal, places: Locations) -> str | None:
-    """Return the id of the session that the user picks; None where he picks none.
-
-    Args:
-        terminal: Where he picks.
-        places: Those of the project.
-    """
+    """Return the id of the session that the user picks; None where they pick none."""
     choice = _Choice(places, terminal.session.info.id)
     await to_thread.run_sync(choice.fill)
     if not choice.sessions:
@@ -153,21 +123,8 @@ async def chosen_session(terminal: Terminal, places: Locations) -> str | None:
     return None if picked is None else choice.sessions[picked].id
 
 
-@dataclass(frozen=True, slots=True)
-class _Hit:
-    """A session in which something was said."""
-
-    session: SessionSummary
-    excerpt: str
-
-
 class _Choice:
-    """The sessions that can be picked: those that are listed, and behind them those that were found.
-
-    Args:
-        places: Those of the project.
-        this_id: Of the session that is open.
-    """
+    """The sessions that can be picked: those that are listed, and behind them those that were found."""
 
     def __init__(self, places: Locations, this_id: str) -> None:
         self.sessions: list[SessionSummary] = []
@@ -192,9 +149,9 @@ class _Choice:
             hits = await to_thread.run_sync(partial(self._hits, text, over), abandon_on_cancel=True)
         finally:
             over.set()  # nobody waits for the thread any more
-        return {self._place_of(hit.session): _option(hit.session, hit.excerpt) for hit in hits}
+        return {self._place_of(session): _option(session, excerpt) for session, excerpt in hits}
 
-    def _hits(self, text: str, over: Event) -> Sequence[_Hit]:
+    def _hits(self, text: str, over: Event) -> Sequence[tuple[SessionSummary, str]]:
         from panpan.session.stored.search import excerpt_of, search_sessions
 
         try:
@@ -208,18 +165,15 @@ class _Choice:
             )
         except PanpanError:  # the list is there all the same
             return ()
-        return [
-            _Hit(summary, excerpt_of(one.record, text))
-            for one in found
-            if (summary := summary_of(one.path)) is not None
-        ]
+        summaries = ((summary_of(one.path), excerpt_of(one.record, text)) for one in found)
+        return [(summary, excerpt) for summary, excerpt in summaries if summary is not None]
 
     def _place_of(self, session: SessionSummary) -> int:
-        known = next((place for place, one in enumerate(self.sessions) if one.path == session.path), None)
-        if known is not None:
-            return known
+        paths = [one.path for one in self.sessions]
+        if session.path in paths:
+            return paths.index(session.path)
         self.sessions.append(session)
-        return len(self.sessions) - 1
+        return len(paths)
 
     def _paths(self) -> Sequence[Path]:
         paths = newest_first(self._places.sessions_folder.glob("*.jsonl"))
@@ -260,7 +214,6 @@ async def _resume(terminal: Terminal, wanted: str) -> None:
 
 
 async def _named(terminal: Terminal, places: Locations, wanted: str) -> str:
-    """Return the id of the session that `wanted` means."""
     this_id = terminal.session.info.id
     named = await to_thread.run_sync(partial(named_session, places, wanted, but=this_id))
     if named.note:
@@ -290,6 +243,15 @@ SESSION_COMMANDS: Sequence[Command] = (
         arguments="[id, title or text]",
         offers_choice=True,
         needs_terminal=True,
+    ),
+    Command("rewind", "Go back to before an earlier message", _rewind, offers_choice=True),
+    Command("fork", "Go on in a copy of this session", _fork, needs_terminal=True),
+    Command(
+        "export",
+        "Write this session to a file: .md, .html, .json or .jsonl",
+        _export,
+        arguments="[file]",
+        is_immediate=True,
     ),
     Command("rename", "Give this session a title", _rename, arguments="[title]", is_immediate=True),
     Command("exit", "Leave panpan", _exit, aliases=("quit", "q"), is_immediate=True, needs_terminal=True),

@@ -30,41 +30,23 @@ from panpan.version import __version__
 MOST_BAR_CELLS = 80
 _FREE = "·"
 _BLOCK = "█"
-_LETTERS: Mapping[Source, str] = {
-    "system prompt": "s",
-    "tools": "t",
-    "project and reminders": "p",
-    "user": "u",
-    "tool results": "f",
-    "replies": "r",
-    "thinking": "h",
+_LOOKS: Mapping[Source, tuple[str, str, Role]] = {
+    "system prompt": ("System prompt", "s", "dim"),
+    "tools": ("Tool definitions", "t", "accent"),
+    "project and reminders": ("Project, reminders", "p", "plan"),
+    "user": ("Your messages", "u", "good"),
+    "tool results": ("Files, tool results", "f", "warn"),
+    "replies": ("Replies and calls", "r", "strong"),
+    "thinking": ("Thinking", "h", "bad"),
 }
-"""Tell the sources apart where colours do not."""
-_ROLES: Mapping[Source, Role] = {
-    "system prompt": "dim",
-    "tools": "accent",
-    "project and reminders": "plan",
-    "user": "good",
-    "tool results": "warn",
-    "replies": "strong",
-    "thinking": "bad",
-}
-_NAMES: Mapping[Source, str] = {
-    "system prompt": "System prompt",
-    "tools": "Tool definitions",
-    "project and reminders": "Project, reminders",
-    "user": "Your messages",
-    "tool results": "Files, tool results",
-    "replies": "Replies and calls",
-    "thinking": "Thinking",
-}
-_NAME_CELLS = max(map(len, _NAMES.values()))
+"""Name, colour, and the letter that tells it from others without colours."""
+_NAME_CELLS = max(len(name) for name, _, _ in _LOOKS.values())
 
 
 def context_shapes(usage: ContextUsage, width: int) -> list[TextDisplay]:
     """Return the shapes for a terminal of `width` cells; the notes below them are `context_note`."""
     rows = [text(used_line(usage), "strong"), _bar(usage, min(width, MOST_BAR_CELLS))]
-    rows += [_legend(_blocks(part.source, 1), _NAMES[part.source], part.tokens, usage) for part in usage.parts]
+    rows += [_legend(_blocks(part.source, 1), _LOOKS[part.source][0], part.tokens, usage) for part in usage.parts]
     free = usage.free_tokens
     return rows if free is None else [*rows, _legend(Span(text=_FREE), "Free", free, usage)]
 
@@ -79,12 +61,7 @@ def used_line(usage: ContextUsage) -> str:
 
 
 def context_note(usage: ContextUsage, *, is_kept_short: bool = True) -> str:
-    """Return what the reader must know of the numbers, and of what happens when the window is full.
-
-    Args:
-        usage: What is shown.
-        is_kept_short: Whether the user wants the conversation to be made shorter by itself.
-    """
+    """Return what the reader must know of the numbers; `is_kept_short` is the user's setting of compaction."""
     shares = "The shares are estimates by length"
     if usage.is_exact:
         sum_ = "; the sum is what the provider counts for the next request."
@@ -126,7 +103,8 @@ def _legend(mark: Span, name: str, tokens: int, usage: ContextUsage) -> TextDisp
 
 
 def _blocks(source: Source, count: int) -> Span:
-    return Span(text=_BLOCK * count, role=_ROLES[source], without_hues=_LETTERS[source] * count)
+    _, letter, role = _LOOKS[source]
+    return Span(text=_BLOCK * count, role=role, without_hues=letter * count)
 
 
 MOST_NAME_CELLS = 36
@@ -134,12 +112,7 @@ MOST_NAME_CELLS = 36
 
 
 def cost_pairs(costs: SessionCosts, waited_s: float) -> Sequence[tuple[str, str]]:
-    """Return what was spent, by model, and what it was spent on.
-
-    Args:
-        costs: Whose time in turns has those in which the user was waited for.
-        waited_s: How long that was, as far as it is known.
-    """
+    """Return what was spent, by model and on what; the time in turns has the `waited_s` for the user's answers."""
     models = [(model.model or "(a model without a name)", _model(model)) for model in costs.by_model.values()]
     return [
         *models,
@@ -152,7 +125,7 @@ def cost_pairs(costs: SessionCosts, waited_s: float) -> Sequence[tuple[str, str]
 
 
 def together(costs: SessionCosts) -> str:
-    """Return what all models cost."""
+    """Return the cost of all models."""
     is_estimated = costs.estimated_replies > 0
     return shown_cost(costs.known_cost_usd, is_whole=costs.cost_usd is not None, is_estimated=is_estimated)
 
@@ -164,7 +137,6 @@ def _time(costs: SessionCosts, waited_s: float) -> str:
 
 
 def _not_counted(replies: int) -> Sequence[tuple[str, str]]:
-    """Return what is said of replies whose tokens nobody knows, since the user interrupted them."""
     if not replies:
         return ()
     what = "1 interrupted reply" if replies == 1 else f"{replies:,} interrupted replies"
@@ -247,7 +219,7 @@ async def _cost(terminal: Terminal, rest: str) -> None:
 
 
 def _costs(session: Session) -> SessionCosts:
-    """Return what the session has cost, what was taken back and what its subagents did included."""
+    """Return what the session has cost, including what was taken back and what its subagents did."""
     costs, spent = session_costs(session.conversation.messages), session.budget.spent
     return replace(costs, by_model=spent.by_model, api_duration_s=spent.api_duration_s)
 
@@ -273,13 +245,6 @@ async def _status(terminal: Terminal, rest: str) -> None:
         ("panpan", __version__),
     ]
     say_pairs(terminal, [(name, clean_line(text)) for name, text in pairs])
-
-
-SHOW_COMMANDS: Sequence[Command] = (
-    Command("context", "Show what fills the context window", _context, is_immediate=True),
-    Command("cost", "Show tokens, money and time", _cost, aliases=("usage",), is_immediate=True),
-    Command("status", "Show session, model, mode and version", _status, is_immediate=True),
-)
 
 
 # /config and /doctor: what panpan says of its settings and of the machine, and what is otherwise in this session.
@@ -378,7 +343,10 @@ async def _panpan_says(terminal: Terminal, *arguments: str) -> tuple[str, str]:
     return ended.stdout.decode(errors="replace").rstrip(), ended.stderr.decode(errors="replace").rstrip()
 
 
-PANPAN_COMMANDS: Sequence[Command] = (
+SHOW_COMMANDS: Sequence[Command] = (
+    Command("context", "Show what fills the context window", _context, is_immediate=True),
+    Command("cost", "Show tokens, money and time", _cost, aliases=("usage",), is_immediate=True),
+    Command("status", "Show session, model, mode and version", _status, is_immediate=True),
     Command("config", "Show the settings and where each comes from", _config, is_immediate=True),
     Command("doctor", "Show what panpan finds on this machine", _doctor, is_immediate=True),
 )

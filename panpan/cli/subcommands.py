@@ -119,10 +119,10 @@ def _of_features() -> Iterator[tuple[str, Subcommand]]:
 class Panpan(Program):
     """The program as subcommands get it. Each part is imported when it is used, so that each pays for its own."""
 
-    def open_session(self, cwd: str | Path = ".", **wishes: Any) -> "AbstractAsyncContextManager[Session]":
+    def open_session(self, cwd: str | Path = ".", **options: Any) -> "AbstractAsyncContextManager[Session]":
         from panpan.api import open_session
 
-        return open_session(cwd, **wishes)
+        return open_session(cwd, **options)
 
     def tools_of_folder(self, cwd: Path, loaded: "Loaded", locations: "Locations") -> "Sequence[Tool[Any]]":
         from panpan.app import tools_of_folder

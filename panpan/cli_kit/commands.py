@@ -54,7 +54,7 @@ class Program(ABC):
     """The program that a subcommand is part of."""
 
     @abstractmethod
-    def open_session(self, cwd: str | Path = ".", **wishes: Any) -> "AbstractAsyncContextManager[Session]":
+    def open_session(self, cwd: str | Path = ".", **options: Any) -> "AbstractAsyncContextManager[Session]":
         """Open a session; takes the arguments of `panpan.open_session`."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from panpan.config.models import VENDORS, ModelFacts, vendor_named
 from panpan.errors import ConfigError
-from panpan.models.model_choice import Chooser, NoModelError, Wish, key_for, merged
+from panpan.models.model_choice import Chooser, ModelRequirement, NoModelError, key_for, merged
 from panpan.models.provider_kind import FULL, NO_KINDS, ModelProfile, NamedProvider, ProviderKinds, provider_kind
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort, ModelOptions, Provider
@@ -81,7 +81,7 @@ class GenerationOptions:
 
 
 def resolve_model(
-    wishes: Sequence[Wish],
+    requirements: Sequence[ModelRequirement],
     env: Mapping[str, str],
     *,
     providers: Mapping[str, NamedProvider] | None = None,
@@ -91,7 +91,7 @@ def resolve_model(
     """Decide which model is asked, where and with which key.
 
     Args:
-        wishes: What the sources of settings say, weakest first, none of them a file of the project.
+        requirements: What the sources of settings say, weakest first, none of them a file of the project.
         env: The environment.
         providers: Providers from the user's settings.
         aliases: Aliases from the user's settings.
@@ -102,9 +102,9 @@ def resolve_model(
         ConfigError: What was said does not lead to a model; says what to set.
     """
     chooser = Chooser(providers or {}, aliases or {}, env, kinds)
-    destination = chooser.destination(merged(wishes))
+    destination = chooser.destination(merged(requirements))
     known = destination.known
-    key = key_for(destination, wishes, chooser, env)
+    key = key_for(destination, requirements, chooser, env)
     extras = destination.extras
     return ResolvedModel(
         provider=destination.provider,
@@ -128,8 +128,8 @@ def resolve_from(
 ) -> ResolvedModel:
     """Decide as `resolve_model` does, from loaded settings.
 
-    A file of the project may choose among the models at the place that the user's own settings lead to; a wish that
-    leads elsewhere is not followed, and the reason says so.
+    A file of the project may choose among the models at the place that the user's own settings lead to; one that leads
+    elsewhere is not followed, and the reason says so.
 
     Args:
         loaded: The settings.
@@ -143,9 +143,11 @@ def resolve_from(
     """
     providers = {name: _named(name, loaded.settings) for name in loaded.settings.providers}
     resolve = partial(resolve_model, env=env, providers=providers, aliases=loaded.settings.aliases, kinds=kinds)
-    wish = partial(_wish, why_override=why_override)
-    own = [wish(source) for source in loaded.sources if source.kind != "project"]
-    with_project = [_project_wish(source) if source.kind == "project" else wish(source) for source in loaded.sources]
+    requirement = partial(_requirement, why_override=why_override)
+    own = [requirement(source) for source in loaded.sources if source.kind != "project"]
+    with_project = [
+        _project_requirement(source) if source.kind == "project" else requirement(source) for source in loaded.sources
+    ]
     if merged(with_project) == merged(own):
         return resolve(own)
     try:
@@ -287,12 +289,12 @@ def model_options(resolved: ResolvedModel, answers: GenerationOptions) -> ModelO
     )
 
 
-# What the user should know of wishes for the answer that the model does not fulfil as they were said.
+# What the user should know of options for the answer that the model does not fulfil as they were said.
 #
-# The rule: a wish is never left out without a word. The notes follow from the same data as the requests.
+# The rule: an option is never left out without a word. The notes follow from the same data as the requests.
 
 
-def _wish(source: "Source", why_override: str | None = None) -> Wish:
+def _requirement(source: "Source", why_override: str | None = None) -> ModelRequirement:
     def text(key: str) -> str | None:
         value = source.values.get(key)
         if value is None:
@@ -301,7 +303,7 @@ def _wish(source: "Source", why_override: str | None = None) -> Wish:
         return str(reveal() if reveal else value) or None
 
     reason = why_override if source.kind == "flag" and text("model") is not None else None
-    return Wish(
+    return ModelRequirement(
         source.place,
         text("model"),
         text("provider"),
@@ -312,9 +314,9 @@ def _wish(source: "Source", why_override: str | None = None) -> Wish:
     )
 
 
-def _project_wish(source: "Source") -> Wish:
+def _project_requirement(source: "Source") -> ModelRequirement:
     """Return what a file of the project may say here: a model, and nothing of where it is."""
-    return Wish(source.place, model=_wish(source).model)
+    return ModelRequirement(source.place, model=_requirement(source).model)
 
 
 def _named(name: str, settings: "Settings") -> NamedProvider:
@@ -334,7 +336,7 @@ def _named(name: str, settings: "Settings") -> NamedProvider:
 
 
 def notes_on_answers(resolved: ResolvedModel, answers: GenerationOptions) -> tuple[str, ...]:
-    """Return what to tell at the start, one sentence each; nothing where all is as it was wished."""
+    """Return what to tell at the start, one sentence each; nothing where all is as it was asked for."""
     if resolved.kind_place:
         with provider_kind(resolved.kind, resolved.kind_place) as kind:
             return tuple(kind.notes(answers))
@@ -356,16 +358,16 @@ def _of_openai(resolved: ResolvedModel, answers: GenerationOptions) -> Iterator[
     profile, who = profile_of(resolved), f"{resolved.model} at {resolved.provider}"
     if answers.thinking_budget_tokens is not None:
         if not profile.thinking:
-            wish = named_wish("thinking", answers.thinking_place)
-            yield f"{who} has no switch for thinking that panpan knows, so {wish} has no effect; use --effort"
+            requirement = setting_in_words("thinking", answers.thinking_place)
+            yield f"{who} has no switch for thinking that panpan knows, so {requirement} has no effect; use --effort"
         elif answers.is_budget_chosen and "$budget" not in profile.thinking.values():
             yield f"{who} takes no number of tokens to think, so the thinking budget has no effect; use --effort"
     if answers.effort is not None and (sent := nearest_effort(answers.effort, profile.efforts)) != answers.effort:
         yield f"{who} knows no effort {answers.effort}, so {sent} is asked for"
 
 
-def named_wish(what: str, place: str) -> str:
-    """Return a wish as the user made it: the flag itself, or what was wished and where that stands."""
+def setting_in_words(what: str, place: str) -> str:
+    """Return a requirement as the user made it: the flag itself, or what was set and where that stands."""
     if not place or place.startswith("--"):
         return place or what
     return f"{what} that {place} asks for"

@@ -30,7 +30,7 @@ class NoModelError(ConfigError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ModelRequirement:
     """What one source of settings says about the model; what it does not say is None."""
 
     place: str = "the settings"
@@ -131,25 +131,25 @@ class Chooser:
         self._aliases = aliases
         self._env = {name: text for name, value in env.items() if (text := value.strip())}
 
-    def destination(self, wish: Wish) -> Destination:
-        """Return where a wish leads.
+    def destination(self, requirement: ModelRequirement) -> Destination:
+        """Return where a requirement leads.
 
         Raises:
-            NoModelError: The wish says nothing, and no vendor's key is in the environment.
+            NoModelError: The requirement says nothing, and no vendor's key is in the environment.
             ConfigError: It names what does not exist, or not enough.
         """
-        text = self._expanded(wish.model)
+        text = self._expanded(requirement.model)
         kind, _, name = (text or "").partition(":")
         if kind in self._kinds:  # whatever provider the settings name: nobody who says this wants his code elsewhere
-            return self._of_kind(kind, name, wish.reason or f"{wish.place} chose it")
-        if wish.provider is not None:
-            return self._at(wish.provider, text, wish, wish.why)
+            return self._of_kind(kind, name, requirement.reason or f"{requirement.place} chose it")
+        if requirement.provider is not None:
+            return self._at(requirement.provider, text, requirement, requirement.why)
         if text is None:
-            return self._default(wish)
+            return self._default(requirement)
         if self._is_vendor_alias(text):
-            return replace(self._default(wish, text), reason=wish.why)
-        name, model = self._provider_of(text, wish)
-        return self._at(name, model, wish, wish.why)
+            return replace(self._default(requirement, text), reason=requirement.why)
+        name, model = self._provider_of(text, requirement)
+        return self._at(name, model, requirement, requirement.why)
 
     def names(self) -> tuple[str, ...]:
         """Return the providers that can be chosen."""
@@ -171,7 +171,7 @@ class Chooser:
     def _is_vendor_alias(self, text: str) -> bool:
         return any(text == alias for vendor in VENDORS for alias, _ in vendor.aliases)
 
-    def _provider_of(self, text: str, wish: Wish) -> tuple[str, str]:
+    def _provider_of(self, text: str, requirement: ModelRequirement) -> tuple[str, str]:
         """Return the provider of a model, and the model's name there."""
         for provider in self._providers.values():
             if text in provider.models:
@@ -180,7 +180,7 @@ class Chooser:
         if slash and prefix in self.names():
             return prefix, rest
         makers = [vendor for vendor in VENDORS if vendor.makes(text)]
-        if wish.base_url is not None:
+        if requirement.base_url is not None:
             return ("anthropic" if makers and makers[0].dialect == "anthropic" else "custom"), text
         if makers:
             return self._maker_with_key(makers), text
@@ -198,21 +198,23 @@ class Chooser:
             return "openai"  # whoever moves OpenAI's address asks other vendors there
         return (with_key or makers[0]).name
 
-    def _at(self, name: str, text: str | None, wish: Wish, reason: str) -> Destination:
+    def _at(self, name: str, text: str | None, requirement: ModelRequirement, reason: str) -> Destination:
         """Return the destination for a model at a provider."""
         named, vendor = self._providers.get(name), vendor_named(name)
         if named is None and vendor is None and name in self._kinds:
             return self._of_kind(name, text or "", reason)
-        if named is None and vendor is None and not (name == "custom" and wish.base_url):
+        if named is None and vendor is None and not (name == "custom" and requirement.base_url):
             raise self._unknown_provider(name)
-        base_url, is_own = self._address(name, named, vendor, wish)
+        base_url, is_own = self._address(name, named, vendor, requirement)
         dialect = named.dialect if named else vendor.dialect if vendor else "openai"
         model = self._model_at(name, text, named, vendor)
         return Destination(name, dialect, model, base_url, reason, vendor, named, is_own)
 
-    def _address(self, name: str, named: NamedProvider | None, vendor: Vendor | None, wish: Wish) -> tuple[str, bool]:
-        if wish.base_url is not None:
-            return checked_address(wish.base_url, "base_url"), False
+    def _address(
+        self, name: str, named: NamedProvider | None, vendor: Vendor | None, requirement: ModelRequirement
+    ) -> tuple[str, bool]:
+        if requirement.base_url is not None:
+            return checked_address(requirement.base_url, "base_url"), False
         if named is not None and named.base_url is not None:
             return checked_address(named.base_url, f"providers.{name}.base_url"), False
         if vendor is None:
@@ -239,18 +241,20 @@ class Chooser:
             raise ConfigError(f"{text!r} names no model; use --model {name}/NAME")
         return model
 
-    def _default(self, wish: Wish, alias: str | None = None) -> Destination:
+    def _default(self, requirement: ModelRequirement, alias: str | None = None) -> Destination:
         """Return the destination where nothing names a provider or a model."""
-        if wish.base_url is not None:
-            raise ConfigError(f"base_url is {wish.base_url} but nothing says which model; set --model or PANPAN_MODEL")
+        if requirement.base_url is not None:
+            raise ConfigError(
+                f"base_url is {requirement.base_url} but nothing says which model; set --model or PANPAN_MODEL"
+            )
         for vendor in VENDORS:
             variable = self.key_variable(vendor)
             if variable is None:
                 continue
-            return self._at(vendor.name, alias, wish, f"{variable} is set")
+            return self._at(vendor.name, alias, requirement, f"{variable} is set")
         for named in self._usable_providers():
-            return self._at(named.name, alias, wish, f"the settings have providers.{named.name}")
-        if wish.has_key:
+            return self._at(named.name, alias, requirement, f"the settings have providers.{named.name}")
+        if requirement.has_key:
             raise ConfigError("there is an API key but nothing says whose; set PANPAN_PROVIDER or PANPAN_MODEL")
         raise NoModelError("no model is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or another vendor's key")
 
@@ -286,15 +290,17 @@ class Chooser:
         )
 
 
-def merged(wishes: Sequence[Wish]) -> Wish:
-    """Return all wishes as one; a later one replaces what an earlier one said."""
-    whole = Wish()
-    for wish in wishes:
-        said = {part.name: value for part in fields(wish) if (value := getattr(wish, part.name)) is not None}
-        if wish.model is None and wish.provider is None:
+def merged(requirements: Sequence[ModelRequirement]) -> ModelRequirement:
+    """Return all requirements as one; a later one replaces what an earlier one said."""
+    whole = ModelRequirement()
+    for requirement in requirements:
+        said = {
+            part.name: value for part in fields(requirement) if (value := getattr(requirement, part.name)) is not None
+        }
+        if requirement.model is None and requirement.provider is None:
             said.pop("place")
         else:
-            said["reason"] = wish.reason
+            said["reason"] = requirement.reason
         whole = replace(whole, **said)
     return whole
 
@@ -352,12 +358,14 @@ class Key:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def key_for(destination: Destination, wishes: Sequence[Wish], chooser: Chooser, env: Mapping[str, str]) -> Key:
+def key_for(
+    destination: Destination, requirements: Sequence[ModelRequirement], chooser: Chooser, env: Mapping[str, str]
+) -> Key:
     """Return the key for a destination.
 
     Args:
         destination: Where the requests go.
-        wishes: What the sources of settings say, weakest first.
+        requirements: What the sources of settings say, weakest first.
         chooser: Decides where a weaker source alone would send them.
         env: The environment.
 
@@ -368,7 +376,7 @@ def key_for(destination: Destination, wishes: Sequence[Wish], chooser: Chooser, 
         return Key()
     key = (
         _of_provider(destination, env)
-        or _of_settings(destination, wishes, chooser, env)
+        or _of_settings(destination, requirements, chooser, env)
         or _of_vendor(destination, env)
     )
     if key is not None:
@@ -376,7 +384,7 @@ def key_for(destination: Destination, wishes: Sequence[Wish], chooser: Chooser, 
     vendor = destination.vendor
     if vendor is None or vendor.is_local or destination.is_on_this_machine or not destination.is_own_address:
         return Key()
-    others = _whose(wishes)
+    others = _whose(requirements)
     raise ConfigError(f"no key for {vendor.name}; set {vendor.key_variables[0]}{others}")
 
 
@@ -394,16 +402,16 @@ def _of_provider(destination: Destination, env: Mapping[str, str]) -> Key | None
 
 
 def _of_settings(
-    destination: Destination, wishes: Sequence[Wish], chooser: Chooser, env: Mapping[str, str]
+    destination: Destination, requirements: Sequence[ModelRequirement], chooser: Chooser, env: Mapping[str, str]
 ) -> Key | None:
     """Return the key that the settings or PANPAN_API_KEY give for whatever is chosen, if it was meant for this."""
-    giver = _giver(wishes)
-    if giver is None or not _belongs(destination, wishes, giver, chooser):
+    giver = _giver(requirements)
+    if giver is None or not _belongs(destination, requirements, giver, chooser):
         return None
-    wish = wishes[giver]
-    if wish.api_key is not None:
-        return Key(_sendable(wish.api_key, f"api_key of {wish.place}"), f"api_key of {wish.place}")
-    return _in_variable(wish.api_key_env or "", "api_key_env", env)
+    requirement = requirements[giver]
+    if requirement.api_key is not None:
+        return Key(_sendable(requirement.api_key, f"api_key of {requirement.place}"), f"api_key of {requirement.place}")
+    return _in_variable(requirement.api_key_env or "", "api_key_env", env)
 
 
 def _of_vendor(destination: Destination, env: Mapping[str, str]) -> Key | None:
@@ -417,14 +425,14 @@ def _of_vendor(destination: Destination, env: Mapping[str, str]) -> Key | None:
     return None
 
 
-def _giver(wishes: Sequence[Wish]) -> int | None:
+def _giver(requirements: Sequence[ModelRequirement]) -> int | None:
     """Return the position of the strongest source that gives a key."""
-    return next((number for number in reversed(range(len(wishes))) if wishes[number].has_key), None)
+    return next((number for number in reversed(range(len(requirements))) if requirements[number].has_key), None)
 
 
-def _belongs(destination: Destination, wishes: Sequence[Wish], giver: int, chooser: Chooser) -> bool:
+def _belongs(destination: Destination, requirements: Sequence[ModelRequirement], giver: int, chooser: Chooser) -> bool:
     """Whether the source that gives the key would send requests there, too, or leaves it open where to."""
-    meant, whole = merged(wishes[: giver + 1]), merged(wishes)
+    meant, whole = merged(requirements[: giver + 1]), merged(requirements)
     if meant.base_url != whole.base_url:
         return False
     if meant.model is None and meant.provider is None:
@@ -436,11 +444,11 @@ def _belongs(destination: Destination, wishes: Sequence[Wish], giver: int, choos
     return (there.provider, there.base_url) == (destination.provider, destination.base_url)
 
 
-def _whose(wishes: Sequence[Wish]) -> str:
-    giver = _giver(wishes)
+def _whose(requirements: Sequence[ModelRequirement]) -> str:
+    giver = _giver(requirements)
     if giver is None:
         return " or PANPAN_API_KEY, or choose another model with --model"
-    return f"; the key of {wishes[giver].place} was given for another provider and is not sent to this one"
+    return f"; the key of {requirements[giver].place} was given for another provider and is not sent to this one"
 
 
 def _in_variable(variable: str, setting: str, env: Mapping[str, str]) -> Key:

@@ -134,7 +134,7 @@ class ProviderKind(ABC):
         return {}
 
     def notes(self, answers: "GenerationOptions") -> Iterable[str]:
-        """Return what the user should know of wishes that its models do not fulfil, one sentence each."""
+        """Return a sentence for each option that its models do not follow."""
         return ()
 
 

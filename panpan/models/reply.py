@@ -180,6 +180,14 @@ class OpenBlock:
         """All that has come of it."""
         return "".join(self.parts)
 
+    def sign(self, signature: str) -> None:
+        """Add a piece of its signature."""
+        self.signature += signature
+
+    def rename(self, tool_name: str) -> None:
+        """Let it call another tool, as more of the tool's name has come."""
+        self.tool_name = tool_name
+
 
 class ReplyBuilder:
     """One reply. Call it for each piece, then `take()` what there is to yield.
@@ -207,6 +215,10 @@ class ReplyBuilder:
         if not self.is_started:
             self.is_started = True
             self._events.append(ReplyStarted(message_id, model or self._model, self.usage))
+
+    def count(self, usage: Usage) -> None:
+        """Take over what the provider counted so far."""
+        self.usage = usage
 
     def open_block(self, kind: BlockKind, *, tool_use_id: str = "", tool_name: str = "") -> OpenBlock:
         """Begin a block; the one before is closed first."""

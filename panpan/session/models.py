@@ -159,11 +159,11 @@ class SessionModels:
         )
 
     def _prefix(self, setup: SessionSetup) -> SessionPrefix:
-        profile, wishes = setup.profile, self._prompts
-        own = profile.system_prompt if wishes.override is None else wishes.override
+        profile, prompts = setup.profile, self._prompts
+        own = profile.system_prompt if prompts.override is None else prompts.override
         advertised = [tool for tool in setup.tools if tool.is_advertised and tool.name not in self._unavailable]
         return SessionPrefix(
             profile.name,
-            system_prompt(own, wishes.append),
+            system_prompt(own, prompts.append),
             tuple(profile.definition_of(tool.definition) for tool in advertised),
         )

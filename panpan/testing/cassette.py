@@ -120,14 +120,16 @@ class Cassette:
     ) -> CassetteRun:
         """Do what `run` does, in a test that is a coroutine."""
         __tracebackhide__ = True
-        wishes = Prompts(system_prompt, append_system_prompt)
+        own_prompts = Prompts(system_prompt, append_system_prompt)
         if self.path.exists():
-            return await self._played(prompts, settings or {}, wishes)
+            return await self._played(prompts, settings or {}, own_prompts)
         if not self._records_missing:
             raise ConfigError(f"there is no cassette {self.path}; {_HOW_TO_RECORD}")
-        return await self._recorded(prompts, settings or {}, wishes)
+        return await self._recorded(prompts, settings or {}, own_prompts)
 
-    async def _played(self, prompts: Sequence[str], settings: Mapping[str, object], wishes: Prompts) -> CassetteRun:
+    async def _played(
+        self, prompts: Sequence[str], settings: Mapping[str, object], own_prompts: Prompts
+    ) -> CassetteRun:
         __tracebackhide__ = True
         recorded = read_session(self.path)
         turns = sum(turn.prompt is not None for turn in recorded.turns)
@@ -137,7 +139,7 @@ class Cassette:
             )
         replay = Replay(recorded, self._mode, uses_current_rules=self._uses_current_rules)
         opening = replay_session(
-            replay, open_session, self.workspace, env=os.environ, overrides=settings, prompts=wishes
+            replay, open_session, self.workspace, env=os.environ, overrides=settings, prompts=own_prompts
         )
         async with opening as session:
             left = iter(prompts)
@@ -158,13 +160,15 @@ class Cassette:
                     raise CassetteMismatchError(f"{self.path}: the turn ended before all its requests; {_AGAIN}")
             return CassetteRun(tuple(session.conversation.messages))
 
-    async def _recorded(self, prompts: Sequence[str], settings: Mapping[str, object], wishes: Prompts) -> CassetteRun:
+    async def _recorded(
+        self, prompts: Sequence[str], settings: Mapping[str, object], own_prompts: Prompts
+    ) -> CassetteRun:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         # of this process alone: tests that run side by side may want the same cassette
         unfinished = self.path.with_name(f"{self.path.name}.{os.getpid()}.unfinished")
         unfinished.unlink(missing_ok=True)
         try:
-            run = await self._said_to_a_model(unfinished, prompts, settings, wishes)
+            run = await self._said_to_a_model(unfinished, prompts, settings, own_prompts)
             if not self.path.exists():  # else another test was first
                 unfinished.rename(self.path)  # only what is whole counts as a cassette
         finally:
@@ -172,7 +176,7 @@ class Cassette:
         return run
 
     async def _said_to_a_model(
-        self, into: Path, prompts: Sequence[str], settings: Mapping[str, object], wishes: Prompts
+        self, into: Path, prompts: Sequence[str], settings: Mapping[str, object], own_prompts: Prompts
     ) -> CassetteRun:
         """Say the prompts to a model, and record what comes of it."""
         problems: list[str] = []
@@ -180,8 +184,8 @@ class Cassette:
             async with open_session(
                 self.workspace,
                 overrides={**settings, **({"model": self._model} if self._model else {}), "snapshots.enabled": False},
-                system_prompt=wishes.system_prompt,
-                append_system_prompt=wishes.append_system_prompt,
+                system_prompt=own_prompts.system_prompt,
+                append_system_prompt=own_prompts.append_system_prompt,
                 env={**_environment(), "PANPAN_HOME": home},
                 tap=Recording(into, warn=problems.append),
             ) as session:

@@ -6,7 +6,7 @@ from panpan.app import PROVIDER_KINDS
 from panpan.config.settings import Settings
 from panpan.config.sources import Origin
 from panpan.models.factory import generation_options, notes_on_answers, resolve_model
-from panpan.models.model_choice import Wish
+from panpan.models.model_choice import ModelRequirement
 
 ENV = {
     f"{name}_API_KEY": "k" for name in ("ANTHROPIC", "OPENAI", "DEEPSEEK", "ZAI", "DASHSCOPE", "MOONSHOT", "OPENROUTER")
@@ -15,7 +15,7 @@ BUDGET = {"thinking": True, "thinking_budget_tokens": 2048}
 
 
 def notes(model: str, **settings: Any) -> tuple[str, ...]:
-    resolved = resolve_model([Wish(model=model)], ENV, kinds=PROVIDER_KINDS)
+    resolved = resolve_model([ModelRequirement(model=model)], ENV, kinds=PROVIDER_KINDS)
     return notes_on_answers(resolved, generation_options(Settings(**settings)))
 
 
@@ -79,7 +79,7 @@ def test_what_has_no_effect_is_named_where_it_was_set(place: str, said: str) -> 
     origins = {"effort": Origin("user", place)} if place else {}
     answers = generation_options(Settings(effort="low"), origins)
 
-    assert notes_on_answers(resolve_model([Wish(model="local")], ENV, kinds=PROVIDER_KINDS), answers) == (
+    assert notes_on_answers(resolve_model([ModelRequirement(model="local")], ENV, kinds=PROVIDER_KINDS), answers) == (
         f"the small local model knows no effort, {said}",
     )
 
@@ -87,5 +87,5 @@ def test_what_has_no_effect_is_named_where_it_was_set(place: str, said: str) -> 
 def test_thinking_that_was_switched_on_in_a_file_names_the_file() -> None:
     answers = generation_options(Settings(thinking=True), {"thinking": Origin("user", "a.toml:2")})
     for model in ("local", "ollama/qwen3"):
-        (note,) = notes_on_answers(resolve_model([Wish(model=model)], ENV, kinds=PROVIDER_KINDS), answers)
+        (note,) = notes_on_answers(resolve_model([ModelRequirement(model=model)], ENV, kinds=PROVIDER_KINDS), answers)
         assert "so thinking that a.toml:2 asks for has no effect" in note

@@ -18,7 +18,7 @@ from panpan.errors import (
 )
 from panpan.models.client import LLMClient, RetryPolicy
 from panpan.models.factory import GenerationOptions, create_provider, model_options, resolve_model
-from panpan.models.model_choice import Wish
+from panpan.models.model_choice import ModelRequirement
 from panpan.types.events import RetryScheduled
 from panpan.types.llm import ModelRequest, ToolDefinition
 from panpan.types.messages import AssistantMessage, UserMessage
@@ -51,7 +51,7 @@ def served(*steps: Any, dialect: str, **retry: Any) -> Iterator[tuple[ModelServe
     with serving(steps) as server:
         env = {"ANTHROPIC_API_KEY": "sk-secret", "ANTHROPIC_BASE_URL": server.url}
         env |= {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": server.openai_url}
-        resolved = resolve_model([Wish(model=MODELS[dialect])], env)
+        resolved = resolve_model([ModelRequirement(model=MODELS[dialect])], env)
 
         async def no_pause(seconds: float) -> None:
             await anyio.lowlevel.checkpoint()

@@ -27,7 +27,7 @@ from panpan.models.factory import (
     model_options,
     profile_of,
 )
-from panpan.models.model_choice import NoModelError, Wish
+from panpan.models.model_choice import ModelRequirement, NoModelError
 from panpan.models.provider_kind import NamedProvider
 from tests.models.loopback import Answer, serving
 from tests.models.wire import ask
@@ -39,16 +39,16 @@ ANTHROPIC = {"ANTHROPIC_API_KEY": "sk-ant"}
 OPENAI = {"OPENAI_API_KEY": "sk-oai"}
 
 
-def flag(**wish: Any) -> Wish:
-    return Wish("the command line", **wish)
+def flag(**wish: Any) -> ModelRequirement:
+    return ModelRequirement("the command line", **wish)
 
 
-def variable(**wish: Any) -> Wish:
-    return Wish("the environment", **wish)
+def variable(**wish: Any) -> ModelRequirement:
+    return ModelRequirement("the environment", **wish)
 
 
-def user_file(**wish: Any) -> Wish:
-    return Wish("settings.toml", **wish)
+def user_file(**wish: Any) -> ModelRequirement:
+    return ModelRequirement("settings.toml", **wish)
 
 
 def where(resolved: ResolvedModel) -> tuple[str, str, str]:
@@ -175,7 +175,9 @@ NAMED = {
         (flag(), ("work", "openai", "big", "https://llm.example.com/v1")),
     ],
 )
-def test_providers_of_the_settings_are_found_by_name_and_by_model(wish: Wish, expected: tuple[str, ...]) -> None:
+def test_providers_of_the_settings_are_found_by_name_and_by_model(
+    wish: ModelRequirement, expected: tuple[str, ...]
+) -> None:
     resolved = resolve_model([wish], {"WORK_KEY": "w"}, providers=NAMED)
 
     assert (resolved.provider, resolved.kind, resolved.model, resolved.base_url) == expected
@@ -335,7 +337,7 @@ models = st.sampled_from(
     ["opus", "gpt-6", "fast", "deepseek-v4-pro", "glm-5.3", "x", "openai/x", "ollama/x", "a/b", "work/y"]
 )
 wishes = st.builds(
-    Wish,
+    ModelRequirement,
     place=st.just("somewhere"),
     model=st.none() | models,
     provider=st.none() | st.sampled_from(["anthropic", "openai", "groq", "work", "ollama"]),
@@ -352,7 +354,9 @@ environments = st.dictionaries(
 
 
 @given(wishes=st.lists(wishes, max_size=3), env=environments)
-def test_no_key_ever_goes_to_an_address_that_is_not_its_own(wishes: list[Wish], env: dict[str, str]) -> None:
+def test_no_key_ever_goes_to_an_address_that_is_not_its_own(
+    wishes: list[ModelRequirement], env: dict[str, str]
+) -> None:
     resolved = resolved_or_complaint(wishes, env)
 
     assert "key-of-" not in (resolved if isinstance(resolved, str) else repr(resolved))
@@ -366,7 +370,7 @@ def test_no_key_ever_goes_to_an_address_that_is_not_its_own(wishes: list[Wish], 
         assert (resolved.provider, resolved.api_key) == ("work", "key-of-work")
 
 
-def resolved_or_complaint(wishes: list[Wish], env: dict[str, str]) -> ResolvedModel | str:
+def resolved_or_complaint(wishes: list[ModelRequirement], env: dict[str, str]) -> ResolvedModel | str:
     try:
         return resolve_model(wishes, env, providers=NAMED)
     except ConfigError as exc:
@@ -378,7 +382,7 @@ givers = st.integers(0, 2)
 
 @given(wishes=st.lists(wishes, min_size=3, max_size=3), env=environments, giver=givers)
 def test_a_general_key_goes_only_where_its_giver_leads_or_left_open(
-    wishes: list[Wish], env: dict[str, str], giver: int
+    wishes: list[ModelRequirement], env: dict[str, str], giver: int
 ) -> None:
     from dataclasses import replace
 
@@ -428,7 +432,7 @@ def test_the_reason_is_one_line_without_the_key() -> None:
 @pytest.mark.parametrize("provider", [None, "anthropic"])
 def test_a_source_that_says_why_it_names_a_model_is_quoted(model: str, provider: str | None) -> None:
     weaker = variable(model="haiku", provider=provider if model in ("opus", "smart") else None)
-    because = Wish("the command line", model=model, reason="it runs here")
+    because = ModelRequirement("the command line", model=model, reason="it runs here")
 
     assert resolve_model([weaker, because], ANTHROPIC).reason.endswith(", since it runs here")
     assert resolve_model([because, flag(model="opus")], ANTHROPIC).reason.endswith("since the command line chose opus")
@@ -557,9 +561,10 @@ def test_no_sdk_is_loaded_to_choose_a_model_and_make_its_client() -> None:
     program = (
         "import sys\n"
         "from panpan.models.factory import resolve_model, create_client\n"
-        "from panpan.models.model_choice import Wish\n"
+        "from panpan.models.model_choice import ModelRequirement\n"
         "for model in ('opus', 'gpt-6'):\n"
-        "    create_client(resolve_model([Wish(model=model)], {'ANTHROPIC_API_KEY': 'k', 'OPENAI_API_KEY': 'k'}))\n"
+        "    env = {'ANTHROPIC_API_KEY': 'k', 'OPENAI_API_KEY': 'k'}\n"
+        "    create_client(resolve_model([ModelRequirement(model=model)], env))\n"
         "print({'anthropic', 'openai', 'httpx2', 'tomllib'} & sys.modules.keys())\n"
     )
 
@@ -615,7 +620,7 @@ EXTRA = {
         (flag(model="openai/gpt-6-luna", base_url="https://gateway.example/v1"), True),
     ],
 )
-def test_headers_and_fields_of_a_provider_go_to_no_other_host(wish: Wish, is_sent: bool) -> None:
+def test_headers_and_fields_of_a_provider_go_to_no_other_host(wish: ModelRequirement, is_sent: bool) -> None:
     resolved = resolve_model([wish], {"OPENAI_API_KEY": "k"}, providers=EXTRA)
 
     assert ("x-team" in resolved.headers, "seed" in resolved.body) == (is_sent, is_sent)

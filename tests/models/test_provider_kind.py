@@ -10,7 +10,7 @@ from panpan.api import open_session
 from panpan.config.models import FREE, ModelFacts
 from panpan.errors import ConfigError
 from panpan.models.factory import ResolvedModel, create_client, resolve_model
-from panpan.models.model_choice import Wish
+from panpan.models.model_choice import ModelRequirement
 from panpan.models.provider_kind import KnownModel, NamedProvider, ProviderKind, ready_models
 from panpan.models.reply import ReplyBuilder
 from panpan.session.capability import Capability, provider_kinds
@@ -71,7 +71,7 @@ KINDS = provider_kinds([EchoCapability])
 
 def resolved(model: str, provider: NamedProvider | None = None, **env: str) -> ResolvedModel:
     providers = {} if provider is None else {provider.name: provider}
-    return resolve_model([Wish("--model", model=model)], env, providers=providers, kinds=KINDS)
+    return resolve_model([ModelRequirement("--model", model=model)], env, providers=providers, kinds=KINDS)
 
 
 async def test_a_kind_of_another_package_answers() -> None:
@@ -113,7 +113,7 @@ async def test_a_kind_of_a_file_counts_where_the_settings_name_it(tmp_path: Path
 
 
 def test_a_kind_can_be_named_as_the_provider() -> None:
-    wish = Wish("--provider", provider="echo", model="parrot")
+    wish = ModelRequirement("--provider", provider="echo", model="parrot")
 
     assert resolve_model([wish], {}, kinds=KINDS).reason == "parrot that echoes, since --provider chose echo"
 
@@ -143,7 +143,7 @@ def test_a_kind_gets_no_key_of_a_vendor() -> None:
 )
 def test_a_kind_that_cannot_be_asked_says_why(kinds: Mapping[str, str], model: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        resolve_model([Wish(model=model)], {}, kinds=kinds)
+        resolve_model([ModelRequirement(model=model)], {}, kinds=kinds)
 
 
 def test_two_capabilities_cannot_bring_the_same_kind() -> None:

@@ -68,13 +68,13 @@ class EmbeddedModels(ProviderKind):
         return {MODEL_NAME: "the small model that runs inside panpan"} if embedded_store(env).is_ready else {}
 
     def notes(self, answers: "GenerationOptions") -> Iterator[str]:
-        from panpan.models.factory import named_wish
+        from panpan.models.factory import setting_in_words
 
         if answers.thinking_budget_tokens is not None:
-            wish = named_wish("thinking", answers.thinking_place)
+            wish = setting_in_words("thinking", answers.thinking_place)
             yield f"the small local model does not think, so {wish} has no effect"
         if answers.effort is not None:
-            wish = named_wish("the effort", answers.effort_place)
+            wish = setting_in_words("the effort", answers.effort_place)
             yield f"the small local model knows no effort, so {wish} has no effect"
         for name, value in (("top_p", answers.top_p), ("top_k", answers.top_k)):
             if value is not None:

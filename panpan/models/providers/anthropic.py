@@ -178,7 +178,7 @@ class AnthropicReply:
             raise StreamError(f"{provider} sent a piece of a block that is not open", provider=provider)
         kind = text_in(delta.get("type"))
         if kind == "signature_delta":
-            block.signature += text_in(delta.get("signature"))
+            block.sign(text_in(delta.get("signature")))
         elif kind in _PIECES:  # else citations, and what will come
             block_kind, field = _PIECES[kind]
             piece = delta.get(field)
@@ -224,7 +224,7 @@ class AnthropicReply:
                 self._begin(self.builder.open_block("text"), block.get("text"))
             case "thinking":
                 opened = self._begin(self.builder.open_block("thinking"), block.get("thinking"))
-                opened.signature = text_in(block.get("signature"))
+                opened.sign(text_in(block.get("signature")))
             case "redacted_thinking":
                 self._begin(self.builder.open_block("redacted_thinking"), block.get("data"))
             case "tool_use":
@@ -261,7 +261,7 @@ class AnthropicReply:
         counts = self.builder.usage.model_dump()
         for name, count in counts.items():
             counts[name] = max(count, count_in(usage.get(name)))
-        self.builder.usage = Usage(**counts)
+        self.builder.count(Usage(**counts))
 
     def finish(self) -> None:
         """End the reply."""

@@ -99,7 +99,7 @@ class CallAssembler:
         elif name and name != call.name and not call.pieces:
             call.name += name  # a name in pieces
             if call.block is not None:
-                call.block.tool_name = self._names.get(call.name, call.name)
+                call.block.rename(self._names.get(call.name, call.name))
         self._add_arguments(call, _arguments(function.get("arguments")))
 
     def finish(self) -> None:
@@ -357,7 +357,7 @@ class OpenAIReply:
                 self._end(reason)
             usage = usage or choice.get("usage")  # Kimi
         if isinstance(usage, dict):
-            self.builder.usage = _usage(usage)
+            self.builder.count(_usage(usage))
 
     def _delta(self, delta: dict[str, Any]) -> None:
         thinking = delta.get("reasoning_content") or delta.get("reasoning")

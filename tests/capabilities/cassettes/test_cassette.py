@@ -11,7 +11,7 @@ from panpan.capabilities.cassettes.tape import CassetteProvider, read_tape
 from panpan.core.conversation import Conversation
 from panpan.errors import CassetteError, ConfigError
 from panpan.models.factory import create_client, resolve_model
-from panpan.models.model_choice import Wish
+from panpan.models.model_choice import ModelRequirement
 from panpan.types.content import TextBlock, ThinkingBlock, ToolResultBlock
 from panpan.types.events import BlockFinished, BlockStarted, ReplyStarted, TextDelta
 from panpan.types.llm import ModelOptions, ToolDefinition
@@ -291,7 +291,7 @@ def test_the_factory_plays_a_tape_on_both_event_loops(tmp_path: Path) -> None:
     path = tape(tmp_path, DEMO)
 
     async def main() -> None:
-        client = create_client(resolve_model([Wish(model=f"cassette:{path}")], {}, kinds=PROVIDER_KINDS))
+        client = create_client(resolve_model([ModelRequirement(model=f"cassette:{path}")], {}, kinds=PROVIDER_KINDS))
         async with aclosing(client.stream(conversation_about("a bug in calc").request())) as events:
             *_, message = [event async for event in events]
         assert isinstance(message, AssistantMessage)

@@ -14,7 +14,7 @@ from panpan.capabilities.cassettes.recorded_reply import RecordedReply
 from panpan.core.conversation import Conversation
 from panpan.errors import CassetteError, ConfigError, ProviderError, StreamError
 from panpan.models.factory import create_client, resolve_model
-from panpan.models.model_choice import Wish
+from panpan.models.model_choice import ModelRequirement
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import TextDelta
 from panpan.types.llm import ModelOptions, ToolDefinition
@@ -99,7 +99,9 @@ async def test_the_factory_tells_it_from_a_tape_in_toml(tmp_path: Path) -> None:
     toml = tmp_path / "tape.toml"
     toml.write_text("version = 1\n[[reply]]\ntext = 'hello'\n")
 
-    client = create_client(resolve_model([Wish("here", model=f"cassette:{path}")], {}, kinds=PROVIDER_KINDS))
+    client = create_client(
+        resolve_model([ModelRequirement("here", model=f"cassette:{path}")], {}, kinds=PROVIDER_KINDS)
+    )
     events = [event async for event in client.stream(conversation().request())]
 
     assert isinstance(events[-1], AssistantMessage)

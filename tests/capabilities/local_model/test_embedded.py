@@ -13,7 +13,7 @@ from panpan.capabilities.local_model.server import ServedModel
 from panpan.capabilities.local_model.warm_up import EmbeddedProfile, embedded_profile
 from panpan.errors import ConfigError, ProviderError
 from panpan.models.factory import GenerationOptions, model_options, resolve_model
-from panpan.models.model_choice import Wish
+from panpan.models.model_choice import ModelRequirement
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import BlockFinished, ReplyStarted, StreamEvent, Waiting
 from panpan.types.llm import ModelOptions, ModelRequest
@@ -275,9 +275,9 @@ def answered(use: ToolUseBlock, text: str, *, is_error: bool = True) -> ToolResu
     return ToolResultMessage(result=block)
 
 
-def local(*wishes: Wish, env: dict[str, str] | None = None):
+def local(*requirements: ModelRequirement, env: dict[str, str] | None = None):
     own = {"HOME": "/home/me", **(env or {})}
-    return resolve_model([*wishes, Wish("--model", model="local")], own, kinds=PROVIDER_KINDS)
+    return resolve_model([*requirements, ModelRequirement("--model", model="local")], own, kinds=PROVIDER_KINDS)
 
 
 def test_what_it_is_asked_for_is_what_it_can() -> None:
@@ -296,12 +296,12 @@ def test_what_it_is_asked_for_is_what_it_can() -> None:
 @pytest.mark.parametrize(
     "weaker",
     [
-        Wish("settings", provider="anthropic"),
-        Wish("settings", base_url="https://example.org/v1"),
-        Wish("settings", provider="openai", api_key="sk-settings-0123456789"),
+        ModelRequirement("settings", provider="anthropic"),
+        ModelRequirement("settings", base_url="https://example.org/v1"),
+        ModelRequirement("settings", provider="openai", api_key="sk-settings-0123456789"),
     ],
 )
-def test_who_says_local_asks_nobody_else_and_sends_no_key(weaker: Wish) -> None:
+def test_who_says_local_asks_nobody_else_and_sends_no_key(weaker: ModelRequirement) -> None:
     model = local(weaker, env={"ANTHROPIC_API_KEY": "sk-ant-test", "OPENAI_API_KEY": "sk-test"})
 
     assert (model.kind, model.api_key, dict(model.headers)) == ("local", "", {})

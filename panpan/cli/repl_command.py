@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from panpan.cli_kit.options import PICKS_SESSION, Options
 from panpan.config.ui_look import UiLook
-from panpan.faces.terminal.desk import Desk
 from panpan.faces.terminal.run import ReplSetup, run_repl
+from panpan.faces.terminal.terminal_state import TerminalState
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -30,10 +30,10 @@ async def run_repl_for(options: Options, look: UiLook) -> int:
     if options["resume"] == PICKS_SESSION:  # the list is that of the command, over a session that is still empty
         options, first_prompt = {**options, "resume": None}, "/resume"
 
-    return await run_repl(ReplSetup(os.environ, look, lambda desk: _sessions_for(options, desk), first_prompt))
+    return await run_repl(ReplSetup(os.environ, look, lambda state: _sessions_for(options, state), first_prompt))
 
 
-def _sessions_for(options: Options, desk: Desk) -> "Sessions":
+def _sessions_for(options: Options, state: TerminalState) -> "Sessions":
     """Return what shows the sessions; none is open yet.
 
     Raises:
@@ -55,7 +55,7 @@ def _sessions_for(options: Options, desk: Desk) -> "Sessions":
     asking = Asking(places.shown(places.local_settings))
 
     async def ask_yes_or_no(question: str) -> bool | None:
-        async with desk.screen.handed_over():
+        async with state.screen.handed_over():
             return await YesOrNo(StdoutWriter(sys.stdout), LineReader(StdinReader(sys.stdin)))(question)
 
     def opening(**changed: Any) -> "AbstractAsyncContextManager[Session]":
@@ -65,12 +65,12 @@ def _sessions_for(options: Options, desk: Desk) -> "Sessions":
             ask_user=asking.user,
             ask_plan=asking.plan,
             ask_yes_or_no=ask_yes_or_no,
-            warn=desk.warn,
+            warn=state.warn,
         )
 
-    desk.history.write_with(Redactor(secrets_of_run(places, os.environ)).redact)
+    state.history.write_with(Redactor(secrets_of_run(places, os.environ)).redact)
     return Sessions(
-        desk,
+        state,
         asking,
         all_commands(slash_commands()),
         open_first=opening,

@@ -1,6 +1,6 @@
 import pytest
 
-from panpan.faces.tool_lines import counts_text, diff_text
+from panpan.faces.turn_text import counts_text, diff_text
 from panpan.types.display import FileDiff
 
 

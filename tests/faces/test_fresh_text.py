@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.answer_text import FreshText
+from panpan.faces.turn_text import FreshText
 
 
 def pieces(text, cuts):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.past_turns import LAST_TURNS, MAX_CHARS, beginning_of_last_turns, past_events, task_end_told
+from panpan.faces.turn_text import LAST_TURNS, MAX_CHARS, beginning_of_last_turns, past_events, task_end_told
 from panpan.types.content import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import BlockFinished, BlockStarted, TextDelta, ThinkingDelta
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage

@@ -13,7 +13,7 @@ from panpan.faces.plain.line_face import LineFace
 from panpan.faces.terminal.rendering.displays import display_rows
 from panpan.faces.terminal.rendering.messages import result_lines
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.tool_lines import ToolLines
+from panpan.faces.turn_text import ToolLines
 from panpan.session.command import Command, Terminal
 from panpan.types.content import TextBlock, ToolResultBlock
 from panpan.types.display import (

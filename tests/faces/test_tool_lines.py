@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from panpan.core.conversation import error_result
-from panpan.faces.tool_lines import ToolLines
+from panpan.faces.turn_text import ToolLines
 from panpan.types.content import TextBlock, ToolResultBlock
 from panpan.types.display import DiffDisplay, FileDiff
 from panpan.types.events import (

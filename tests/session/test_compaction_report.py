@@ -1,7 +1,7 @@
 """What the user is told of a compaction, in every face."""
 
-from panpan.faces.headless.wire import notice_line
-from panpan.faces.tool_lines import ToolLines
+from panpan.faces.headless.output_formats import notice_line
+from panpan.faces.turn_text import ToolLines
 from panpan.session.in_words import compaction_lines
 from panpan.types.events import Compacted
 from panpan.types.messages import Compaction, CompactionReport

@@ -8,26 +8,319 @@ import anyio
 
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.errors import PanpanError
-from panpan.faces.answer_text import AnswerText
-from panpan.faces.headless import wire
-from panpan.faces.headless.face import HeadlessFace, Outcome, TurnSummary, outcome_of_error
-from panpan.faces.tool_lines import ToolLines
+from panpan.faces.headless.face import HeadlessFace, Outcome, TurnSummary, allowed_with, outcome_of_error
+from panpan.faces.turn_text import AnswerText, ToolLines
 from panpan.session.background_tasks import ended_line
 from panpan.session.session import SessionInfo
-from panpan.types.background import TaskInfo
+from panpan.types.background import TaskInfo, TaskState
+from panpan.types.content import RedactedThinkingBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.display import PlanDisplay
 from panpan.types.events import (
+    BlockFinished,
+    BlockStarted,
     CommandRan,
     Compacted,
     Event,
     PermissionDecided,
+    ReplyStarted,
     RetryScheduled,
     StreamEvent,
     SubagentEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
     Waiting,
 )
-from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage, new_id
+from panpan.types.messages import (
+    AssistantMessage,
+    Compaction,
+    SystemReminder,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+    new_id,
+)
 from panpan.types.reminders import PROJECT_CONTEXT
+from panpan.version import __version__
+
+_TASK_STATUS: Mapping[TaskState, str] = {
+    "finished": "completed",
+    "failed": "failed",
+    "stopped": "stopped",
+    "lost": "failed",  # there is no word for it
+}
+
+
+def init_line(info: SessionInfo, commands: Sequence[str] = (), agents: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the first line: what the session is made of, its slash commands, and its kinds of subagents."""
+    return {
+        "type": "system",
+        "subtype": "init",
+        "session_id": info.id,
+        "uuid": new_id(),
+        "cwd": str(info.cwd),
+        "tools": list(info.tools),
+        "mcp_servers": [],
+        "model": info.model,
+        "permissionMode": info.permission_mode,
+        "slash_commands": list(commands),
+        "agents": list(agents),
+        "skills": [],
+        "plugins": [],
+        "output_style": "default",
+        "apiKeySource": info.key_source,
+        "claude_code_version": __version__,
+    }
+
+
+def origin(event: SubagentEvent) -> dict[str, str]:
+    """Return what the lines of a subagent have besides; the event has to be the innermost."""
+    return {"parent_tool_use_id": event.parent_tool_use_id, "agent_id": event.agent_id}
+
+
+def message_line(message: AssistantMessage | ToolResultMessage | UserMessage, session_id: str) -> dict[str, Any]:
+    """Return the line of a message of the conversation."""
+    line: dict[str, Any] = {
+        "type": "assistant" if isinstance(message, AssistantMessage) else "user",
+        "message": _message_body(message),
+        "parent_tool_use_id": None,
+        "session_id": session_id,
+        "uuid": message.uuid,
+    }
+    if isinstance(message, ToolResultMessage) and message.display is not None:
+        line["tool_use_result"] = message.display.model_dump(mode="json")
+    return line
+
+
+def _message_body(message: AssistantMessage | ToolResultMessage | UserMessage) -> dict[str, Any]:
+    match message:
+        case AssistantMessage():
+            return {
+                "role": "assistant",
+                "type": "message",
+                "model": message.model,
+                "content": [block.model_dump(mode="json", exclude={"input_error"}) for block in message.content],
+                "stop_reason": message.stop_reason,
+                "usage": message.usage.model_dump(),
+            }
+        case ToolResultMessage():
+            return {"role": "user", "content": [message.result.model_dump(mode="json")]}
+        case UserMessage():
+            return {"role": "user", "content": [block.model_dump(mode="json") for block in message.content]}
+
+
+def notice_line(
+    event: RetryScheduled | Waiting | PermissionDecided | SystemReminder | Compacted, session_id: str
+) -> dict[str, Any]:
+    """Return the line of what happens beside the messages; a decision is a denial, or that a call cannot be made."""
+    match event:
+        case RetryScheduled():
+            body: dict[str, Any] = {
+                "subtype": "api_retry",
+                "attempt": event.attempt,
+                "reason": event.reason,
+                "retry_delay_ms": round(event.delay_s * 1000),
+            }
+        case Waiting():
+            body = {"subtype": "waiting", "reason": event.reason}
+        case PermissionDecided():
+            body = {
+                "subtype": "permission_denied" if event.is_denial else "call_rejected",
+                "tool_name": event.name,
+                "tool_use_id": event.tool_use_id,
+                "reason": event.reason,
+                "reasons": [reason.as_json() for reason in event.reasons],
+                "digest": event.digest,
+            }
+        case Compacted(compaction=compaction):
+            body = {"subtype": "compact_boundary", "compact_metadata": _compact_metadata(compaction)}
+        case SystemReminder():
+            about = {"cause": event.cause, "category": event.category, "priority": event.priority}
+            body = {"subtype": "system_reminder", **about, "content": event.text}
+    return {"type": "system", **body, "session_id": session_id, "uuid": new_id()}
+
+
+def _compact_metadata(compaction: Compaction) -> dict[str, Any]:
+    """Return what a compaction did, under the names that other agents give it; ours behind them."""
+    report = compaction.report
+    return {
+        "trigger": "manual" if compaction.trigger == "manual" else "auto",
+        "pre_tokens": compaction.tokens_before,
+        "post_tokens": compaction.tokens_after,
+        "cause": compaction.trigger,
+        "kept_messages": report.kept,
+        "pinned_messages": report.pinned,
+        "quoted_messages": report.quoted,
+        "computed": report.computed,
+        "summarised_messages": report.summarised,
+        "dropped_messages": report.dropped,
+        "dropped_outputs": report.outputs,
+        "problem": report.problem,
+    }
+
+
+def command_line(event: CommandRan, session_id: str) -> dict[str, Any]:
+    """Return the line of a slash command: what it showed."""
+    return {
+        "type": "system",
+        "subtype": "local_command_output",
+        "content": event.text,
+        "session_id": session_id,
+        "uuid": new_id(),
+    }
+
+
+def task_started_line(task: TaskInfo, session_id: str) -> dict[str, Any]:
+    """Return the line that a background task runs."""
+    return {
+        "type": "system",
+        "subtype": "task_started",
+        "task_id": task.id,
+        "tool_use_id": task.tool_use_id,
+        "description": task.title,
+        "task_type": "local_bash" if task.kind == "command" else "local_agent",
+        "session_id": session_id,
+        "uuid": new_id(),
+    }
+
+
+def task_ended_line(task: TaskInfo, session_id: str) -> dict[str, Any]:
+    """Return the line that a background task has ended."""
+    return {
+        "type": "system",
+        "subtype": "task_notification",
+        "task_id": task.id,
+        "tool_use_id": task.tool_use_id,
+        "status": _TASK_STATUS[task.state],
+        "summary": ended_line(task),
+        "output_file": str(task.output),
+        "exit_code": task.exit_code,
+        "session_id": session_id,
+        "uuid": new_id(),
+    }
+
+
+def result_line(session_id: str, summary: TurnSummary, outcome: Outcome, duration_s: float) -> dict[str, Any]:
+    """Return the last line of a turn: how it ended and what it used."""
+    reply, spent = summary.last_reply, summary.spent
+    line: dict[str, Any] = {
+        "type": "result",
+        "subtype": outcome.subtype,
+        "is_error": outcome.subtype != "success",
+        "duration_ms": round(duration_s * 1000),
+        "duration_api_ms": round(spent.api_duration_s * 1000),
+        "num_turns": summary.rounds,
+        "result": summary.answer,
+        "stop_reason": reply.stop_reason if reply is not None else None,
+        "session_id": session_id,
+        "total_cost_usd": spent.usd,
+        "usage": spent.usage.model_dump(),
+        "modelUsage": {model: _model_usage(costs.usage, costs.cost_usd) for model, costs in spent.by_model.items()},
+        "permission_denials": [_denial(use, summary.decided[use.id]) for use in summary.denials],
+        "files_changed": [change.as_json() for change in summary.files],
+        "uuid": new_id(),
+    }
+    if outcome.error:
+        line["errors"] = [outcome.error]
+    return line
+
+
+def _denial(use: ToolUseBlock, decided: PermissionDecided) -> dict[str, Any]:
+    flags = allowed_with(decided)
+    denial = {"tool_name": use.name, "tool_use_id": use.id, "tool_input": use.input}
+    return {**denial, "allowed_with": flags} if flags else denial
+
+
+def _model_usage(usage: Usage, cost_usd: float | None) -> dict[str, Any]:
+    return {
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "cacheReadInputTokens": usage.cache_read_input_tokens,
+        "cacheCreationInputTokens": usage.cache_creation_input_tokens,
+        "costUSD": cost_usd,
+    }
+
+
+def partial_lines(event: StreamEvent, session_id: str) -> list[dict[str, Any]]:
+    """Return the lines of what comes before a message is whole."""
+    return [
+        {
+            "type": "stream_event",
+            "event": raw,
+            "parent_tool_use_id": None,
+            "session_id": session_id,
+            "uuid": new_id(),
+        }
+        for raw in _messages_api_events(event)
+    ]
+
+
+def _messages_api_events(event: StreamEvent) -> Sequence[Mapping[str, Any]]:
+    """Return the Messages API events that say the same; made anew, so that they are alike for every provider."""
+    match event:
+        case Waiting():
+            return ()
+        case ReplyStarted():
+            message: dict[str, Any] = {
+                "id": event.message_id,
+                "type": "message",
+                "role": "assistant",
+                "model": event.model,
+                "content": [],
+                "stop_reason": None,
+                "stop_sequence": None,
+                "usage": event.usage.model_dump(),
+            }
+            return ({"type": "message_start", "message": message},)
+        case BlockStarted():
+            block = _empty_block(event)
+            return () if block is None else (_start(event.index, block),)
+        case TextDelta():
+            return (_delta(event.index, {"type": "text_delta", "text": event.text}),)
+        case ThinkingDelta():
+            return (_delta(event.index, {"type": "thinking_delta", "thinking": event.text}),)
+        case ToolInputDelta():
+            return (_delta(event.index, {"type": "input_json_delta", "partial_json": event.json}),)
+        case BlockFinished():
+            return (*_end_of_block(event), {"type": "content_block_stop", "index": event.index})
+        case AssistantMessage():
+            delta = {"stop_reason": event.stop_reason, "stop_sequence": None}
+            return (
+                {"type": "message_delta", "delta": delta, "usage": event.usage.model_dump()},
+                {"type": "message_stop"},
+            )
+
+
+def _end_of_block(event: BlockFinished) -> Sequence[Mapping[str, Any]]:
+    """Return what is known of a block only when it is whole."""
+    match event.block:
+        case ThinkingBlock(signature=signature) if signature:
+            return (_delta(event.index, {"type": "signature_delta", "signature": signature}),)
+        case RedactedThinkingBlock():
+            return (_start(event.index, event.block.model_dump()),)
+        case _:
+            return ()
+
+
+def _start(index: int, block: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
+def _delta(index: int, delta: dict[str, str]) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": delta}
+
+
+def _empty_block(event: BlockStarted) -> dict[str, Any] | None:
+    """Return the block before its deltas; None for one that has none, whose start tells all and so has to wait."""
+    match event.kind:
+        case "text":
+            return {"type": "text", "text": ""}
+        case "thinking":
+            return {"type": "thinking", "thinking": "", "signature": ""}
+        case "redacted_thinking":
+            return None
+        case "tool_use":
+            return {"type": "tool_use", "id": event.tool_use_id, "name": event.tool_name, "input": {}}
 
 
 class JsonFace(HeadlessFace):
@@ -42,7 +335,7 @@ class JsonFace(HeadlessFace):
         pass
 
     async def end(self, summary: TurnSummary, outcome: Outcome, duration_s: float) -> None:
-        await self._print(wire.result_line(self._session_id, summary, outcome, duration_s))
+        await self._print(result_line(self._session_id, summary, outcome, duration_s))
 
     async def _print(self, line: Mapping[str, Any]) -> None:
         async with self._line_at_a_time:
@@ -79,35 +372,35 @@ class StreamJsonFace(JsonFace):
         self._has_partial_messages = has_partial_messages
 
     async def begin(self) -> None:
-        await self._print(wire.init_line(self._info, self._commands, self._agents))
+        await self._print(init_line(self._info, self._commands, self._agents))
 
     async def task_started(self, task: TaskInfo) -> None:
-        await self._print(wire.task_started_line(task, self._session_id))
+        await self._print(task_started_line(task, self._session_id))
 
     async def task_ended(self, task: TaskInfo) -> None:
-        await self._print(wire.task_ended_line(task, self._session_id))
+        await self._print(task_ended_line(task, self._session_id))
 
     async def show(self, event: Event) -> None:
         if isinstance(event, SubagentEvent):
             here = event.innermost
-            await self._show(here.event, wire.origin(here))
+            await self._show(here.event, origin(here))
         else:
             await self._show(event, {})
 
     async def _show(self, event: Event, origin: Mapping[str, str]) -> None:
         """Print what an event says, with what tells the agent in which it happens; nothing for the session's own."""
         if self._has_partial_messages and isinstance(event, StreamEvent):
-            for line in wire.partial_lines(event, self._session_id):
+            for line in partial_lines(event, self._session_id):
                 await self._print({**line, **origin})
         match event:
             case AssistantMessage() | ToolResultMessage() | UserMessage():
-                await self._print({**wire.message_line(event, self._session_id), **origin})
+                await self._print({**message_line(event, self._session_id), **origin})
             case SystemReminder(cause=cause) if origin and cause == PROJECT_CONTEXT:
                 pass  # what the session itself was told, which is long
             case CommandRan():
-                await self._print(wire.command_line(event, self._session_id))
+                await self._print(command_line(event, self._session_id))
             case RetryScheduled() | Waiting() | PermissionDecided(is_allowed=False) | SystemReminder() | Compacted():
-                await self._print({**wire.notice_line(event, self._session_id), **origin})
+                await self._print({**notice_line(event, self._session_id), **origin})
             case _:
                 pass
 

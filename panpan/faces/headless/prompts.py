@@ -105,7 +105,7 @@ MOST_WAITING = 1_000
 """Messages that are read ahead; an input without an end is read no further then."""
 
 
-class PromptQueue:
+class PromptReader:
     """Reads prompts beside the turns.
 
     Args:

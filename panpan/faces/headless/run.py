@@ -10,9 +10,9 @@ import anyio
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.core.background import Background
 from panpan.errors import AnswerNeededError, ConfigError, PanpanError, ToolError, unwrap_single_exception
-from panpan.faces.answer_text import note_on_end
 from panpan.faces.headless.face import INTERRUPTED, HeadlessFace, Outcome, TurnSummary, denials_told, outcome_of_error
-from panpan.faces.headless.prompts import Prompt, PromptQueue
+from panpan.faces.headless.prompts import Prompt, PromptReader
+from panpan.faces.turn_text import note_on_end
 from panpan.session.background_tasks import titles
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.spending import Spending
@@ -74,7 +74,7 @@ class SessionTasks:
         """Tell the face of tasks, until cancelled."""
         await self._lines.run()
 
-    async def has_news_before(self, queue: PromptQueue) -> bool:
+    async def has_news_before(self, queue: PromptReader) -> bool:
         """Wait for a prompt or the end of the input; return whether the model is to be woken before there is one."""
         if not self._session.settings.background.wake:
             return False
@@ -85,7 +85,7 @@ class SessionTasks:
             waiting.cancel_scope.cancel("there is news")
         return not queue.is_ready
 
-    async def _cancel_when_ready(self, queue: PromptQueue, scope: anyio.CancelScope) -> None:
+    async def _cancel_when_ready(self, queue: PromptReader, scope: anyio.CancelScope) -> None:
         await queue.ready()
         scope.cancel("there is a prompt")
 
@@ -173,7 +173,7 @@ async def run_headless(
                         tasks.keep_at_exit(keeps=background == "exit")
                     run.background = SessionTasks(session, run.face, warn, drains=background == "drain")
                     task_group.start_soon(run.background.tell)
-                queue = run.queue = PromptQueue(prompts, session.steering, session.steer)
+                queue = run.queue = PromptReader(prompts, session.steering, session.steer)
                 task_group.start_soon(queue.read)
                 await run.turns(session, queue)
                 stop("every prompt is done")
@@ -200,7 +200,7 @@ class _Run:
         has_one_prompt: bool,
     ) -> None:
         self.face: HeadlessFace | None = None
-        self.queue: PromptQueue | None = None
+        self.queue: PromptReader | None = None
         self.background: SessionTasks | None = None
         self._failure = 0
         self._has_refused_call = False
@@ -226,7 +226,7 @@ class _Run:
         """Let results tell what is spent of `budget` from now on."""
         self._budget, self._told = budget, budget.spent
 
-    async def turns(self, session: Session, queue: PromptQueue) -> None:
+    async def turns(self, session: Session, queue: PromptReader) -> None:
         """Run the prompts one after the other; an interrupt ends a turn, and those that wait come all the same."""
         outcome = Outcome()
         while True:
@@ -251,7 +251,7 @@ class _Run:
                 await self.background.drain(lambda: self._woken_turn(session))
             await self.background.stop()
 
-    async def _has_news_before(self, queue: PromptQueue) -> bool:
+    async def _has_news_before(self, queue: PromptReader) -> bool:
         """Return whether the model is to be woken before the next prompt; wait for it."""
         if self._has_one_prompt or self.background is None:
             return False

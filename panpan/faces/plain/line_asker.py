@@ -11,7 +11,7 @@ from panpan.cli_kit.stdout import StdoutWriter
 from panpan.faces.amounts import WaitingTime
 from panpan.faces.stdin import StdinReader
 from panpan.faces.terminal.dialogs.permission import ONLY_YOU
-from panpan.faces.tool_lines import counts_text, diff_text
+from panpan.faces.turn_text import counts_text, diff_text
 from panpan.permissions.rules.suggestions import holds_for
 from panpan.system.text.terminal_text import spelled_out
 from panpan.types.permission import (

@@ -9,12 +9,19 @@ from time import monotonic
 
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.faces.amounts import WaitingTime, cost_in_short, spoken_duration
-from panpan.faces.answer_text import AnswerText
-from panpan.faces.past_turns import beginning_of_last_turns, earlier, past_events, task_end_told, was_interrupted
 from panpan.faces.terminal.rendering.displays import display_rows
 from panpan.faces.terminal.rendering.messages import user_message_lines
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.tool_lines import ToolLines, diff_text
+from panpan.faces.turn_text import (
+    AnswerText,
+    ToolLines,
+    beginning_of_last_turns,
+    diff_text,
+    earlier,
+    past_events,
+    task_end_told,
+    was_interrupted,
+)
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.display import ChecklistDisplay, DiffDisplay, TableDisplay
 from panpan.types.events import Event, SubagentEvent, TurnEnded, files_in_short

@@ -12,12 +12,12 @@ from panpan.cli_kit.stdout import StdoutWriter
 from panpan.core.background import Background
 from panpan.errors import ConfigError, OutputError, PanpanError, unwrap_single_exception
 from panpan.faces.amounts import WaitingTime
-from panpan.faces.answer_text import note_on_end
 from panpan.faces.plain.line_asker import LineReader
 from panpan.faces.plain.line_commands import LineCommands
 from panpan.faces.plain.line_face import LineFace
 from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.rendering.text_rows import LEAST_WIDTH, plain_rows
+from panpan.faces.turn_text import note_on_end
 from panpan.session.background_tasks import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles
 from panpan.session.command import Leave, Next, OpenSession
 from panpan.session.feature_protocols import NO_SHELL, UserShell

@@ -6,8 +6,8 @@ import anyio
 
 from panpan.core.background import Background
 from panpan.faces.terminal.commands.screen_commands import Screen
+from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.faces.terminal.rendering.text_rows import say
-from panpan.faces.terminal.work import Work
 from panpan.session.background_tasks import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles
 from panpan.session.command import Leave, Next, OpenSession, Option, numbered
 from panpan.session.session import Session
@@ -69,15 +69,15 @@ class Leaving:
 
     Args:
         session: What he leaves.
-        work: Does what he sends, until then.
+        prompts: Does what he sends, until then.
         terminal: Lets him pick, and is told what comes then.
     """
 
-    def __init__(self, session: Session, work: Work, terminal: Screen) -> None:
+    def __init__(self, session: Session, prompts: PromptQueue, terminal: Screen) -> None:
         self.then: Next = Leave()
         """What comes after this session."""
         self._session = session
-        self._work = work
+        self._prompts = prompts
         self._terminal = terminal
         self._is_wanted = anyio.Event()
         self._is_at_once = anyio.Event()
@@ -85,13 +85,13 @@ class Leaving:
     def want(self, then: Next) -> None:
         """Leave, unless the user changes his mind when he is asked about tasks that run."""
         self.then = then
-        self._work.close()
+        self._prompts.close()
         self._is_wanted.set()
 
     def want_at_once(self) -> None:
         """End the program, whatever runs and is asked."""
         self.then = Leave()
-        self._work.close()
+        self._prompts.close()
         self._is_at_once.set()
 
     async def wait(self) -> None:
@@ -111,7 +111,7 @@ class Leaving:
                 self._is_at_once.set()
                 return
             self.then = Leave()
-            self._work.open()
+            self._prompts.open()
 
     async def _may_leave(self) -> bool:
         """Let the user say what becomes of the tasks that run, and return whether he still wants to leave."""

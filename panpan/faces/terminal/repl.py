@@ -13,15 +13,14 @@ from panpan.core.background import Background
 from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.background_watch import BackgroundWatch, Leaving
 from panpan.faces.terminal.commands.registry import with_further
-from panpan.faces.terminal.desk import Desk
 from panpan.faces.terminal.dialogs.asking import Asking, AskingScreen
 from panpan.faces.terminal.dialogs.dialog_queue import DialogKeys, DialogQueue
 from panpan.faces.terminal.dialogs.pick import picked
-from panpan.faces.terminal.inbox import Sent
 from panpan.faces.terminal.input.completion import FileIndex, InputCompleter
 from panpan.faces.terminal.input.draft import ClipboardPaste
 from panpan.faces.terminal.input.key_actions import KeyActions
-from panpan.faces.terminal.input.keys import DraftKeys, SecondPress, key_bindings
+from panpan.faces.terminal.input.keys import DraftKeys, SecondPress, Sent, key_bindings
+from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.faces.terminal.rendering.displays import show_displays
 from panpan.faces.terminal.rendering.text_rows import say
 from panpan.faces.terminal.screen.external_program import ExternalProgram
@@ -29,9 +28,9 @@ from panpan.faces.terminal.screen.footer import Footer, PassingHint, TodosView
 from panpan.faces.terminal.screen.notify import Attention
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.screen.windows import Contents, DialogView
-from panpan.faces.terminal.views.status_view import StatusView
+from panpan.faces.terminal.terminal_state import TerminalState
+from panpan.faces.terminal.views.status import StatusView
 from panpan.faces.terminal.views.turn_view import TurnView, greeting
-from panpan.faces.terminal.work import Work
 from panpan.session.command import Command, Leave, Next, Option, OptionSearch
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
@@ -47,20 +46,20 @@ class Repl:
 
     Args:
         session: An open one.
-        desk: The terminal it is shown on.
+        state: The terminal it is shown on.
         commands: What `/` offers.
         asking: Puts the session's questions to the user.
     """
 
-    def __init__(self, session: Session, desk: Desk, commands: Sequence[Command], asking: Asking) -> None:
+    def __init__(self, session: Session, state: TerminalState, commands: Sequence[Command], asking: Asking) -> None:
         self.session = session
-        self._desk = desk
-        self._screen = desk.screen
+        self._state = state
+        self._screen = state.screen
         self._asking = asking
         self._waited_before_s = asking.waiting.answered_s
         self._hint = PassingHint(monotonic)
-        self._dialogs = DialogQueue(self.refresh, monotonic, lambda: bool(desk.draft.text), desk.draft.insert)
-        self._status = StatusView(session, desk.env, lambda: desk.screen.vi_mode, self.refresh, self._hint.show)
+        self._dialogs = DialogQueue(self.refresh, monotonic, lambda: bool(state.draft.text), state.draft.insert)
+        self._status = StatusView(session, state.env, lambda: state.screen.vi_mode, self.refresh, self._hint.show)
         self._todos = TodosView(partial(_todos_of, session))
         definitions, background = session.find(AgentKinds), session.find(Background)
         kinds = () if definitions is None else definitions.all
@@ -79,18 +78,18 @@ class Repl:
             subagents=session.find(PastSubagents),
             colour_of=lambda kind: colours.get(kind, ""),
         )
-        self._work = Work(self, self._view, commands, self._give_back)
-        self._leaving = Leaving(session, self._work, self)
+        self._prompts = PromptQueue(self, self._view, commands, self._give_back)
+        self._leaving = Leaving(session, self._prompts, self)
         self._background = BackgroundWatch(
-            background, lambda line: say(self, f"\n{line}", "dim"), self._work.wake, self.refresh
+            background, lambda line: say(self, f"\n{line}", "dim"), self._prompts.wake, self.refresh
         )
         self._footer = Footer(
             session,
-            desk,
+            state,
             dialogs=self._dialogs,
             view=self._view,
             todos=self._todos,
-            work=self._work,
+            prompts=self._prompts,
             status=self._status,
             hint=self._hint,
         )
@@ -98,20 +97,20 @@ class Repl:
         self._files = FileIndex(paths)
         agents = {one.name: " ".join(one.description.split()) for one in kinds}
         self._completer = InputCompleter(commands, self._files, paths, lambda command: command.offers(session), agents)
-        self._external_program = ExternalProgram(desk.draft, self._view.transcript, desk.env, self._hint.show)
-        self._clipboard = ClipboardPaste(desk.draft, desk.env, session.folders.add, self._hint.show)
+        self._external_program = ExternalProgram(state.draft, self._view.transcript, state.env, self._hint.show)
+        self._clipboard = ClipboardPaste(state.draft, state.env, session.folders.add, self._hint.show)
         self._second_press = SecondPress(monotonic)
         self._actions = KeyActions(
             session,
-            DraftKeys(desk.draft, self._second_press, self._hint.show),
-            self._work,
+            DraftKeys(state.draft, self._second_press, self._hint.show),
+            self._prompts,
             self._view,
             self._todos,
             external_program=self._external_program,
             paste_picture=self._clipboard.want,
             leaving=self._leaving,
         )
-        self._attention = Attention(self._screen.send, session.settings.ui.notify, desk.env, session.info.cwd)
+        self._attention = Attention(self._screen.send, session.settings.ui.notify, state.env, session.info.cwd)
 
     async def run(self, first_prompt: str | None, *, shows_past: bool) -> Next:
         """Show the session until the user leaves it, and return what comes then.
@@ -131,18 +130,18 @@ class Repl:
             is_of_turn=self._view.is_of_turn,
         )
         self._attention.idle()
-        self._desk.box.serve(self._completer, self._footer.mark, self._footer.example)
+        self._state.box.serve(self._completer, self._footer.mark, self._footer.example)
         self._screen.use(self._contents())
         self.show(*greeting(self.session, self.width, self.theme))
         if first_prompt is not None:
-            self._work.send(Sent(first_prompt))
-        self._desk.waiting.hand_over(self._actions, self._work.send)
+            self._prompts.send(Sent(first_prompt))
+        self._state.waiting.hand_over(self._actions, self._prompts.send)
         try:
             if shows_past:
                 await self._view.show_past(self.session.conversation.messages)
             with self._asking.shown_by(questions):
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._work.run)
+                    tasks.start_soon(self._prompts.run)
                     tasks.start_soon(self._status.run)
                     tasks.start_soon(self._prepare)
                     tasks.start_soon(self._external_program.run, self._screen)
@@ -157,9 +156,9 @@ class Repl:
     def _keep_left_over(self) -> None:
         """Let the next session have what nobody got; where there is none, it is told at the end."""
         if isinstance(self._leaving.then, Leave):
-            self._desk.not_sent += [sent.text for sent in self._work.left_over]
+            self._state.not_sent += [sent.text for sent in self._prompts.left_over]
         else:
-            self._desk.waiting.take(self._work.left_over)
+            self._state.waiting.take(self._prompts.left_over)
 
     async def _prepare(self) -> None:
         """Do what makes later things quick, once the first keys have been taken."""
@@ -173,12 +172,12 @@ class Repl:
     @property
     def theme(self) -> Theme:
         """How things look."""
-        return self._desk.theme
+        return self._state.theme
 
     @property
     def theme_setting(self) -> ThemeSetting:
         """What the user chose of it."""
-        return self._desk.theme_setting
+        return self._state.theme_setting
 
     @property
     def width(self) -> int:
@@ -193,7 +192,7 @@ class Repl:
     @property
     def env(self) -> Mapping[str, str]:
         """The environment that panpan was started in."""
-        return self._desk.env
+        return self._state.env
 
     def show(self, *lines: str) -> None:
         """Put lines into the scrollback."""
@@ -217,20 +216,20 @@ class Repl:
 
     def submit(self, prompt: str) -> None:
         """Begin a turn, or queue it."""
-        self._work.submit(prompt)
+        self._prompts.submit(prompt)
 
     def hand_back(self, text: str) -> None:
         """Put a text into the input, before what is typed there."""
-        self._desk.draft.put(text)
+        self._state.draft.put(text)
         self.refresh()
 
     def use_theme(self, setting: ThemeSetting) -> None:
         """Show everything from now on in another theme."""
-        self._desk.use_theme(setting)
+        self._state.use_theme(setting)
 
     def toggle_vim(self) -> bool:
         """Switch the keys of vi on or off."""
-        return self._desk.toggle_vim()
+        return self._state.toggle_vim()
 
     async def read(self, lines: Sequence[str]) -> None:
         """Show lines in the pager."""
@@ -243,24 +242,24 @@ class Repl:
     @property
     def is_busy(self) -> bool:
         """Whether a turn or a command runs."""
-        return self._work.is_busy
+        return self._prompts.is_busy
 
     def interrupt(self) -> bool:
         """End what runs, as for a signal; return whether something runs that had not been told to end before."""
-        return self._screen.is_handed_over or self._work.interrupt()
+        return self._screen.is_handed_over or self._prompts.interrupt()
 
     # What the screen shows
 
     def _contents(self) -> Contents:
         keys_of_dialogs = DialogKeys(
             self._dialogs,
-            interrupt_turn=self._work.interrupt_turn,
-            type_elsewhere=self._desk.draft.insert,
+            interrupt_turn=self._prompts.interrupt_turn,
+            type_elsewhere=self._state.draft.insert,
             paste_elsewhere=self._actions.paste,
             take_back=self._actions.take_back,
         )
         return Contents(
-            key_bindings(self._actions, self._desk.box.buffer, keys_of_dialogs),
+            key_bindings(self._actions, self._state.box.buffer, keys_of_dialogs),
             live=self._footer.live,
             dialog=DialogView(self._footer.dialog, lambda: self._dialogs.caret, self._dialogs.was_drawn),
             queue=self._footer.queue,
@@ -286,7 +285,7 @@ class Repl:
         self._status.turn_ended()
 
     def _give_back(self, text: str) -> None:
-        self._desk.draft.give_back(text)
+        self._state.draft.give_back(text)
         self.refresh()
 
     def _key_pressed(self) -> None:
@@ -302,10 +301,10 @@ def _todos_of(session: Session) -> Sequence[ChecklistItem]:
 
 
 class Sessions:
-    """Shows sessions on a desk.
+    """Shows sessions on a terminal, one after the other.
 
     Args:
-        desk: The terminal.
+        state: The terminal.
         asking: Puts the questions of sessions to the user.
         commands: What `/` offers.
         open_first: Opens the session that the command line asks for.
@@ -314,13 +313,13 @@ class Sessions:
 
     def __init__(
         self,
-        desk: Desk,
+        state: TerminalState,
         asking: Asking,
         commands: Sequence[Command],
         open_first: Callable[[], AbstractAsyncContextManager[Session]],
         open_other: Callable[[str | None], AbstractAsyncContextManager[Session]],
     ) -> None:
-        self._desk = desk
+        self._state = state
         self._asking = asking
         self._commands = commands
         self._open_first = open_first
@@ -347,12 +346,12 @@ class Sessions:
         Raises:
             PanpanError: The first one could not be opened.
         """
-        desk, opening, prompt, shown_id = self._desk, self._open_first(), first_prompt, ""
+        state, opening, prompt, shown_id = self._state, self._open_first(), first_prompt, ""
         while True:
             async with opening as session:
                 self._repl = Repl(
                     session,
-                    desk,
+                    state,
                     with_further(self._commands, session.capabilities.outside_commands),
                     self._asking,
                 )
@@ -363,12 +362,12 @@ class Sessions:
                     if session.conversation.messages:
                         self.way_back = f"to go on from here: panpan -c, or panpan -r {session.info.id}"
                 shown_id = session.info.id
-                desk.screen.use(desk.waiting.contents)
+                state.screen.use(state.waiting.contents)
             if isinstance(then, Leave):
                 return
             prompt, opening = None, self._change.to(then, session)
 
     def _not_as_wanted(self, text: str) -> None:
         """Say what did not go as it was wanted; what was sent for it is the user's again."""
-        self._desk.warn(text)
-        self._desk.waiting.give_back()
+        self._state.warn(text)
+        self._state.waiting.give_back()

@@ -23,7 +23,6 @@ from panpan.cli_kit.signals import Received, watch_signals
 from panpan.cli_kit.stdout import drop_terminal
 from panpan.config.ui_look import UiLook
 from panpan.errors import unwrap_single_exception
-from panpan.faces.terminal.desk import Desk
 from panpan.faces.terminal.input.draft import Draft, Pastes
 from panpan.faces.terminal.input.input_box import InputBox, PromptHistory
 from panpan.faces.terminal.input.key_parser import use_key_parser
@@ -31,6 +30,7 @@ from panpan.faces.terminal.input.keys import WaitingInput
 from panpan.faces.terminal.screen.notify import keep_title, restore_title
 from panpan.faces.terminal.screen.screen import Screen, SteadyOutput, reflows
 from panpan.faces.terminal.screen.theme import choose_theme, query_background
+from panpan.faces.terminal.terminal_state import TerminalState
 from panpan.types.dataclass import dataclass
 
 HUNG_UP = 129
@@ -43,7 +43,7 @@ _NEW_ROW = "\r\x1b[K"
 """What was typed while panpan started stands there as an echo; it is read, and shown where it belongs."""
 
 
-class SessionsOnDesk(Protocol):
+class ShownSessions(Protocol):
     """Shows sessions, one after the other."""
 
     async def run(self, first_prompt: str | None) -> None:
@@ -70,7 +70,7 @@ class ReplSetup:
 
     env: Mapping[str, str]
     look: UiLook
-    load: Callable[[Desk], SessionsOnDesk]
+    load: Callable[[TerminalState], ShownSessions]
     """Brings what shows sessions; takes most of a second, and is called in a thread."""
     first_prompt: str | None = None
 
@@ -104,13 +104,13 @@ class _Run:
 
     def __init__(self, setup: ReplSetup, stop: Callable[[], object]) -> None:
         self._setup = setup
-        self._desk = _desk(setup, stop)
-        self._sessions: SessionsOnDesk | None = None
+        self._state = _terminal_state(setup, stop)
+        self._sessions: ShownSessions | None = None
 
     @property
     def is_terminal_gone(self) -> bool:
         """Whether the terminal was closed."""
-        return self._desk.screen.is_terminal_gone
+        return self._state.screen.is_terminal_gone
 
     def interrupt(self) -> bool:
         """End the turn that runs; return whether there was one."""
@@ -125,7 +125,7 @@ class _Run:
         """Draw anew whenever the process was stopped and goes on, until cancelled."""
         with anyio.open_signal_receiver(signal.SIGCONT) as signals:
             async for _ in signals:
-                self._desk.screen.continued()
+                self._state.screen.continued()
 
     async def run(self) -> None:
         """Show sessions until the user leaves, or the terminal is gone.
@@ -134,23 +134,23 @@ class _Run:
             PanpanError: The first one could not be opened.
         """
         try:
-            async with self._desk.screen.shown():
+            async with self._state.screen.shown():
                 try:
-                    await self._desk.screen.has_been_drawn.wait()
-                    self._sessions = await to_thread.run_sync(self._setup.load, self._desk)
+                    await self._state.screen.has_been_drawn.wait()
+                    self._sessions = await to_thread.run_sync(self._setup.load, self._state)
                     await self._sessions.run(self._setup.first_prompt)
                 finally:
-                    self._desk.keep_typed()
+                    self._state.keep_typed()
         finally:  # also where a signal ends it
             self._say_way_back()
 
     def _say_way_back(self) -> None:
         if self._sessions is not None and self._sessions.way_back:
-            self._desk.output.write_raw(f"{self._sessions.way_back}\r\n")
-            self._desk.output.flush()
+            self._state.output.write_raw(f"{self._sessions.way_back}\r\n")
+            self._state.output.flush()
 
 
-def _desk(setup: ReplSetup, stop: Callable[[], object]) -> Desk:
+def _terminal_state(setup: ReplSetup, stop: Callable[[], object]) -> TerminalState:
     """Return the terminal as it is, with colours that suit it."""
     answer = query_background(sys.stdin.fileno(), sys.stdout.fileno(), QUERY_S)
     look = setup.look
@@ -167,12 +167,14 @@ def _desk(setup: ReplSetup, stop: Callable[[], object]) -> Desk:
     screen.use_vi_keys(is_on=look.vim)
 
     def warn(text: str) -> None:
-        desk.warn(text)
+        state.warn(text)
 
     history = PromptHistory(look.history_file, warn)
-    desk = Desk(setup.env, output, screen, box, draft, history, waiting, theme, look.theme, answer.background, look.vim)
+    state = TerminalState(
+        setup.env, output, screen, box, draft, history, waiting, theme, look.theme, answer.background, look.vim
+    )
     box.use_history(history)
-    return desk
+    return state
 
 
 def _keys_of(keyboard: Vt100Input, typed: str) -> list[KeyPress]:

@@ -10,8 +10,8 @@ from contextlib import aclosing
 import anyio
 
 from panpan.errors import PanpanError, unwrap_single_exception
-from panpan.faces.answer_text import note_on_end
 from panpan.faces.terminal.views.turn_view import PacedShower, TurnView
+from panpan.faces.turn_text import note_on_end
 from panpan.session.session import Session
 from panpan.types.messages import AssistantMessage, UserMessage
 

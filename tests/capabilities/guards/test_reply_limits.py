@@ -6,7 +6,7 @@ import pytest
 from panpan.capabilities.guards.reply_limits import InterruptNotice, ReplyLimits
 from panpan.core.conversation import ENDED_BEFORE, Conversation
 from panpan.errors import ContextOverflowError, PanpanError, ProviderError
-from panpan.faces.answer_text import note_on_end
+from panpan.faces.turn_text import note_on_end
 from panpan.session.session import Session
 from panpan.types.content import ThinkingBlock
 from panpan.types.events import Event, TurnEnded

@@ -11,7 +11,7 @@ import pytest
 
 from panpan.api import open_session
 from panpan.capabilities.todos.todos import Todos
-from panpan.faces.headless.wire import message_line
+from panpan.faces.headless.output_formats import message_line
 from panpan.session.session import Session
 from panpan.types.display import ChecklistDisplay
 from panpan.types.events import Event, PermissionDecided

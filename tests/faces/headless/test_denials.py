@@ -1,7 +1,7 @@
 import pytest
 
 from panpan.faces.headless.face import Outcome, TurnSummary, denials_told
-from panpan.faces.headless.wire import result_line
+from panpan.faces.headless.output_formats import result_line
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import PermissionDecided
 from panpan.types.messages import AssistantMessage

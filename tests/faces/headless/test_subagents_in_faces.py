@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from panpan.core.conversation import error_result
-from panpan.faces.headless import wire
 from panpan.faces.headless.face import Outcome, TurnSummary
-from panpan.faces.headless.output_formats import JsonFace, StreamJsonFace, TextFace
+from panpan.faces.headless.output_formats import JsonFace, StreamJsonFace, TextFace, init_line
 from panpan.session.session import SessionInfo
 from panpan.types.events import BlockStarted, Event, PermissionDecided, RetryScheduled, SubagentEvent, TextDelta
 from panpan.types.messages import SystemReminder
@@ -29,7 +28,7 @@ async def lines_of(*events: Event, has_partial_messages: bool = False) -> list[d
 
 
 def test_the_first_line_names_the_kinds_of_subagents() -> None:
-    assert wire.init_line(INFO, agents=("explore", "plan"))["agents"] == ["explore", "plan"]
+    assert init_line(INFO, agents=("explore", "plan"))["agents"] == ["explore", "plan"]
 
 
 async def test_a_message_of_a_subagent_bears_the_call_that_began_it() -> None:

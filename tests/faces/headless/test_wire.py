@@ -1,6 +1,6 @@
 import pytest
 
-from panpan.faces.headless.wire import notice_line
+from panpan.faces.headless.output_formats import notice_line
 from panpan.types.events import PermissionDecided
 from panpan.types.messages import SystemReminder
 from panpan.types.permission import Reason, ReasonKind

@@ -2,7 +2,8 @@
 
 import anyio
 
-from panpan.faces.terminal.inbox import Inbox, Sent
+from panpan.faces.terminal.input.keys import Sent
+from panpan.faces.terminal.prompt_queue import Inbox
 
 
 async def nothing(sent):

@@ -10,13 +10,12 @@ import anyio
 from panpan.config.settings import BackgroundSettings
 from panpan.core.hooks import Addition, Hook, Round
 from panpan.errors import ProviderError
-from panpan.faces.terminal.inbox import Sent
-from panpan.faces.terminal.work import Work
+from panpan.faces.terminal.input.keys import Sent
+from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.session.command import Command
 from panpan.types.messages import SystemReminder
-from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, until, view_on
+from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, screen_in, until, view_on
 from tests.fakes.scripted_llm import say
-from tests.fakes.session import session_in
 from tests.fakes.settings import settings_with
 
 
@@ -36,7 +35,7 @@ class Ended(Hook):
 
 @dataclass
 class Working:
-    work: Work
+    work: PromptQueue
     llm: HeldLLM
     screen: FakeScreen
     hook: Ended
@@ -63,7 +62,7 @@ async def working(tmp_path, *replies, wakes=True) -> AsyncGenerator[Working, Non
     folder.mkdir()
     llm, hook = HeldLLM(*replies), Ended()
     settings = settings_with(background=BackgroundSettings(wake=wakes))
-    screen = FakeScreen(session_in(folder, llm, hooks=[hook], settings=settings), {"HOME": str(tmp_path)})
+    screen = screen_in(folder, llm, hooks=[hook], settings=settings)
     go_on = anyio.Event()
 
     async def wait(terminal, rest) -> None:
@@ -71,7 +70,7 @@ async def working(tmp_path, *replies, wakes=True) -> AsyncGenerator[Working, Non
 
     screen.go_on = go_on
     async with screen.session, anyio.create_task_group() as tasks:
-        work = Work(screen, view_on(screen), [Command("wait", "Wait", wait)], lambda text: None)
+        work = PromptQueue(screen, view_on(screen), [Command("wait", "Wait", wait)], lambda text: None)
         tasks.start_soon(work.run)
         yield Working(work, llm, screen, hook)
         tasks.cancel_scope.cancel()

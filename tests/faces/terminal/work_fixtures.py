@@ -54,10 +54,10 @@ class FakeScreen(FakeTerminal):
         await anyio.lowlevel.checkpoint()
 
 
-def screen_in(cwd: Path, llm: Any) -> FakeScreen:
-    """Return a terminal whose session asks `llm`; the session has to be entered."""
+def screen_in(cwd: Path, llm: Any, **parts: Any) -> FakeScreen:
+    """Return a terminal whose session asks `llm` and has a shell; the session has to be entered."""
     cwd.mkdir(exist_ok=True)
-    session = session_in(cwd, llm)
+    session = session_in(cwd, llm, **parts)
     session.capabilities.offer(UserCommands(lambda: session.agent.context))
     return FakeScreen(session, {"HOME": str(cwd.parent)})
 

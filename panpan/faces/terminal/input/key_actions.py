@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 from panpan.core.background import Background
 from panpan.errors import PanpanError
 from panpan.faces.terminal.background_watch import Leaving
-from panpan.faces.terminal.inbox import Sent
-from panpan.faces.terminal.input.keys import DraftKeys
+from panpan.faces.terminal.input.keys import DraftKeys, Sent
+from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.faces.terminal.screen.external_program import ExternalProgram
 from panpan.faces.terminal.screen.footer import TodosView
 from panpan.faces.terminal.views.turn_view import TurnView
-from panpan.faces.terminal.work import Work
 from panpan.session.command import Leave
 from panpan.session.session import Session
 from panpan.types.permission import PermissionMode
@@ -26,7 +25,7 @@ class KeyActions:
         self,
         session: Session,
         draft_keys: DraftKeys,
-        work: Work,
+        prompts: PromptQueue,
         view: TurnView,
         todos: TodosView,
         *,
@@ -39,7 +38,7 @@ class KeyActions:
         self._draft = draft_keys.draft
         self._second = draft_keys.second
         self._say = draft_keys.say
-        self._work = work
+        self._prompts = prompts
         self._view = view
         self._todos = todos
         self._external_program = external_program
@@ -48,11 +47,11 @@ class KeyActions:
 
     @property
     def is_busy(self) -> bool:
-        return self._work.is_busy
+        return self._prompts.is_busy
 
     @property
     def has_queued(self) -> bool:
-        return bool(self._work.waiting)
+        return bool(self._prompts.waiting)
 
     @property
     def is_in_retry_pause(self) -> bool:
@@ -66,10 +65,10 @@ class KeyActions:
 
     def _send(self, *, is_for_later: bool) -> None:
         if text := self._draft.enter():
-            self._work.send(Sent(text, is_for_later))
+            self._prompts.send(Sent(text, is_for_later))
 
     def take_back(self) -> None:
-        if (text := self._work.take_back()) is not None:
+        if (text := self._prompts.take_back()) is not None:
             self._draft.put(text)
 
     def escape(self) -> None:
@@ -78,7 +77,7 @@ class KeyActions:
         if self._draft.text:
             self._draft_keys.escape()
         elif self._second.is_second("escape"):
-            self._work.send(Sent("/rewind"))
+            self._prompts.send(Sent("/rewind"))
 
     def control_c(self) -> None:
         if self._draft.text:
@@ -112,7 +111,7 @@ class KeyActions:
         self._draft_keys.stash()
 
     def choose_model(self) -> None:
-        self._work.send(Sent("/model"))
+        self._prompts.send(Sent("/model"))
 
     def switch_thinking(self) -> None:
         try:
@@ -129,7 +128,7 @@ class KeyActions:
         elif self._view.runs_tools:
             self._say("only a command or a subagent can go on in the background, and none runs; Esc stops what does")
         else:
-            self._work.send(Sent("/tasks"))
+            self._prompts.send(Sent("/tasks"))
 
     def show_todos(self) -> None:
         self._say(self._todos.toggle())
@@ -144,8 +143,8 @@ class KeyActions:
         self._session.retry_now()
 
     def help(self) -> None:
-        self._work.send(Sent("/help"))
+        self._prompts.send(Sent("/help"))
 
     def _interrupt(self) -> bool:
         """End what runs; return whether the key was for that, as it also is for what is about to end."""
-        return self._work.interrupt() or self._work.is_busy
+        return self._prompts.interrupt() or self._prompts.is_busy

@@ -20,14 +20,23 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.bindings.search import accept_search
 from prompt_toolkit.keys import Keys
 
-from panpan.faces.terminal.inbox import Sent
 from panpan.faces.terminal.input.draft import Draft, PasteTooLargeError
 from panpan.faces.terminal.rendering.cells import cut
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.screen.windows import Contents
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.dataclass import dataclass
 
 _ALWAYS = Always()
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One thing that was typed and sent."""
+
+    text: str
+    is_for_later: bool = False
+    """Whether it shall wait until the turn is over."""
 
 
 class Actions(Protocol):

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from panpan.faces.terminal.rendering.cells import cell_width, cut, fitted
 from panpan.faces.terminal.rendering.messages import call_line, end_mark, spinner
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.tool_lines import title_of
+from panpan.faces.turn_text import title_of
 from panpan.system.text.terminal_text import clean_line, spoken_s
 from panpan.types.dataclass import dataclass
 from panpan.types.events import (

@@ -5,14 +5,14 @@ The rule: a question stands whole; what the turn is doing leaves it the room, an
 
 from collections.abc import Callable, Sequence
 
-from panpan.faces.terminal.desk import Desk
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
+from panpan.faces.terminal.prompt_queue import PromptQueue, Waiting
 from panpan.faces.terminal.rendering.cells import cut, fitted
 from panpan.faces.terminal.rendering.displays import short_checklist_lines
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.terminal.views.status_view import StatusView
+from panpan.faces.terminal.terminal_state import TerminalState
+from panpan.faces.terminal.views.status import StatusView
 from panpan.faces.terminal.views.turn_view import TurnView
-from panpan.faces.terminal.work import Waiting, Work
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.display import ChecklistItem, checklist_counts
@@ -110,59 +110,59 @@ class Footer:
     def __init__(
         self,
         session: Session,
-        desk: Desk,
+        state: TerminalState,
         *,
         dialogs: DialogQueue,
         view: TurnView,
         todos: TodosView,
-        work: Work,
+        prompts: PromptQueue,
         status: StatusView,
         hint: PassingHint,
     ) -> None:
         self._session = session
-        self._desk = desk
+        self._state = state
         self._dialogs = dialogs
         self._view = view
         self._todos = todos
-        self._work = work
+        self._prompts = prompts
         self._status = status
         self._hint = hint
 
     def live(self, width: int) -> Sequence[str]:
         """Return what the turn and the user's own command are doing, the last rows that have room, and the todos."""
-        rows = [*self._view.live_lines(width), *self._work.shell_lines(width)]
-        screen = self._desk.screen
+        rows = [*self._view.live_lines(width), *self._prompts.shell_lines(width)]
+        screen = self._state.screen
         todos: Sequence[str] = ()
         if dialog := self.dialog(width):
             room = max(screen.room_for_dialog - len(dialog) - len(self.queue(width)), 0)
         else:
             room = max(screen.room - len(self.queue(width)), 0)
-            todos = self._todos.lines(width, room, self._desk.theme)
+            todos = self._todos.lines(width, room, self._state.theme)
             room -= len(todos)
         return [*rows[len(rows) - min(len(rows), room) :], *todos]
 
     def dialog(self, width: int) -> Sequence[str]:
-        return self._dialogs.lines(width, self._desk.screen.room_for_dialog, self._desk.theme)
+        return self._dialogs.lines(width, self._state.screen.room_for_dialog, self._state.theme)
 
     def queue(self, width: int) -> Sequence[str]:
         """Return what was sent and is not delivered; beside a question one row, where that leaves room for it."""
-        waiting, theme = self._work.waiting, self._desk.theme
+        waiting, theme = self._prompts.waiting, self._state.theme
         if self._dialogs.current is None:
             return queue_rows(waiting, width, theme)
-        has_room = waiting and len(self.dialog(width)) < self._desk.screen.room_for_dialog
+        has_room = waiting and len(self.dialog(width)) < self._state.screen.room_for_dialog
         return [queue_row(len(waiting), width, theme)] if has_room else ()
 
     def status(self, width: int) -> Sequence[str]:
         """Return the hint of the moment, or the status line."""
-        theme = self._desk.theme
+        theme = self._state.theme
         if hint := self._hint.text:
             return [theme.paint("warn", cut(f"  {clean_for_terminal(hint)}", width))]
         return self._status.lines(width, theme)
 
     def mark(self) -> str:
         """Return what stands before what is typed, two cells wide; it says plan mode."""
-        theme = self._desk.theme
-        if self._desk.draft.text.startswith("!"):
+        theme = self._state.theme
+        if self._state.draft.text.startswith("!"):
             return theme.paint("warn", "❯ ")  # the text has the exclamation mark
         if self._session.permission_mode == "plan":
             return theme.paint("plan", "⏸ ")
@@ -170,11 +170,11 @@ class Footer:
 
     def example(self) -> str:
         """Return what an empty input says where nothing was said yet."""
-        if self._session.conversation.messages or self._work.is_busy:
+        if self._session.conversation.messages or self._prompts.is_busy:
             return ""
         keys = [("what shall be done?", 1), ("/ commands", 2), ("@ files", 3), ("! shell", 4), ("? keys", 0)]
-        return self._desk.theme.paint("dim", fitted(keys, self._desk.width - 3, "  "))
+        return self._state.theme.paint("dim", fitted(keys, self._state.width - 3, "  "))
 
     def is_moving(self) -> bool:
         """Return whether any of it changes by itself; nothing does while only the user is waited for."""
-        return any([self._work.is_moving, self._hint.is_moving(), self._dialogs.is_moving()])  # two of them remember
+        return any([self._prompts.is_moving, self._hint.is_moving(), self._dialogs.is_moving()])  # two of them remember

@@ -16,7 +16,7 @@ from panpan.faces.terminal.rendering.subagent import (
 from panpan.faces.terminal.rendering.text_rows import Canvas
 from panpan.faces.terminal.screen.theme import AGENT_ROLES
 from panpan.faces.terminal.views.transcript import Transcript
-from panpan.faces.tool_lines import names_agent, title_of
+from panpan.faces.turn_text import names_agent, title_of
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Event, SubagentEvent, ToolFinished, ToolProgress, ToolStarted

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from panpan.core.conversation import Conversation
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.tool_lines import diff_text, title_of
+from panpan.faces.turn_text import diff_text, title_of
 from panpan.session.log.agent_log import PastSubagents, PastTurns
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.attachments import attached_names, command_told_in, data_lines

@@ -3,8 +3,7 @@
 import pytest
 from prompt_toolkit.buffer import Buffer
 
-from panpan.faces.terminal.inbox import Sent
-from panpan.faces.terminal.input.keys import WaitingInput
+from panpan.faces.terminal.input.keys import Sent, WaitingInput
 from panpan.faces.terminal.screen.theme import Theme
 
 

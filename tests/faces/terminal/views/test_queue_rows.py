@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 
+from panpan.faces.terminal.prompt_queue import Waiting
 from panpan.faces.terminal.screen.footer import queue_rows
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.terminal.work import Waiting
 
 BARE = Theme("plain", has_sequences=False)
 

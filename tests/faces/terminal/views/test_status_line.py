@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from panpan.faces.terminal.rendering.cells import cell_width
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.terminal.views.status_line import StatusState, beside_mode, status_line
+from panpan.faces.terminal.views.status import StatusState, beside_mode, status_line
 from panpan.types.display import text
 
 DARK = Theme("dark")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.faces.terminal.rendering.cells import cell_width, cut
-from panpan.faces.terminal.views.status_line import (
+from panpan.faces.terminal.views.status import (
     PAUSE_S,
     SessionFacts,
     StatusState,

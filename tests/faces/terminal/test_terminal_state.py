@@ -5,22 +5,22 @@ from types import SimpleNamespace
 import pytest
 from prompt_toolkit.history import InMemoryHistory
 
-from panpan.faces.terminal.desk import Desk
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.terminal_state import TerminalState
 
 
-def desk_with(*, not_sent=(), waiting=(), typed="", recalled=()):
+def state_with(*, not_sent=(), waiting=(), typed="", recalled=()):
     shown = []
     screen = SimpleNamespace(show=lambda *lines: shown.extend(lines), width=200)
     history = InMemoryHistory()
     for text in recalled:
         history.append_string(text)
-    desk = Desk(
+    state = TerminalState(
         {}, None, screen, None, SimpleNamespace(unfolded=typed), history, SimpleNamespace(sent=list(waiting)),
         Theme("dark", has_sequences=False), "dark",
     )  # fmt: skip
-    desk.not_sent = list(not_sent)
-    return desk, shown, history
+    state.not_sent = list(not_sent)
+    return state, shown, history
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ def desk_with(*, not_sent=(), waiting=(), typed="", recalled=()):
     ],
 )
 def test_what_is_left_is_said_in_a_line_each(left, said):
-    desk, shown, history = desk_with(**left)
-    desk.keep_typed()
+    state, shown, history = state_with(**left)
+    state.keep_typed()
 
     assert len(shown) == len(said)
     assert all(line.startswith(begin) for line, begin in zip(shown, said, strict=True))
@@ -45,7 +45,7 @@ def test_what_is_left_is_said_in_a_line_each(left, said):
 
 
 def test_what_can_be_recalled_already_is_not_kept_twice():
-    desk, _, history = desk_with(not_sent=["one", "two"], recalled=["one", "two"])
-    desk.keep_typed()
+    state, _, history = state_with(not_sent=["one", "two"], recalled=["one", "two"])
+    state.keep_typed()
 
     assert list(history.get_strings()) == ["one", "two"]

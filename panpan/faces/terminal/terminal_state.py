@@ -14,7 +14,7 @@ from panpan.types.dataclass import dataclass
 
 
 @dataclass(slots=True)
-class Desk:
+class TerminalState:
     """Where sessions are shown, one after the other."""
 
     env: Mapping[str, str]

@@ -9,7 +9,7 @@ from anyio.lowlevel import checkpoint
 
 from panpan.errors import ConfigError
 from panpan.faces.headless import prompts
-from panpan.faces.headless.prompts import Prompt, PromptQueue, prompts_of_json_lines
+from panpan.faces.headless.prompts import Prompt, PromptReader, prompts_of_json_lines
 from panpan.faces.stdin import StdinReader
 from panpan.session.steering import Steering
 from panpan.types.content import TextBlock
@@ -35,12 +35,12 @@ def into(steering: Steering) -> Callable[[UserMessage], Awaitable[bool]]:
     return steer
 
 
-def queue_of(prompts: AsyncGenerator[Prompt, None]) -> PromptQueue:
+def queue_of(prompts: AsyncGenerator[Prompt, None]) -> PromptReader:
     steering = Steering()
-    return PromptQueue(prompts, steering, into(steering))
+    return PromptReader(prompts, steering, into(steering))
 
 
-async def rest(queue: PromptQueue) -> list[str]:
+async def rest(queue: PromptReader) -> list[str]:
     texts = []
     while (message := await queue.next()) is not None:
         texts.append(message.text)
@@ -60,7 +60,7 @@ def test_without_a_turn_all_begin_one_in_their_order(backend: str) -> None:
 
 async def test_a_turn_gets_what_is_for_its_next_round_and_what_it_did_not_get_comes_first_behind_it() -> None:
     steering = Steering()
-    queue = PromptQueue(given(("a", False), ("b", True), ("c", True)), steering, into(steering))
+    queue = PromptReader(given(("a", False), ("b", True), ("c", True)), steering, into(steering))
     with queue.turn():
         await queue.read()
 
@@ -72,7 +72,7 @@ async def test_a_turn_gets_what_is_for_its_next_round_and_what_it_did_not_get_co
 
 async def test_queue_keeps_a_slash_command_for_a_turn_of_its_own() -> None:
     steering = Steering()
-    queue = PromptQueue(given(("/compact", True), ("b", True)), steering, into(steering))
+    queue = PromptReader(given(("/compact", True), ("b", True)), steering, into(steering))
     with queue.turn():
         await queue.read()
 

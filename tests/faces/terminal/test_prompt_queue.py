@@ -10,8 +10,8 @@ import pytest
 
 from panpan.app import slash_commands
 from panpan.faces.terminal.commands.registry import all_commands
-from panpan.faces.terminal.inbox import Sent
-from panpan.faces.terminal.work import Waiting, Work
+from panpan.faces.terminal.input.keys import Sent
+from panpan.faces.terminal.prompt_queue import PromptQueue, Waiting
 from panpan.session.command import Command, Leave
 from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, screen_in, until, view_on
 
@@ -21,7 +21,7 @@ HELD = "!cat pipe"
 
 @dataclass
 class Working:
-    work: Work
+    work: PromptQueue
     llm: HeldLLM
     screen: FakeScreen
     given_back: list[str]
@@ -54,7 +54,7 @@ async def working(tmp_path) -> AsyncGenerator[Working, None]:
     given_back: list[str] = []
     async with screen.session, anyio.create_task_group() as tasks:
         commands = [*all_commands(slash_commands()), wait_command()]
-        work = Work(screen, view_on(screen), commands, given_back.append)
+        work = PromptQueue(screen, view_on(screen), commands, given_back.append)
         screen.submit = work.submit
         tasks.start_soon(work.run)
         yield Working(work, llm, screen, given_back)
@@ -236,7 +236,7 @@ async def test_what_nobody_got_is_left_over_when_the_user_leaves_in_a_turn(tmp_p
     llm = HeldLLM()
     screen = screen_in(tmp_path / "workspace", llm)
     async with screen.session as session:
-        work = Work(screen, view_on(screen), [replace(wait_command(), is_immediate=True)], lambda text: None)
+        work = PromptQueue(screen, view_on(screen), [replace(wait_command(), is_immediate=True)], lambda text: None)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(work.run)
             work.send(Sent("go"))

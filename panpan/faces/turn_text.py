@@ -1,0 +1,389 @@
+"""A turn as text: answers as they arrive, a line for what happens beside them, and the last turns of a conversation."""
+
+from collections.abc import Iterator, Sequence
+
+from panpan.cli_kit.stdout import StdoutWriter
+from panpan.session.in_words import compaction_lines
+from panpan.system.text.terminal_text import clean_for_terminal, clean_line, without_controls
+from panpan.types.content import TextBlock, ThinkingBlock, ToolUseBlock
+from panpan.types.dataclass import dataclass
+from panpan.types.display import (
+    ChecklistDisplay,
+    DiffDisplay,
+    FileDiff,
+    PlanDisplay,
+    SummaryDisplay,
+    TableDisplay,
+    TextDisplay,
+    checklist_counts,
+)
+from panpan.types.events import (
+    BlockFinished,
+    BlockStarted,
+    Compacted,
+    Event,
+    PermissionDecided,
+    ReplyStarted,
+    RetryScheduled,
+    SubagentEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolStarted,
+    Waiting,
+)
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.reminders import task_told
+
+# What of a reply's text the reader does not know yet.
+#
+# A reply that failed half-way starts again from its beginning, and mostly says the same. What the new one has in
+# common with what was shown is not shown twice; where it says something else, it is shown from its beginning.
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """What a delta adds."""
+
+    text: str
+    is_other: bool = False
+    """Whether the text does not go on where the shown one stopped, and stands for itself."""
+
+
+class FreshText:
+    """Follows the text of one reply over all its tries."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+        """What the try that is arriving has said."""
+        self._known = ""
+        """What a try that failed has said and the new one had not when it began."""
+        self._reached = 0
+        """How many characters of that the new one has said by now."""
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether a try that failed was shown and the new one has not passed it."""
+        return self._reached < len(self._known)
+
+    def add(self, text: str) -> Fresh:
+        """Return what of a delta is new."""
+        self._said.append(text)
+        if not self.may_go_on:
+            return Fresh(text)
+        known = self._known[self._reached : self._reached + len(text)]
+        if text[: len(known)] != known:
+            self._known, self._reached = "", 0
+            return Fresh("".join(self._said), is_other=True)
+        self._reached += len(known)
+        return Fresh(text[len(known) :])
+
+    def failed(self) -> None:
+        """The try is void, and another one comes."""
+        self._known, self._reached = "".join(self._said) + self._known[self._reached :], 0
+        self._said.clear()
+
+    def is_whole(self) -> None:
+        """The reply has come, or comes no more."""
+        self._said.clear()
+        self._known, self._reached = "", 0
+
+
+class AnswerText:
+    """Writes replies to standard output, without what could drive a terminal.
+
+    Args:
+        out: Standard output.
+    """
+
+    def __init__(self, out: StdoutWriter) -> None:
+        self._out = out
+        self._fresh = FreshText()
+        self._is_cut = False
+        """Whether the next text goes on where the last one stopped."""
+        self._ends_line = True
+
+    async def follow(self, event: Event) -> None:
+        """Write what `event` adds to the answer; most events add nothing."""
+        match event:
+            case ReplyStarted() | BlockStarted(kind="text"):
+                await self.end_line()
+            case TextDelta(text=text):
+                await self._add(text)
+            case RetryScheduled():
+                self._fresh.failed()
+            case AssistantMessage():
+                self._fresh.is_whole()
+                self._is_cut = event.is_to_be_continued
+            case _:
+                pass
+
+    async def add_whole(self, text: str) -> None:
+        """Write a text that comes at once, on lines of its own."""
+        await self.break_line()
+        await self._out.write(f"{self._cleaned(text)}\n")
+
+    async def end(self) -> None:
+        """The turn is over: no reply is continued, and what comes next stands on a line of its own."""
+        self._fresh.is_whole()
+        self._is_cut = False
+        await self.break_line()
+
+    async def end_line(self) -> None:
+        """Put what comes next on a line of its own; not while a reply that failed or was cut may go on."""
+        if not self._fresh.may_go_on and not self._is_cut:
+            await self.break_line()
+
+    async def break_line(self) -> None:
+        """Put what comes next on a line of its own, whatever it is."""
+        if not self._ends_line:
+            self._ends_line = True
+            await self._out.write("\n")
+
+    async def make_room(self) -> None:
+        """Let a note stand on a line of its own; where no person reads along, an answer that goes on stays whole."""
+        await (self.break_line() if self._out.is_terminal else self.end_line())
+
+    async def _add(self, text: str) -> None:
+        """Write what of a delta the reader does not know."""
+        fresh = self._fresh.add(text)
+        if fresh.is_other:
+            await self.end_line()
+        if fresh.text:
+            self._is_cut = False
+            self._ends_line = fresh.text.endswith("\n")
+            await self._out.write(self._cleaned(fresh.text))
+
+    def _cleaned(self, text: str) -> str:
+        """Return the text without escape sequences: a pipe may lead to a terminal, and a file be shown on one."""
+        return clean_for_terminal(text) if self._out.is_terminal else without_controls(text)
+
+
+def note_on_end(reply: AssistantMessage) -> str | None:
+    """Return what a user should know about the reply that ended a turn, as one line; None where there is nothing."""
+    if reply.stop_reason == "max_tokens" and not reply.tool_uses:
+        return "the answer is cut off: the model reached the limit on the length of its replies"
+    return None
+
+
+def title_of(use: ToolUseBlock) -> str:
+    """Return the argument that matters, as the model wrote it: of a subagent who it is, else the first text."""
+    if names_agent(use):
+        kind, description = use.input.get("subagent_type"), use.input.get("description")
+        return ": ".join(part for part in (kind, description) if isinstance(part, str) and part)
+    return next((value for value in use.input.values() if isinstance(value, str)), "")
+
+
+def names_agent(use: ToolUseBlock) -> bool:
+    """Return True if the arguments of a call give work to a subagent; of one that never ran nothing else is known."""
+    return "subagent_type" in use.input or {"description", "prompt"} <= use.input.keys()
+
+
+def counts_text(file: FileDiff) -> str:
+    """Return how many lines were added and removed, such as "+3 -1", or why there are none to count."""
+    if file.added or file.removed:
+        return f"+{file.added} -{file.removed}"
+    return "empty" if file.is_new or file.is_deleted else "no line changed"
+
+
+def diff_text(diff: str) -> Sequence[str]:
+    """Return the lines of a unified diff from its first hunk on; the names of the files stand in a heading."""
+    lines = diff.split("\n")
+    begin = next((index for index, line in enumerate(lines) if line.startswith("@@")), len(lines))
+    return lines[begin:-1] if lines[-1] == "" else lines[begin:]
+
+
+MAX_LINE_CHARS = 160
+"""What a line shows of an argument or an error."""
+_ERROR_HEAD, _ERROR_TAIL = 3, 6
+"""Lines of an error: what was tried stands at its beginning, what went wrong at its end."""
+
+
+class ToolLines:
+    """Makes the lines of a turn; a result says whose it is where that cannot be seen."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, ToolUseBlock] = {}
+        """Calls that have not started; one that never does, since it is refused, gets its line with its result."""
+        self._running: dict[str, str] = {}
+        """Names of the calls that have started, by id; of a subagent, who it is."""
+        self._subagents: set[str] = set()
+        """Ids of those of them that run one."""
+        self._beside: set[str] = set()
+        """Ids of those that ran while another did."""
+        self._newest_id = ""
+
+    def lines(self, event: Event) -> Sequence[str]:
+        """Return the lines for `event`, safe to print on a terminal; most events need none."""
+        match event:
+            case AssistantMessage():
+                self._waiting = {use.id: use for use in event.tool_uses}
+            case ToolStarted(tool_use_id=tool_use_id, name=name, title=title, starts_agent=starts_agent):
+                self._waiting.pop(tool_use_id, None)
+                self._running[tool_use_id], self._newest_id = name, tool_use_id
+                if starts_agent:
+                    self._running[tool_use_id] = _one_line(title)
+                    self._subagents.add(tool_use_id)
+                    self._beside |= self._subagents if len(self._subagents) > 1 else set()
+                return (f"● {name} {_one_line(title)}",)
+            case SubagentEvent():
+                return self._lines_of_subagent(event)
+            case ToolResultMessage(tool_use_id=tool_use_id):
+                self._subagents.discard(tool_use_id)
+                if use := self._waiting.pop(tool_use_id, None):
+                    self._newest_id = tool_use_id
+                    return (_line_of_refused(use), *_result_lines(event, ""))
+                name = self._running.pop(tool_use_id, "")
+                is_plain = tool_use_id == self._newest_id and tool_use_id not in self._beside
+                self._beside.discard(tool_use_id)
+                whose = f"{name}: " if name and not is_plain else ""
+                return _result_lines(event, whose)
+            case RetryScheduled(attempt=attempt, reason=reason, delay_s=delay_s):
+                return (f"! {_one_line(reason)}; try {attempt} in {delay_s:.1f} s",)
+            case Compacted(compaction=compaction):
+                return tuple(f"… {clean_line(line)}" for line in compaction_lines(compaction))
+            case Waiting(reason=reason):
+                return (f"… {_one_line(reason)}",)
+            case _:
+                pass
+        return ()
+
+    def _lines_of_subagent(self, event: SubagentEvent) -> Sequence[str]:
+        """Return the line of a call of a subagent, which says whose it is where several run, and of what it waits for.
+
+        What it says is not told: only its parent answers the user.
+        """
+        who = self._running.get(event.parent_tool_use_id, "")
+        begin = f"{who}: " if who and len(self._subagents) > 1 else ""
+        match event.innermost.event:
+            case ToolStarted(name=name, title=title):
+                said = f"● {begin}{name} {_one_line(title)}"
+            case PermissionDecided(is_allowed=False, name=name, reason=reason):
+                said = f"✗ {begin}{name} was not allowed: {_one_line(reason)}"
+            case RetryScheduled(attempt=attempt, reason=reason, delay_s=delay_s):
+                said = f"! {begin}{_one_line(reason)}; try {attempt} in {delay_s:.1f} s"
+            case _:
+                return ()
+        return (f"    {said}".rstrip(),)
+
+
+def _line_of_refused(use: ToolUseBlock) -> str:
+    """Return the line of a call that no tool gave a title, since it never ran."""
+    return f"● {_one_line(f'{use.name} {title_of(use)}')}"
+
+
+def _result_lines(result: ToolResultMessage, whose: str) -> Sequence[str]:
+    """Return one line for a result, and for an error its head and its tail."""
+    if not result.is_error:
+        return (f"  └ {whose}{_result_text(result)}",)
+    lines = [_one_line(line) for line in result.text.splitlines() if line.strip()]
+    hidden = len(lines) - _ERROR_HEAD - _ERROR_TAIL
+    if hidden > 1:  # the note would take the place of one line
+        lines = [*lines[:_ERROR_HEAD], f"… {hidden} more lines", *lines[-_ERROR_TAIL:]]
+    first, *others = lines or [""]
+    return (f"  └ {whose}error: {first}".rstrip(), *(f"    {line}" for line in others))
+
+
+def _result_text(result: ToolResultMessage) -> str:
+    match result.display:
+        case DiffDisplay(files=files, notes=notes):
+            changed = ", ".join(f"{_one_line(file.path)} {counts_text(file)}" for file in files)
+            return "; ".join([changed, *map(_one_line, notes)])
+        case SummaryDisplay(text=text) | PlanDisplay(summary=text):
+            return _one_line(text)
+        case ChecklistDisplay(todos=todos):
+            return checklist_counts(todos)
+        case TextDisplay():
+            return _one_line(result.display.text)
+        case TableDisplay(rows=rows):
+            return f"{len(rows):,} row{'s' if len(rows) != 1 else ''}"
+        case None:
+            lines = result.text.splitlines()
+            return _one_line(result.text) if len(lines) == 1 else f"{len(lines)} lines"
+
+
+def _one_line(text: str) -> str:
+    line = clean_line(text)
+    return line if len(line) <= MAX_LINE_CHARS else f"{line[: MAX_LINE_CHARS - 1]}…"
+
+
+LAST_TURNS = 3
+MAX_CHARS = 20_000
+"""Of prompts and replies, unless the newest message alone has more."""
+_CHARS_OF_RESULT = 500
+"""What a result counts for; of a long one a few lines are shown."""
+
+
+def beginning_of_last_turns(messages: Sequence[Message]) -> int:
+    """Return the index of the first message that is shown; a reply is never parted from its results."""
+    begin, turns, chars = len(messages), 0, 0
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        chars += _chars(message)
+        if chars > MAX_CHARS and begin < len(messages):
+            break
+        if isinstance(message, UserMessage | AssistantMessage):
+            begin = index
+        if isinstance(message, UserMessage):
+            turns += 1
+            if turns == LAST_TURNS:
+                break
+    return begin
+
+
+def earlier(begin: int, how: str) -> str:
+    """Return the sentence for the messages that are not shown again.
+
+    Args:
+        begin: How many they are, 1 or more.
+        how: Says how to see them, such as "Ctrl+O shows them".
+    """
+    return f"… {begin:,} earlier message{'s' * (begin != 1)}: {how}"
+
+
+def was_interrupted(event: Event) -> bool:
+    """Return whether a reply of the past was broken off by the user; in a turn that runs, its end says so."""
+    return isinstance(event, AssistantMessage) and event.stop_reason == "interrupted"
+
+
+def task_end_told(event: Event) -> str:
+    """Return the line for the end of a background task that the model was told of; empty for anything else.
+
+    A turn may have begun with it. In one that runs, faces see by themselves that tasks end.
+    """
+    if not isinstance(event, SystemReminder) or (told := task_told(event.cause)) is None or told[1]:
+        return ""
+    return clean_line(". ".join(event.text.split("\n")[:2]))
+
+
+def past_events(messages: Sequence[Message]) -> Iterator[Event]:
+    """Yield what a face needs to show messages again."""
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            yield from _block_events(message)
+        if not isinstance(message, SystemReminder) or task_end_told(message):
+            yield message
+
+
+def _block_events(reply: AssistantMessage) -> Iterator[Event]:
+    for index, block in enumerate(reply.content):
+        match block:
+            case TextBlock(text=text):
+                yield BlockStarted(index, "text")
+                yield TextDelta(index, text)
+                yield BlockFinished(index, block)
+            case ThinkingBlock(thinking=thinking):
+                yield BlockStarted(index, "thinking")
+                yield ThinkingDelta(index, thinking)
+                yield BlockFinished(index, block)
+            case _:
+                pass
+
+
+def _chars(message: Message) -> int:
+    match message:
+        case ToolResultMessage():
+            return _CHARS_OF_RESULT
+        case UserMessage() | AssistantMessage():
+            return len(message.text)
+        case SystemReminder():
+            return 0

@@ -209,7 +209,7 @@ def _delete(target: Target, expected: bytes) -> None:
 
 
 class _Undo:
-    """How to take one change back; made before it, since it notes which folders are missing."""
+    """The way to take one change back; made before it, since it notes which folders are missing."""
 
     def __init__(self, change: FileChange) -> None:
         self.shown = change.target.shown

@@ -30,7 +30,7 @@ MAX_IGNORED_BYTES = 200_000_000
 """Most of one folder that git ignores, such as `node_modules`; a larger one is left out as a whole."""
 
 TOO_LONG = "its path is too long"
-"""For the system, which takes 4,096 bytes on Linux; git does no better."""
+"""Said of the system, which takes 4,096 bytes on Linux; git does no better."""
 
 _RECENT_S = 2.0
 

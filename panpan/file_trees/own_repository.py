@@ -43,7 +43,7 @@ _SETTINGS: Mapping[str, str] = {
     "gc.pruneExpire": "never",
     "i18n.commitEncoding": "UTF-8",
 }
-"""So that names and bytes are kept as they are, whatever they are, and nothing is ever deleted by age."""
+"""They see to it that names and bytes are kept as they are, whatever they are, and nothing is ever deleted by age."""
 
 _ATTRIBUTES = "* -text -ident -filter !working-tree-encoding !diff !merge\n"
 """Stronger than every .gitattributes of the folder: bytes are bytes."""

@@ -54,7 +54,7 @@ class Modes:
 
     file: int = 0o644
     program: int = 0o755
-    """Of a file that its owner may run."""
+    """Bits of a file that its owner may run."""
     folder: int = _FOLDER
     others: Mapping[str, int] = field(default_factory=dict)
     """Bits of files and folders with other ones, by path; that of a folder ends with a slash."""
@@ -123,7 +123,7 @@ class Snapshot:
     """A folder at a moment."""
 
     id: str
-    """Of the commit that holds it."""
+    """Id of the commit that holds it."""
     tree: str
     modes: Modes = field(default_factory=Modes)
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class Entry:
     """One file, link or folder of a snapshot."""
 
     oid: str
-    """Of its content; of a link: where it leads; empty: it is a folder."""
+    """Id of its content, or of where a link leads; empty: it is a folder."""
     mode: int | None
     """Permission bits; None: it is a link."""
 
@@ -200,7 +200,7 @@ class Difference:
     """One file or folder that is not the same in two snapshots."""
 
     path: str
-    """That of a folder ends with a slash."""
+    """A folder ends with a slash."""
     before: Entry | None
     after: Entry | None
     added: int | None = 0

@@ -78,13 +78,13 @@ class KeptFolders:
 
 
 _TRIES = 3
-"""For a snapshot to be begun anew where files change while they are read."""
+"""Times that a snapshot is begun again where files change while they are read."""
 _MANY_FILES = 500
-"""From so many new files on they go into one pack, and not each into a file of its own."""
+"""Number of new files from which on they go into one pack, and not each into a file of its own."""
 _INDEX_AGE_S = 7 * 86_400
 """An index only makes the next snapshot faster."""
 _FIRST_S = 600.0
-"""For adding the files of the first snapshot."""
+"""Time for adding the files of the first snapshot."""
 
 
 class TooLargeError(SnapshotError):

@@ -259,7 +259,7 @@ def open_folders(root: Path, folders: Sequence[Difference]) -> None:
 
 
 def exchange_folders(root: Path, folders: Sequence[Difference]) -> Sequence[Difference]:
-    """Remove the folders that shall be gone, make those that are missing, and return those that have to stay."""
+    """Remove the folders that have to go, make those that are missing, and return those that have to stay."""
     in_use = []
     with opened_folder(root) as top:
         for one in sorted(folders, key=_depth, reverse=True):

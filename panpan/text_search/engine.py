@@ -38,7 +38,7 @@ _NAMES_TYPE = "panpannames"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What to find in the files, and how much around it."""
+    """Pattern to find in the files, and lines to show around it."""
 
     pattern: str = ""
     ignore_case: bool = False

@@ -265,7 +265,7 @@ class _Translation:
         self._at = 0
         self._out: list[str] = []
         self._closers: list[str] = []
-        """For each open group, what its `)` becomes."""
+        """Translations of the `)` of each open group."""
 
     def run(self) -> str:
         while self._at < len(self._text):

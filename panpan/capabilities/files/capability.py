@@ -78,7 +78,7 @@ class _State:
 _NOTHING = _State(0, 0, 0, 0)
 """State of a file which is gone, also where something else than a file has its name now."""
 _TOO_LARGE = b"too large"
-"""In place of a digest: the model never read so much."""
+"""Stands for a digest: the model never read so much."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from panpan.system.text.file_text import UTF_8, FileText
 
 
 class EditInput(BaseModel):
-    """What the model may ask of Edit."""
+    """Arguments of Edit."""
 
     model_config = ConfigDict(extra="forbid")
 

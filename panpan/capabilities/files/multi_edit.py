@@ -20,7 +20,7 @@ class OneEdit(BaseModel):
 
 
 class MultiEditInput(BaseModel):
-    """What the model may ask of MultiEdit."""
+    """Arguments of MultiEdit."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -16,7 +16,7 @@ from panpan.types.events import Output
 
 
 class NotebookEditInput(BaseModel):
-    """What the model may ask of NotebookEdit."""
+    """Arguments of NotebookEdit."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -27,7 +27,7 @@ _MAX_TITLE_PATHS = 3
 
 
 class PatchInput(BaseModel):
-    """What the model may ask of Patch."""
+    """Arguments of Patch."""
 
     model_config = ConfigDict(extra="forbid")
 

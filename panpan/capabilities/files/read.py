@@ -38,7 +38,7 @@ _PDF_LINES_UNUSED = 'a PDF is read by pages; give pages, such as "1-5", and neit
 
 
 class ReadInput(BaseModel):
-    """What the model may ask of Read."""
+    """Arguments of Read."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -18,7 +18,7 @@ _MAX_LEFT = 10
 
 
 class RenameInput(BaseModel):
-    """What the model may ask of Rename."""
+    """Arguments of Rename."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -12,7 +12,7 @@ from panpan.types.events import Output
 
 
 class WriteInput(BaseModel):
-    """What the model may ask of Write."""
+    """Arguments of Write."""
 
     model_config = ConfigDict(extra="forbid")
 

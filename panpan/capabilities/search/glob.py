@@ -36,7 +36,7 @@ MAX_FILES = 100
 
 
 class GlobInput(BaseModel):
-    """What the model may ask of Glob."""
+    """Arguments of Glob."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

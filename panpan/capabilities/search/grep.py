@@ -53,7 +53,7 @@ _ANSWER_BY_MODE: dict[str, Answer] = {"content": "lines", "files_with_matches": 
 
 
 class GrepInput(BaseModel):
-    """What the model may ask of Grep."""
+    """Arguments of Grep."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 

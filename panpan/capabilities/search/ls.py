@@ -32,7 +32,7 @@ _SPECIAL = {stat.S_IFIFO: "fifo", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device
 
 
 class LsInput(BaseModel):
-    """What the model may ask of LS."""
+    """Arguments of LS."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -49,7 +49,7 @@ _TITLE_ENDS: Mapping[SandboxUse, str] = {"on": "", "network": " (with the networ
 
 
 class BashInput(BaseModel):
-    """What the model may ask of Bash."""
+    """Arguments of Bash."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

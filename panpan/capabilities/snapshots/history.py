@@ -42,7 +42,7 @@ class SnapshotRecord(SystemRecord):
     subtype: Literal["snapshot"] = "snapshot"
     cause: Cause
     turn_uuid: Text = Field("", exclude_if=lambda uuid: not uuid)
-    """Of the message that began the turn; empty for what is no turn."""
+    """Id of the message that began the turn; empty for what is no turn."""
     before: Ids
     """Ids of snapshots, by folder."""
     after: Ids = Field(None, exclude_if=is_none)
@@ -214,7 +214,7 @@ def _trees(value: Trees | None) -> Trees | None:
 
 _MARKS = (b'"subtype":"snapshot"', b'"type":"user"')
 _RESULT = b'"type":"tool_result"'
-"""In each record of a result, as `records.encoded` writes it; in text its quotes would be escaped."""
+"""Stands in each record of a result, as `records.encoded` writes it; in text its quotes would be escaped."""
 
 
 class SnapshotJournal:

@@ -6,12 +6,12 @@ from panpan.config.settings import Table
 
 
 class SnapshotSettings(Table):
-    """What is kept of the workspace, so that changes can be undone, `[snapshots]`; a matter of the user's."""
+    """Limits of what is kept of the workspace, so that changes can be undone, `[snapshots]`; a matter of the user's."""
 
     table = "snapshots"
 
     enabled: bool = True
-    """Whether anything is kept; without it nothing can be undone."""
+    """Keep anything; without it nothing can be undone."""
     max_file_mb: int = Field(default=20, ge=1, le=1000)
     """MB (10⁶ bytes) of one file; larger ones are left out, and the user is told."""
     max_files: int = Field(default=100_000, ge=1)

@@ -66,7 +66,7 @@ class FolderPlan:
     now: Snapshot
     """State that the plan is about; where the folder is something else by then, nothing is done."""
     changes: Sequence[Difference]
-    """From what is there now to what will be."""
+    """Changes from what is there now to what will be."""
     diff: str
     """The same as a unified diff. Not cleaned for a terminal."""
     conflicts: Mapping[str, str]

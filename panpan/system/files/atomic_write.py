@@ -22,7 +22,7 @@ from panpan.system.files.canonical import canonical_path
 from panpan.system.files.read_file import listed_folder, open_below, open_folder, require_regular
 
 NO_LINKS_HERE = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES})
-"""What link(2) fails with on file systems without hard links, such as exFAT and some of other machines."""
+"""Errors of link(2) on file systems without hard links, such as exFAT and some of other machines."""
 _IS_LINK = frozenset({errno.ELOOP, errno.EMLINK})
 """Errors of opening a link that must not be followed; EMLINK on BSD."""
 _NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF})

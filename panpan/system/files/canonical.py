@@ -24,7 +24,7 @@ _NOT_A_LINK = frozenset({errno.EINVAL, errno.ENOENT, errno.ENOTDIR})
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Where a path leads."""
+    """End of a path, and the links on the way."""
 
     end: Path
     """The canonical path; it may not exist."""

@@ -71,7 +71,7 @@ class _Reader:
             if len(data) > self._room:
                 self._put(b"\n[the file is full; what comes after this is dropped]\n")
                 self._close_file()
-        except OSError:  # the disk is full, say; the process shall not suffer from it
+        except OSError:  # the disk is full, say; the process must not suffer from it
             self._close_file()
         self._room -= len(data)
 
@@ -229,7 +229,7 @@ class _Spill:
 
     @property
     def description(self) -> str:
-        """Where the whole is, for the note."""
+        """Place of the whole, for the note."""
         if self._failure is not None:
             return f"the whole could not be kept: {self._failure}"
         if self._has_dropped:

@@ -19,7 +19,7 @@ from panpan.system.files.protected import ProtectedGroup, holds_secrets, plain_n
 from panpan.types.dataclass import dataclass
 
 _SHOWN_BYTE = re.compile(r"\\u(dc[89a-f][0-9a-f])")
-"""As `repr` and JSON show a byte of a name that is no UTF-8 (PEP 383)."""
+"""A byte, as `repr` and JSON show it, of a name that is no UTF-8 (PEP 383)."""
 _OWN_STREAM = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/\d{1,4})")
 
 Protections: TypeAlias = Sequence[tuple[ProtectedGroup, Path]]
@@ -28,7 +28,7 @@ Protections: TypeAlias = Sequence[tuple[ProtectedGroup, Path]]
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a path leads, and what may be done there."""
+    """Place that a path leads to, and what may be done there."""
 
     path: Path
     """Canonical and absolute; may not exist."""
@@ -376,7 +376,7 @@ def _changed_at(folder: Path) -> int:
 
 
 def without_workspace(search_path: str, paths: PathResolver) -> str:
-    """Return `search_path` without what the workspace could have put there: for programs that run unasked.
+    """Return `search_path` without what the workspace could have put there: for programs that run without a question.
 
     Relative folders and those in the workspace, as they lie there or by a link, are left out.
     """

@@ -248,7 +248,7 @@ what makes asking change or fetch something, and what has git read a file that m
 
 _EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?(.+?)\"?\s*$", re.IGNORECASE | re.MULTILINE)
 _PLAIN_DIFF = 'f() { diff -u --label "a/$1" --label "b/$1" "$2" "$5"; :; }; f'
-"""In place of a program for diffs that a configuration names, which no setting can switch off."""
+"""Stands for a program for diffs that a configuration names, which no setting can switch off."""
 
 
 def git_environment(

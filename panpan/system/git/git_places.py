@@ -28,7 +28,7 @@ _NOT_ENTERED = frozenset({"hooks", "modules", "lfs", "annex"})
 """Folders of a git folder from which git takes nothing that it shows of this repository."""
 _PLAIN_QUOTED = re.compile(r'"[^"\\]*"')
 _MAYBE_NAMED = re.compile("include|worktree", re.IGNORECASE)
-"""In the text of all settings that name a path which is looked at here; others are not read at all."""
+"""Found in the text of all settings that name a path which is looked at here; others are not read at all."""
 _NOT_PLAIN = re.compile(r"~[^/]|%\(|:\(")
 """Begins a path at the home of another user, or in another place that git puts there."""
 
@@ -273,7 +273,7 @@ def git_branch(root: Path) -> str:
 
 MAX_INDEX_BYTES = 64_000_000
 _LONGEST_NAME = 0xFFF
-"""From this length on, an entry does not say how long its name is."""
+"""Length from which on an entry does not say how long its name is."""
 _HEADER_BYTES = 12
 _BEFORE_NAME = 62
 """Bytes of an entry before its name, the last two with the length of that; two more where a bit in these says so."""

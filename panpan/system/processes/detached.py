@@ -104,7 +104,7 @@ def exit_code_in(file: Path) -> int | None:
 
 
 _AT_ONCE_S = 0.05
-"""For which everything else waits."""
+"""Time for which everything else waits."""
 _LOOKS = 20
 """Looks after that, while new processes are found or those that were signalled do not stand still: half a second, and
 longer on a machine that takes long for a look, since what no look has seen is not stopped."""
@@ -112,7 +112,7 @@ _POLL_S = 0.005
 _REST_POLL_S = 0.02
 _STOPPED = frozenset(("T", "t", "Z", "X", ""))
 _USERS = "00"
-"""Behind the mark of a tree, the mark of what the user runs himself."""
+"""Ends the mark of what users run themselves, which begins with that of a tree."""
 
 
 def marked_as_users(tree: ProcessTree, env: Mapping[str, str]) -> dict[str, str]:

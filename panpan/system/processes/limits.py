@@ -48,7 +48,7 @@ def running_tasks() -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one command and all that it starts may use."""
+    """Most that one command and all that it starts may use."""
 
     memory_bytes: int | None = None
     """Private memory of one process that it may write to, touched or not (RLIMIT_DATA)."""
@@ -162,7 +162,7 @@ def _size(size_bytes: int) -> str:
 
 _POLL_S = 0.3
 _TRIES = 5
-"""How often the end of all is tried: on a busy machine, what multiplies may outlive one."""
+"""Times that the end of all is tried: on a busy machine, what multiplies may outlive one."""
 _ENOUGH = 0.9
 """Part of the limit that is too much: at all of it, the system lets nothing more start, and nothing would be seen."""
 

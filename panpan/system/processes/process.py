@@ -38,7 +38,7 @@ EXIT_POLL_S = 0.03
 
 _REAP_S = 2.0
 _SEEN_S = 0.5
-"""In which the end of a process that is over is told."""
+"""Time until the end of a process that is over is told."""
 _DRAIN_BYTES = 4 << 20
 """Most that is read after the end; a pipe holds 64 KiB, or 1 MiB where a program made it larger (pipe(7))."""
 
@@ -150,7 +150,7 @@ class Child:
 
     @property
     def exit_code(self) -> int:
-        """As a shell tells it: 128 and the signal's number when one ended the process.
+        """Exit code as a shell tells it: 128 and the signal's number when one ended the process.
 
         A process that hangs in the kernel, where no signal reaches it, counts as killed.
         """
@@ -218,7 +218,7 @@ INTERRUPT_GRACE_S = 0.3
 """Seconds between TERM and KILL where whoever ran a program has left: a user who interrupts waits for it."""
 
 _REST_GRACE_S = 0.1
-"""For a pipe that others hold to end by itself, as after a process that was about to end anyway."""
+"""Time for a pipe that others hold to end by itself, as after a process that was about to end anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class ProcessEnded:
     """The last thing that `run_process` yields."""
 
     exit_code: int
-    """As a shell tells it: 128 and the signal's number when one ended the process."""
+    """Exit code as a shell tells it: 128 and the signal's number when one ended the process."""
     timed_out: bool
 
 

@@ -305,9 +305,9 @@ async def in_a_thread(scan: Callable[[], _Seen], limiter: anyio.CapacityLimiter)
 
 
 KILL_LIMIT_S = 2.0
-"""In which the tree is killed again and again, should it start new processes faster than they are found."""
+"""Time for which the tree is killed again and again, should it start new processes faster than they are found."""
 STOP_LIMIT_S = 3.0
-"""In which a tree that outlived TERM is stopped before it is killed; one that multiplies needs several looks."""
+"""Time for which a tree that outlived TERM is stopped before it is killed; one that multiplies needs several looks."""
 
 _END_POLL_S = 0.02
 _KILL_AGAIN_S = 0.1

@@ -26,7 +26,7 @@ from panpan.system.sandbox.seccomp import NETWORK, call_filter
 
 _PROC = Path("/proc")
 _ESCAPED = {ord(char): f"\\{ord(char):03o}" for char in " \t\n\\"}
-"""How the kernel writes these in `mountinfo` (proc(5))."""
+"""Characters as the kernel writes them in `mountinfo` (proc(5))."""
 
 
 def laid_over(paths: AbstractSet[Path]) -> set[Path]:
@@ -47,7 +47,7 @@ def laid_over(paths: AbstractSet[Path]) -> set[Path]:
 _NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--new-session")
 _SYSTEM = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
 _POWERS_OF_ROOT = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID")
-"""What is left of root's power: over whose files the writable folders hold."""
+"""Powers that are left to root: over whose files the writable folders hold."""
 
 _SHARED_MEMORY = Path("/dev/shm")
 

@@ -1,4 +1,4 @@
-"""Which sandbox works here: bubblewrap, else Landlock, else none, and why.
+"""Choice of the sandbox that works here: bubblewrap, else Landlock, else none, and why.
 
 The rule: only what has just kept a command from writing is taken. Nothing is remembered; whoever asks keeps the answer.
 """
@@ -20,7 +20,7 @@ from panpan.system.sandbox.profile import Sandbox, read_only
 from panpan.types.dataclass import dataclass
 
 PLACES = "/usr/bin:/usr/local/bin:/bin:/run/current-system/sw/bin"
-"""Where bubblewrap is looked for; the user's PATH may lead into the workspace."""
+"""Folders in which bubblewrap is looked for; the user's PATH may lead into the workspace."""
 
 _TIMEOUT_S = 10.0
 _HAS_WRITTEN = 3
@@ -33,7 +33,7 @@ class SandboxChoice:
 
     sandbox: Sandbox | None
     passed_over: tuple[str, ...] = ()
-    """For each better one why it cannot be used here, for the user."""
+    """Reasons, for the user, why better ones cannot be used here."""
 
 
 async def find_sandbox(*, places: str = PLACES) -> SandboxChoice:

@@ -76,7 +76,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How to start a command."""
+    """A command line to start, in its box if there is one."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -314,7 +314,7 @@ class PlaceClaims:
         self._folder = folder
         self._wait_s = wait_s
         self._held: dict[Path, tuple[int | None, int]] = {}
-        """By place: the descriptor of its lock file, and how many of the session's boxes use it."""
+        """Descriptor of the lock file of each place, and number of the session's boxes use it."""
 
     def hold(self, places: Collection[Path]) -> set[Path]:
         """Claim places, and return those of which another panpan had a claim already. Blocks while one is removed.

@@ -46,7 +46,7 @@ _MOST_NAMED = 3
 """Most addresses of a name that a refusal tells."""
 
 _LOOPBACK = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
-"""Where localhost leads, whatever a name server says (RFC 6761, section 6.3)."""
+"""Addresses of localhost, whatever a name server says (RFC 6761, section 6.3)."""
 
 
 class NotGrantedError(NotReachableError):
@@ -185,9 +185,9 @@ def _parsed(text: str) -> DomainGrant:
 
 
 MAX_CONNECTIONS = 128
-"""Of one session at the same time; package managers open some dozens."""
+"""Most of one session at the same time; package managers open some dozens."""
 MAX_COMMANDS = 64
-"""Of one session that have an entrance at the same time, those in the background included."""
+"""Most of one session at the same time, those in the background included."""
 MAX_LOOKUPS = 4
 """At the same time. The event loop has few threads for them, and who serves a granted domain may let them wait."""
 MAX_REFUSED = 20
@@ -200,7 +200,6 @@ class CommandProxy:
     """
 
     endpoint: ProxyEndpoint
-    """For `Profile.proxy`; its `pass_fds` are for `run_process`."""
 
     def __init__(self, grants: DomainGrants) -> None:
         self._grants = grants

@@ -16,7 +16,7 @@ from panpan.system.sandbox.profile import Boxed, Profile
 from panpan.system.sandbox.seccomp import METADATA, NETWORK, SHARED_MEMORY, call_filter
 
 OLDEST_VERSION = 3
-"""Of Landlock's interface; before it (Linux 6.2), files could be truncated by name. Told by `landlock_version`."""
+"""Version of the interface; before it (Linux 6.2), files could be truncated by name. Told by `landlock_version`."""
 
 _SCOPED_SINCE, _DEVICES_SINCE, _PORTS_SINCE = 6, 5, 4
 

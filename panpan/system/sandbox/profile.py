@@ -164,7 +164,7 @@ class Profile:
     writable: tuple[Path, ...] = ()
     """Folders and files that may be changed, each folder with all below it."""
     protected: tuple[Path, ...] = ()
-    """What stays as it is, although it lies in a writable folder; it need not exist, and may be a link."""
+    """Places that stay as they are, although they lie in a writable folder; they need not exist, and may be links."""
     held: tuple[Path, ...] = ()
     """Places that must not be moved away with a folder around them, where that folder may be changed."""
     has_network: bool = False
@@ -257,7 +257,7 @@ def _own(paths: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def _is_of_system(folder: Path) -> bool:
-    """Whether it holds or is a view of the kernel: writing there changes the machine, or what bounds the box."""
+    """True if it holds or is a view of the kernel: writing there changes the machine, or what bounds the box."""
     if is_below(folder, _SHARED_MEMORY):
         return False
     return folder == Path("/") or any(is_below(folder, view) for view in _VIEWS_OF_THE_KERNEL)

@@ -11,7 +11,7 @@ from panpan.types.dataclass import dataclass
 
 _NOT_WRITTEN = re.compile(r"read-only file ?system|invalid cross-device link|\b(?:EROFS|EXDEV)\b", re.IGNORECASE)
 _BUSY = re.compile(r"device or resource busy|\bEBUSY\b", re.IGNORECASE)
-"""What moving or removing a protected place says in a box made of mounts."""
+"""Errors of moving or removing a protected place in a box made of mounts."""
 _REFUSED = re.compile(r"permission denied|operation not permitted|\bEACCES\b|\bEPERM\b", re.IGNORECASE)
 _NO_NETWORK = re.compile(
     r"temporary failure (?:in name resolution|resolving)|could(?: not|n't) resolve (?:host|proxy)"
@@ -22,7 +22,7 @@ _NO_NETWORK = re.compile(
     re.IGNORECASE,
 )
 _NO_VERSION = re.compile("could not find a version that satisfies", re.IGNORECASE)
-"""What pip says at last without a network, and of a wrong pin, too."""
+"""Words of pip without a network, and of a wrong pin, too."""
 _NO_OTHER_PROGRAM = re.compile(
     r"docker daemon|ssh-agent|authentication agent|failed to connect to (?:the )?bus|AF_UNIX|unix domain socket"
     r"|\bresource_sharer\b|multiprocessing[/.]connection",
@@ -31,7 +31,7 @@ _NO_OTHER_PROGRAM = re.compile(
 _NO_NAMESPACE = re.compile(r"no usable sandbox|\bunshare\b|^bwrap:|user namespace|CLONE_NEW", re.IGNORECASE)
 _NOT_EXECUTABLE = 126
 _LAST_LINES = 10
-"""How many lines at the end may tell of a refusal after which the line as a whole went well."""
+"""Lines at the end that may tell of a refusal after which the line as a whole went well."""
 _MOST_HOSTS = 5
 """Most hosts that a sentence names."""
 _QUOTES = "'\"`\u2018\u2019"
@@ -41,11 +41,11 @@ _BETWEEN_NAMES = re.compile(rf"[\s/:{_QUOTES}]")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What the sandbox did not let a command do."""
+    """A thing that the sandbox did not let a command do."""
 
     text: str
     needs_network: bool = False
-    """Whether the network is what it wanted; else what lies outside the sandbox."""
+    """True if it wanted the network; else what lies outside the sandbox."""
 
 
 def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:
@@ -133,7 +133,7 @@ def _listed(paths: Sequence[Path]) -> str:
 
 
 def _may_write_all_of(line: str, profile: Profile) -> bool:
-    """Whether the line names paths, and all of them may be written, so that something else is in the way."""
+    """True if the line names paths, and all of them may be written, so that something else is in the way."""
     paths = [Path(found) for found in _PATH.findall(line)]
     return bool(paths) and all(_may_write(path, profile) for path in paths)
 

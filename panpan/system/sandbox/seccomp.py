@@ -26,7 +26,7 @@ _ALLOW, _REFUSE, _END = 0x7FFF0000, 0x00050000, 0x80000000
 """SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO and SECCOMP_RET_KILL_PROCESS (linux/seccomp.h)."""
 
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
-"""Where things stand in `struct seccomp_data`; of an argument's eight bytes the lower four come first."""
+"""Offsets in `struct seccomp_data`; of an argument's eight bytes the lower four come first."""
 
 _X32_CALLS = 0x40000000
 _TYPE_OF_SOCKET = 0xF  # the flags of socket(2) stand above it

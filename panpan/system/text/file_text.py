@@ -36,7 +36,7 @@ _LEGACY_CODEC = re.compile(r"(iso8859-|cp\d|koi8-|mac-|euc_|shift_jis$|gb|big5$|
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How the text of one file becomes its bytes."""
+    """Translation of the text of one file into its bytes."""
 
     codec: str
     label: str

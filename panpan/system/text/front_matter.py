@@ -124,7 +124,7 @@ _SIMPLE = re.compile(r"(?:[A-Za-z][\w.-]*: [A-Za-z][\w ,.;/()-]*\n)+", re.ASCII)
 """Lines that mean the same to every reader of YAML. So are ours, and the first prompt need not wait for PyYAML."""
 _KEY = re.compile(r"""(?P<key>[\w.*/$-]+|"[^"]*"|'[^']*')[ \t]*:(?:[ \t]+(?P<value>.*))?""")
 _KEY_BELOW = re.compile(r"(?P<key>\S.*?):(?:[ \t]+(?P<value>.*))?")
-"""In a mapping that is a value itself, as of commands, a key may hold anything."""
+"""Key in a mapping that is a value itself, as of commands; it may hold anything."""
 _ITEM = re.compile(r"-[ \t]+(?P<value>.*)")
 _BLOCK = re.compile(r"[|>][+-]?\d?[+-]?")
 _COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*")
@@ -139,7 +139,7 @@ class Entry:
 
     value: "Value"
     line: int = 0
-    """In the file, from 1; 0 where there is no file."""
+    """Line in the file, from 1; 0 where there is no file."""
 
 
 Value: TypeAlias = str | tuple[str, ...] | Mapping[str, Entry]

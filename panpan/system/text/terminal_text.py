@@ -14,7 +14,7 @@ IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""What stands between the brackets of a regular expression for the property Default_Ignorable_Code_Point.
+"""Class of a regular expression, without its brackets, for the property Default_Ignorable_Code_Point.
 
 From DerivedCoreProperties.txt of the Unicode Character Database, version 14.0; Python's `unicodedata` has it not.
 """
@@ -24,7 +24,7 @@ _SHOWS_NOTHING = re.compile(f"[{IGNORABLE}{_BLANK_LETTERS}]")
 _FIRST_MARK = "\u0300"
 """The first combining mark of Unicode; what stands before it needs no look."""
 _MOST_MARKS = 4
-"""On one letter; more grow over the rows above and below. No living language needs more."""
+"""Most on one letter; more grow over the rows above and below. No living language needs more."""
 
 _SEQUENCE = re.compile(
     r"""

@@ -24,14 +24,7 @@ _SHOWN_CHARS = 200
 
 
 class RecordedProvider:
-    """Implements `Provider` with the replies of one recording, one for each request.
-
-    Args:
-        replies: What is played.
-        outcomes: Whether each recorded call failed, by its id.
-        place: The file, for messages.
-        sleep: Waits for so many seconds; None: nothing is waited for.
-    """
+    """Implements `Provider` with the replies of one recording, one for each request; without `sleep`, at once."""
 
     name = "cassette"
 

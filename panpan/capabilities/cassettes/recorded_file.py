@@ -113,12 +113,9 @@ ROOM_FOR_END = 10_000
 
 
 class CassetteWriter:
-    """One file; made with the first line.
+    """A file that does not exist yet, made with the first line.
 
-    Args:
-        path: The file; must not exist.
-        warn: Told why the recording ended early, in one sentence.
-        max_bytes: Most that is written.
+    `warn` is told why the recording ended early, in one sentence.
 
     Raises:
         ConfigError: The file exists, or its folder does not.

@@ -126,12 +126,7 @@ _NOT_PLAYED = ("session_start", "prefix", "opened")
 
 
 class Recording(SessionInterceptor):
-    """Records one session into a file.
-
-    Args:
-        path: The file; must not exist.
-        warn: Told why the recording ended early, in one sentence.
-        clock: Returns seconds that only ever grow.
+    """Records one session into a file that does not exist yet; `warn` is told why it ended early.
 
     Raises:
         ConfigError: The file cannot be made.

@@ -107,12 +107,8 @@ async def at_once() -> None:
 class Replay(SessionInterceptor):
     """Plays one recorded session.
 
-    Args:
-        recorded: What is played.
-        mode: What must be as it was.
-        uses_current_rules: Whether the rules files of the workspace count as they are now, and not as they were.
-        asked: Who is asked, in the mode semantic, and has to make the recorded calls; None: the cassette answers.
-        wait: Awaited before each answer of a tool that comes from the cassette.
+    In the mode semantic, `asked` has to make the recorded calls; without it the cassette answers. `wait` is awaited
+    before each answer of a tool that comes from the cassette.
     """
 
     def __init__(

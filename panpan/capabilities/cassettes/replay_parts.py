@@ -285,13 +285,9 @@ def with_current_rules(
     workspace: str,
     as_recorded: Change,
 ) -> list[UserMessage | SystemReminder]:
-    """Return the recorded additions with the rules of the workspace as its files say them now.
+    """Return the recorded additions with the rules of the workspace as `live`, the reminders of now, have them.
 
-    Args:
-        recorded: What was put into the conversation at this place.
-        live: The reminders that the services have for this place now.
-        workspace: Where it was recorded.
-        as_recorded: Puts the folder of the recording for the folder of now.
+    `as_recorded` puts the folder of the recording for the folder of now.
     """
     now = [reminder.model_copy(update={"text": as_recorded(reminder.text)}) for reminder in live]
     starts = [reminder for reminder in now if reminder.cause == PROJECT_CONTEXT]

@@ -95,14 +95,7 @@ async def replay_session(
 ) -> AsyncGenerator[Session, None]:
     """Open a session that the cassette answers; nothing of the user's settings counts in it, and its log is not kept.
 
-    Args:
-        replay: What is played.
-        opener: Opens sessions.
-        cwd: Where to work; None: in an empty folder, for what runs nothing.
-        env: The environment.
-        overrides: Settings beside those of the recording.
-        prompts: What is wanted of the system prompt; None: what was wanted in the recording.
-        warn: Told what the user should know.
+    Without `cwd` it works in an empty folder; without `prompts` it has those of the recording.
 
     Raises:
         ConfigError: The session cannot be opened.
@@ -164,13 +157,7 @@ async def play(
     opening: AbstractAsyncContextManager[Session],
     show: Show = nothing,
 ) -> ReplayReport:
-    """Say all that the user said in the recording, and report what came of it.
-
-    Args:
-        replay: What is played.
-        opening: The session, as `replay_session` opens it.
-        show: Told each prompt and each event.
-    """
+    """Say all that the user said in the recording, and report what came of it; `show` gets each prompt and event."""
     report = ReplayReport(replay.mode)
     async with opening as session:
         for step in replay.recorded.steps:
@@ -226,11 +213,7 @@ async def do_again(replay: Replay, session: Session, step: RecordedStep) -> None
 
 
 async def _compact(session: Session, line: str) -> None:
-    """Run the command with which the user made the conversation shorter, or took that back.
-
-    Raises:
-        PanpanError: It stays as it is.
-    """
+    """Run the command with which the user made the conversation shorter, or took that back."""
     before = len(session.conversation.compactions)
     result = await session.commands.run(line, session)
     if len(session.conversation.compactions) == before:
@@ -326,11 +309,7 @@ def _size(folder: Path) -> int:
 
 
 def _copy(folder: Path, copy: Path) -> None:
-    """Copy all but pipes, sockets and devices, which a copy would wait for.
-
-    Raises:
-        OSError: Something cannot be copied.
-    """
+    """Copy all but pipes, sockets and devices, which a copy would wait for."""
     made: list[tuple[str, Path]] = []
     for here, _, names in walk(folder, _raise):
         into = copy / Path(here).relative_to(folder)

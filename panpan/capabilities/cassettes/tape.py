@@ -169,14 +169,7 @@ _SHOWN_CHARS = 200
 
 
 class CassetteProvider:
-    """Implements `Provider` with the replies of one tape, one for each request.
-
-    Args:
-        tape: What is played.
-        place: The file, for messages.
-        lines: Where its replies begin in the file.
-        sleep: Waits for so many seconds.
-    """
+    """Implements `Provider` with the replies of one tape, one for each request."""
 
     name = "cassette"
 

@@ -128,14 +128,9 @@ def folder_name(name: str) -> str:
 def unpack(archive: Path, folder: Path, limits: UnpackLimits, is_wanted: Callable[[], bool] = lambda: True) -> int:
     """Unpack an archive into a new folder, and return how many files that are.
 
-    Args:
-        archive: The file.
-        folder: Must not exist.
-        limits: For its content.
-        is_wanted: False: it ends, and nothing is left of it.
-
     Raises:
-        ToolError: It is damaged, holds what is refused, is too large, or the disk fails; nothing is left of it.
+        ToolError: It is damaged, holds what is refused, is too large, is not wanted any more, or the disk fails;
+            nothing is left of it.
     """
     if os.path.lexists(folder):
         raise ToolError(f"{folder} exists; nothing was unpacked into it")
@@ -231,11 +226,7 @@ class _Unpacking:
             bounded.left = _MAX_HEADER_BYTES
 
     def _parts(self, member: _Member) -> list[str]:
-        """Return where a member goes, name by name.
-
-        Raises:
-            ToolError: It leads elsewhere, is there twice, or is protected.
-        """
+        """Return where a member goes, name by name."""
         name = member.name.removesuffix("/") if member.is_folder else member.name
         parts = [part for part in name.removeprefix("./").split("/") if part != "."]
         if member.is_folder and not any(parts):

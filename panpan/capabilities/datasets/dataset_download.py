@@ -49,13 +49,7 @@ class DatasetDownloadInput(BaseModel):
 
 
 class DatasetDownloadTool(Tool[DatasetDownloadInput]):
-    """Bring data sets.
-
-    Args:
-        setup: How the outside is asked; None: there is no session.
-        background: The background tasks of the session; None: there are none.
-        pause: Returns the seconds before another try, by how many have brought nothing; None: the usual ones.
-    """
+    """Bring data sets."""
 
     name = "DatasetDownload"
     input_model = DatasetDownloadInput

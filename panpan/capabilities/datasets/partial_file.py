@@ -53,12 +53,7 @@ class Checksum:
 
 
 def checksum_of(path: Path, remote: RemoteFile) -> Checksum:
-    """Return the checksums of a file that is there.
-
-    Raises:
-        ToolError: It cannot be read.
-        OSError: The disk fails.
-    """
+    """Return the checksums of a file; raise `ToolError` or `OSError` if it cannot be read."""
     checksum = Checksum(remote)
     with open_regular_file(path) as file:
         while data := file.read(_READ_BYTES):
@@ -68,10 +63,6 @@ def checksum_of(path: Path, remote: RemoteFile) -> Checksum:
 
 class PlannedPart(PartialFile):
     """A part of a planned file. A context manager; leaving it keeps what came, if anything did.
-
-    Args:
-        planned: The file.
-        link: Gives a file a second name; a seam for tests.
 
     Raises:
         ToolError: It cannot be written, or another download of it runs.

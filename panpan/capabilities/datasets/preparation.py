@@ -50,13 +50,7 @@ _CODINGS = ("gzip", "deflate", "br", "zstd")
 
 
 async def inspect_file(client: GuardedClient, url: str, allow: Allow, *, name: str = "") -> RemoteFile:
-    """Return what a server tells of a file.
-
-    Args:
-        client: Asks it.
-        url: The address.
-        allow: Asked before each address, redirects included.
-        name: What the file is called here; empty: as the server or the address calls it.
+    """Return what a server tells of a file, called `name` or else as the server or the address calls it.
 
     Raises:
         ToolError: It cannot be had, or may not be asked for.
@@ -185,15 +179,7 @@ def is_hub_source(source: str) -> bool:
 async def inspect_repository(
     client: GuardedClient, hub: str, source: str, patterns: Sequence[str], allow: Allow, *, token: str = ""
 ) -> HubFiles:
-    """Return which files a repository has.
-
-    Args:
-        client: Asks the hub.
-        hub: Its address.
-        source: Such as `hf://datasets/owner/name@revision`.
-        patterns: Shell patterns of paths, of which one has to fit; none: all files.
-        allow: Asked before each address, redirects included.
-        token: Of the user, for what is not open to all.
+    """Return the files of a repository such as `hf://datasets/owner/name@revision` whose paths fit one of the patterns.
 
     Raises:
         ToolError: There is no such repository or file, or it is not open to the user.
@@ -276,17 +262,7 @@ async def make_plan(
     sha256: str = "",
     unpack: bool = False,
 ) -> DownloadPlan:
-    """Return the plan of a download.
-
-    Args:
-        setup: How the outside is asked.
-        ctx: The context of the call.
-        allow: Asked before each address, redirects included.
-        source: An address, or a repository of the hub.
-        folder: Where it goes, as the model wrote it.
-        patterns: Of a repository, which files.
-        sha256: Of the one file, as the model knows it; empty: it does not.
-        unpack: Whether archives are unpacked.
+    """Return the plan of a download from an address or a repository of the hub.
 
     Raises:
         ToolError: It cannot be had, may not go there, or does not fit.

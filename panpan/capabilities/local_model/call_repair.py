@@ -299,12 +299,9 @@ async def with_claimed_call(
     messages: Sequence[Message],
     ask: Callable[[str], AsyncGenerator[StreamEvent, None]],
 ) -> AsyncGenerator[StreamEvent, None]:
-    """Yield the events of a reply to `messages`, and behind them those of the call that it claims to have made.
+    """Yield the events of a reply, and behind them those of the call that it claims to have made.
 
-    Args:
-        events: The reply.
-        messages: The conversation so far.
-        ask: Asks the model for another reply, which it has begun with a text already.
+    `ask` asks the model for another reply, which it has begun with a text already.
     """
     async for event in events:
         arguments = _claimed(messages, event) if isinstance(event, AssistantMessage) else ""

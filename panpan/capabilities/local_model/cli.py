@@ -66,13 +66,7 @@ _WARM_UP_S = 1.0
 
 
 class ProgressLine:
-    """The line.
-
-    Args:
-        out: Where it is written.
-        is_terminal: Whether a line there can be written over.
-        clock: Seconds that never go back; a seam for tests.
-    """
+    """A line on the terminal that is written over, or some lines in a file; `clock` never goes back."""
 
     def __init__(self, out: TextIO, *, is_terminal: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._out = out
@@ -248,7 +242,7 @@ def run(ctx: click.Context, port: int, api_key: str | None) -> int:
 
 
 def fetch(model: LocalModel) -> int | None:
-    """Fetch and verify the weights, and show how far that is; return the exit code where a signal stopped it.
+    """Fetch and verify the weights and show how far that is; return the exit code if a signal stopped it.
 
     Raises:
         FetchError: They cannot be had.

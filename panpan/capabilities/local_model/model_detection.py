@@ -38,14 +38,7 @@ class Answer:
 
     @classmethod
     def to(cls, server: LocalServer, model: str, is_allowed: bool, before: Self | None) -> Self:
-        """Return the answer to the question about a server and one of its models.
-
-        Args:
-            server: The server.
-            model: The model that was named.
-            is_allowed: What the user said.
-            before: What he had said; the models that he allowed then stay allowed at the same program.
-        """
+        """Return the answer about a model of a server; models allowed before at the same program stay allowed."""
         stays = before is not None and before.is_allowed and is_allowed and before.is_about(server)
         models = (*before.models, model) if before is not None and stays else (model,)
         return cls(is_allowed, server.program, server.user, models)
@@ -160,14 +153,7 @@ async def detect_model(
     say: Callable[[str], None],
     find: Callable[[], Awaitable[tuple[LocalServer, ...]]] = find_local_servers,
 ) -> DetectedModel:
-    """Return what to use, after saying on one line which and why.
-
-    Args:
-        home: The panpan home, where answers are kept.
-        has_embedded: Whether the embedded model is set up.
-        ask: Asks the user; None: nobody is there.
-        say: Told which model was taken and why.
-        find: Looks for model servers on this machine.
+    """Return what to use, after saying on one line which and why; without `ask` nobody is there to be asked.
 
     Raises:
         ConfigError: There is none; says the ways to get one.

@@ -184,12 +184,7 @@ def _server(config: ServeConfig) -> Any:
 
 
 def _warm_up(address: str, config: ServeConfig, warm_up: WarmUp) -> None:
-    """Let the server know the beginning of every conversation: from a file, or by reading it once and keeping that.
-
-    Raises:
-        OSError: The server does not answer, or what it read cannot be kept.
-        HTTPException: It answers with nonsense.
-    """
+    """Let the server know the beginning of every conversation: from a file, or by reading it once and keeping that."""
     folder = Path(config.weights).parent
     kept = intact_prefix(folder, warm_up.key)
     if kept is not None and _post(address, config, "/slots/0?action=restore", {"filename": kept}):

@@ -74,14 +74,8 @@ async def serving(
 ) -> AsyncGenerator[ServedModel, None]:
     """Serve a model on the loopback address while the context lasts.
 
-    Args:
-        weights: The GGUF file.
-        name: What the server calls the model.
-        context_tokens: Tokens of its context window.
-        warm_up: A chat completion that the server is to read before it is ready; what it read is kept beside the
-            weights for the next start.
-        port: Where to listen; 0: any free port.
-        api_key: What clients have to send; None: a new one.
+    What the server reads of `warm_up` before it is ready is kept beside the weights for the next start. Port 0 is any
+    free port, and without `api_key` there is a new one.
 
     Raises:
         ConfigError: The machine cannot run it, the port is taken, or the server could not be started.
@@ -202,13 +196,7 @@ async def running_or_started(store: WeightStore) -> AsyncGenerator[ServedModel, 
 
 
 def started(weights: Path, *, port: int = 0, api_key: str | None = None) -> AbstractAsyncContextManager[ServedModel]:
-    """Return what serves the embedded model for as long as it is entered.
-
-    Args:
-        weights: The GGUF file.
-        port: Where to listen; 0: any free port.
-        api_key: What clients have to send; None: a new one.
-    """
+    """Serve the embedded model for as long as the context lasts; see `serving`."""
     return serving(
         weights,
         name=MODEL_NAME,

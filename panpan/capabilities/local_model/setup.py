@@ -42,11 +42,7 @@ class Progress:
 
 
 def usual_sources(store: WeightStore, env: Mapping[str, str]) -> tuple[Source, ...]:
-    """Return where the weights of a store are looked for, in order: the model hub, then the package registry.
-
-    Args:
-        store: Whose weights.
-        env: The environment; `HF_ENDPOINT` names another hub with the same files, as for the hub's own programs.
+    """Return where weights are looked for: the model hub, or the one that `HF_ENDPOINT` names, then the registry.
 
     Raises:
         ConfigError: `HF_ENDPOINT` is no address.
@@ -73,11 +69,6 @@ async def set_up(
 
     Weights that are there already are verified and, if they are the right ones, kept. What an earlier set-up fetched is
     gone on with.
-
-    Args:
-        store: Where, and which.
-        sources: What to fetch from, in order; the usual ones if not given.
-        free: Tells the free bytes on the disk of a folder; a seam for tests.
 
     Raises:
         FetchError: They could not be fetched, or what was fetched is not what it must be.
@@ -149,11 +140,7 @@ async def _fetched(
 ) -> AsyncGenerator[Progress, None]:
     """Make the partial file whole; where one source fails, the next goes on.
 
-    Args:
-        store: What is fetched.
-        partial: The partial file.
-        untried: The sources; those that are asked for all of the file are taken out.
-        reasons: Why what was tried before failed; grows.
+    Sources that are asked for all of the file leave `untried`; `reasons` gets why they failed.
     """
     for source in tuple(untried):
         if partial.is_whole:

@@ -119,11 +119,7 @@ _CPU_FILE = Path("/proc/cpuinfo")
 
 
 def require_machine(machine: str | None = None, cpu_file: Path = _CPU_FILE) -> None:
-    """Check that this machine can run the embedded model.
-
-    Args:
-        machine: Kind of processor, as `platform.machine` tells it.
-        cpu_file: Where Linux tells what the processor can do; where it is missing, nothing is known against it.
+    """Check that this machine can run the embedded model; without `cpu_file`, nothing is known against it.
 
     Raises:
         ConfigError: The runtime is not installed, or the processor lacks what the runtime needs.
@@ -217,14 +213,7 @@ _ROOT = 0
 
 
 def models_folder(env: Mapping[str, str]) -> Path:
-    """Return the folder for weights: `panpan/models` in the user's cache.
-
-    Args:
-        env: The environment; `XDG_CACHE_HOME` counts where it is absolute, as its specification says.
-
-    Raises:
-        ConfigError: There is no home folder.
-    """
+    """Return `panpan/models` in the user's cache; raise `ConfigError` if there is no home folder."""
     cache = Path(env.get("XDG_CACHE_HOME") or "")
     if not cache.is_absolute():
         try:

@@ -48,13 +48,7 @@ def require_display(env: Mapping[str, str]) -> None:
 async def log_in(
     url: str, network: WebNetwork, launch: Launch, until: Callable[[], Awaitable[None]]
 ) -> tuple[str, Mapping[str, Any]]:
-    """Show a page until the user has logged in, and return its site and what that left.
-
-    Args:
-        url: The page.
-        network: How the outside is reached.
-        launch: How the browser is started.
-        until: Returns when the user says that he is done.
+    """Show a page until `until` returns, and return its site and what the log-in left.
 
     Raises:
         ToolError: The page cannot be shown, or the window was closed before.

@@ -77,7 +77,7 @@ class _RedirectedError(Exception):
 
 
 async def fetch_page(client: GuardedClient, url: str, check: Check, *, timeout_s: float) -> FetchedPage:
-    """Ask for a page, and for what it redirects to.
+    """Fetch a page and what it redirects to.
 
     Raises:
         RedirectCircleError: It comes back to where it was.
@@ -139,12 +139,7 @@ async def _read(response: "GuardedResponse") -> FetchedPage:
 
 
 def kind_of(media_type: str, head: bytes) -> Kind:
-    """Return what can be made of an answer.
-
-    Args:
-        media_type: What the server says; servers call much `text/plain` or nothing at all.
-        head: The first bytes, which are believed first.
-    """
+    """Return what can be made of an answer; its first bytes count first, as servers call much `text/plain`."""
     if head.startswith(b"%PDF-"):
         return "pdf"
     if image_format(head) is not None:

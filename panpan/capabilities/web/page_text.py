@@ -153,12 +153,7 @@ _WIDER = {
 
 
 def decoded(body: bytes, charset: str | None) -> str:
-    """Return the text of a page; bytes that stand for nothing become U+FFFD.
-
-    Args:
-        body: The page, or the beginning of it.
-        charset: What the server says; None: nothing.
-    """
+    """Return the text of a page, or of its beginning; bytes that stand for nothing become U+FFFD."""
     for mark, name in _MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(name, "replace")

@@ -69,12 +69,7 @@ class Robots:
 
     @classmethod
     def read(cls, text: str, product: str) -> "Robots":
-        """Return what a robots.txt says to a program.
-
-        Args:
-            text: The file.
-            product: What the program calls itself, such as `panpan`; compared without regard to case.
-        """
+        """Return what a robots.txt says to a program, such as `panpan`, whatever the case of its name."""
         own, everybody = _Group(), _Group()
         names_it = False
         for group in _groups(text):
@@ -189,10 +184,7 @@ class SiteRobots:
         self._sites: dict[Origin, _Site] = {}
 
     async def check(self, plain: PlainUrl) -> float:
-        """Ask the site for its rules where that was not done, and refuse what they close.
-
-        Returns:
-            Seconds that the site wants between two requests.
+        """Return the seconds that the site wants between two requests; its rules are asked for once.
 
         Raises:
             ToolError: The page is closed to programs, the site cannot say, or it cannot be asked at all.

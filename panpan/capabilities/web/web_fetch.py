@@ -48,13 +48,7 @@ class Piece:
 
 
 def piece_at(text: str, offset: int, most: int = PAGE_CHARS) -> Piece:
-    """Return what stands from `offset` on; it ends between two lines, or words, where that costs less than a tenth.
-
-    Args:
-        text: All of it.
-        offset: From 0; behind the end nothing stands.
-        most: Characters of it; at least 1.
-    """
+    """Return at most `most` characters from `offset` on; they end between lines, or words, where that costs few."""
     start, end = min(offset, len(text)), min(offset + most, len(text))
     if end < len(text):
         least = end - most // 10
@@ -92,12 +86,7 @@ class WebFetchInput(BaseModel):
 
 
 class WebFetchTool(Tool[WebFetchInput]):
-    """Read a page of the web.
-
-    Args:
-        pages: Asks for pages; None where there is no session.
-        reader: Answers from pages; None: there is no model for it.
-    """
+    """Read a page of the web."""
 
     name = "WebFetch"
     input_model = WebFetchInput

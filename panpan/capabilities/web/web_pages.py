@@ -52,11 +52,7 @@ class _Host:
 class Pace:
     """Lets requests to one host follow each other slowly.
 
-    Args:
-        pause_s: Seconds between two of them; with 0 nothing waits.
-        clock: Returns the time, in seconds.
-        sleep: Waits so many seconds.
-        jitter: Returns a random number of at least 0 and less than 1: the seconds that a pause is longer.
+    `jitter` returns a number from 0 to 1: the seconds that a pause is longer. A pause of 0 makes nothing wait.
     """
 
     def __init__(
@@ -74,12 +70,7 @@ class Pace:
         self._hosts: dict[str, _Host] = {}
 
     async def turn(self, host: str, *, at_least_s: float = 0.0) -> None:
-        """Wait until the host may be asked again.
-
-        Args:
-            host: Which one.
-            at_least_s: Seconds that the host itself wants between two requests.
-        """
+        """Wait until the host may be asked again, at least as long as it wants itself."""
         place = self._place(host)
         place.waiting += 1
         try:
@@ -134,12 +125,7 @@ def mark_untrusted(text: str, source: str) -> str:
 
 
 def to_ascii(url: str, most: int | None = None) -> str:
-    """Return an address that a server chose, so that it reads as an address and as no sentence of another script.
-
-    Args:
-        url: As it came; without blanks, as the URL guard leaves it.
-        most: Characters after which it is cut; None: it is to be asked for, and stays whole.
-    """
+    """Return an address that a server chose so that it reads as no sentence of another script, cut after `most`."""
     plain = "".join(char if char.isascii() else quote(char, errors="replace") for char in clean_line(url))
     return plain if most is None or len(plain) <= most else f"{plain[:most]}…"
 

@@ -79,12 +79,7 @@ class WebSearcher:
         await self._client.aclose()
 
     async def search(self, text: str, most: int, domains: DomainLists) -> SearchResults:
-        """Return what the engine finds.
-
-        Args:
-            text: What is looked for.
-            most: Pages that are wanted; 1 to 20.
-            domains: Of which hosts, besides what the settings say.
+        """Return at most `most` pages (1 to 20) that the engine finds, of hosts that settings and call allow.
 
         Raises:
             ToolError: The engine does not answer, or not with results.

@@ -179,11 +179,7 @@ async def _try(ask: Ask, part: PartialFile, expected: ExpectedFile, floor: "_Flo
 
 
 def _agreed(answer: Answer, part: PartialFile, expected: ExpectedFile) -> tuple[int, int | None]:
-    """Return how many bytes of the body are there already, and the size of the whole file as far as it is told.
-
-    Raises:
-        DownloadError: The answer is not what was asked for.
-    """
+    """Return how many bytes of the body are there already, and the size of the whole file as far as it is told."""
     skip, size = 0, size_of(answer.headers)
     if answer.status == 416 and part.size and not expected.is_fixed:  # what came is all that there is, or more
         part.restart()
@@ -240,16 +236,11 @@ async def written(
 ) -> AsyncGenerator[int, None]:
     """Write a body and yield the size of the file. Consume it under `aclosing`: what is held is written then.
 
-    Args:
-        chunks: The body.
-        write: Appends to the file; called in a thread but for the last piece.
-        size: Bytes that the file has.
-        most: Bytes that it may have.
-        skip: Bytes at the start of the body that the file has.
-        count: Receives the size of each chunk, and may raise.
+    The first `skip` bytes are in the file already. `write` is called in a thread but for the last piece; `count`
+    gets the size of each chunk, and may raise.
 
     Raises:
-        TooMuchError: More arrives than may; what is not yet written of it is dropped.
+        TooMuchError: More than `most` bytes; what is not yet written of it is dropped.
     """
     held = bytearray()
     try:

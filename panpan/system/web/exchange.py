@@ -143,10 +143,7 @@ async def exchanged(
 ) -> AsyncGenerator[tuple[HttpSide, h11.Response], None]:
     """Send a request, and give the head of its answer and where the rest of it comes from.
 
-    Args:
-        request: What is asked for.
-        connector: Opens the connection.
-        timeout_s: Seconds for the connection, and again for the head.
+    `timeout_s` counts for the connection, and again for the head.
 
     Raises:
         ToolError: There is no answer; says why.
@@ -216,12 +213,7 @@ _GZIP_WBITS, _ZLIB_WBITS, _RAW_WBITS = 31, 15, -15
 
 
 class Decoder:
-    """Makes one body plain.
-
-    Args:
-        coding: As `Content-Encoding` names it: gzip, deflate, or empty for a body that is plain.
-        host: Who sends it, for the messages.
-    """
+    """Decodes one body from gzip or deflate; without a coding it passes it on."""
 
     def __init__(self, coding: str, host: str) -> None:
         self._coding = coding
@@ -296,14 +288,6 @@ _OTHER_CODINGS = ("br", "zstd", "compress", "gzip", "deflate")
 
 class GuardedResponse:
     """Made by `GuardedClient.stream`; its body can be read once, while that is entered.
-
-    Args:
-        request: What was asked for in the end.
-        status: From 200 to 599.
-        headers: Of the answer.
-        history: The addresses before, in order.
-        side: Where the body comes from.
-        timeout_s: Seconds between two pieces of it.
 
     Raises:
         ToolError: The body comes in a coding that was not asked for.

@@ -90,9 +90,7 @@ class WebNetwork:
     async def proxy_for(self, plain: PlainUrl, *, is_own: bool = False) -> "UpstreamProxy | None":
         """Return the proxy that leads to an address; None if the host is dialled.
 
-        Args:
-            plain: What is asked for.
-            is_own: True if the user's settings name it: it is dialled if it is in this machine or its network.
+        What the user's own settings name (`is_own`) is dialled if it is in this machine or its network.
         """
         if self.proxy is None or self.private.opens(plain.host, plain.address):
             return None
@@ -151,11 +149,8 @@ class Connector:
     async def connected(self, plain: PlainUrl, *, is_own: bool = False) -> "tuple[ByteStream, UpstreamProxy | None]":
         """Return a connection to the host of an address, with TLS where its scheme says so.
 
-        Where a proxy forwards requests of plain http, the connection leads to that proxy, which is returned, too.
-
-        Args:
-            plain: The address.
-            is_own: True if the user's own settings name it; then it may lead anywhere.
+        Where a proxy forwards requests of plain http, the connection leads to that proxy, which is returned, too. Only
+        what the user's own settings name (`is_own`) may lead anywhere.
 
         Raises:
             ToolError: It may not be reached, or cannot be.

@@ -362,13 +362,7 @@ class ConnectionLimit:
         self._count = 0
 
     async def serve(self, connection: ProxyConnection, stream: SocketStream, note: Callable[[ToolError], None]) -> None:
-        """Serve a connection, and close its stream.
-
-        Args:
-            connection: On `stream`.
-            stream: What a program has opened.
-            note: Told of a bug, which costs this connection and nothing else.
-        """
+        """Serve a connection and close its stream; a bug costs this connection and nothing else, and is noted."""
         self._count += 1
         try:
             async with stream:
@@ -385,13 +379,7 @@ class ConnectionLimit:
 async def answer_connections(
     listener: SocketListener, answer: Callable[[SocketStream], Awaitable[None]], most: int
 ) -> None:
-    """Answer connections until it is cancelled.
-
-    Args:
-        listener: Where they arrive.
-        answer: Serves one, and closes it.
-        most: Connections that are held at the same time.
-    """
+    """Answer connections until it is cancelled, `most` at the same time; `answer` serves one, and closes it."""
     free = anyio.Semaphore(most)
 
     async def answered(stream: SocketStream) -> None:

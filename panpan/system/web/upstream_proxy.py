@@ -71,12 +71,7 @@ class UpstreamProxy:
         return h11.Request(method=request.method, target=target, headers=[*request.headers.raw_items(), *self._login()])
 
     async def connected(self, host: str, port: int, *, is_tunnel: bool) -> ByteStream:
-        """Return a connection that leads to `host` (a tunnel), or to the proxy, which is to be sent the request.
-
-        Args:
-            host: A name, or an IP address without brackets.
-            port: Of the host.
-            is_tunnel: False where the proxy `forwards` the request.
+        """Return a connection that leads to `host` (a tunnel), or to the proxy that `forwards` the request.
 
         Raises:
             ToolError: The host is closed, or the proxy does not answer or refuses it.

@@ -169,12 +169,7 @@ class GuardedUrl:
 
 
 async def guard_url(url: str, resolve: Resolve, private: PrivateHosts = NO_PRIVATE_HOSTS) -> GuardedUrl:
-    """Return where `url` may be asked for.
-
-    Args:
-        url: As somebody wrote it, or as a redirect named it.
-        resolve: Finds the addresses of a host that is a name; not called for others.
-        private: Hosts that the user has opened.
+    """Return where `url`, as somebody wrote it or a redirect named it, may be asked for.
 
     Raises:
         ToolError: It may not be asked for; says why.
@@ -187,15 +182,10 @@ async def guard_url(url: str, resolve: Resolve, private: PrivateHosts = NO_PRIVA
 async def addresses_to_dial(
     plain: PlainUrl, resolve: Resolve, *, own: Collection[Origin] = frozenset()
 ) -> tuple[str, ...]:
-    """Return the IP addresses to dial for `plain`, and no others.
-
-    Args:
-        plain: What is asked for.
-        resolve: Finds the addresses of a host that is a name; not called for others.
-        own: What the user's own settings name; these may lead anywhere.
+    """Return the IP addresses to dial for `plain`, and no others; `own` is what the user's own settings name.
 
     Raises:
-        ToolError: There are none, or one is not public.
+        ToolError: There are none, or one is not public and not `own`.
     """
     is_own = plain.origin in own
     if plain.address is not None:
@@ -211,10 +201,6 @@ async def addresses_to_dial(
 
 def plain_url(url: str, private: PrivateHosts = NO_PRIVATE_HOSTS) -> PlainUrl:
     """Return the parts of `url`.
-
-    Args:
-        url: As somebody wrote it.
-        private: Hosts that the user has opened.
 
     Raises:
         ToolError: It is no web address, could be read in more than one way, or names a host or port that is closed, or
@@ -280,12 +266,7 @@ def plain_authority(text: str) -> Authority:
 def public_addresses(
     host: str, found: Sequence[str], *, also: Collection[IPv4Address | IPv6Address] = ()
 ) -> tuple[str, ...]:
-    """Return the addresses of a host, each once.
-
-    Args:
-        host: The host, for the message.
-        found: What a resolver returned for it.
-        also: Addresses that may be dialled although they are not public.
+    """Return the addresses of a host, each once; `also` may be dialled although they are not public.
 
     Raises:
         ToolError: There are none, or one is neither public nor among `also`.

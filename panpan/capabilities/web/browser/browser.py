@@ -156,18 +156,7 @@ class Browser:
         return self._chromium
 
     async def render(self, url: str, *, wait_s: float, scroll: Scroll, allow: Allow) -> RenderedPage:
-        """Open a page, wait and scroll as asked, and give what it became.
-
-        Args:
-            url: A public address, as somebody wrote it.
-            wait_s: Seconds given to its scripts after it was loaded, 0 to 30.
-            scroll: How far down it is scrolled.
-            allow: Asked before the page itself goes anywhere, its first address included; where it does not, the page
-                stays where it is, and says so.
-
-        Raises:
-            ToolError: There is no browser, with the way to get one; the address is refused; or it took too long.
-        """
+        """See `PageRenderer.render`."""
         request = RenderRequest(plain_url(url, self._network.private), min(max(wait_s, 0.0), MAX_WAIT_S), scroll, allow)
         storage = self._storage_for(request.plain.host)
         async with self._free:
@@ -278,12 +267,7 @@ class SavedLogins:
             ) from None
 
     def keep(self, site: str, storage: Mapping[str, Any]) -> None:
-        """Keep what belongs to a site, in place of what was kept for it.
-
-        Raises:
-            ToolError: It cannot be written, or is too large.
-            ConfigError: The folder cannot be made.
-        """
+        """Keep what belongs to a site, in place of what was kept for it; raise `ToolError` if it is too large."""
         data = json.dumps(_of_site(storage, site)).encode()
         if len(data) > MAX_BYTES:
             raise ToolError(f"the log-in to {site} left {len(data):,} bytes, of which {MAX_BYTES:,} can be kept")
@@ -337,13 +321,7 @@ def browser_of(
 ) -> Browser:
     """Return the browser of a session; nothing is started or looked for yet.
 
-    Args:
-        settings: The user's.
-        network: How the outside is reached.
-        env: The environment, without keys.
-        search_path: Returns where programs are, without folders of the project.
-        logins: Folder of the log-ins that are kept.
-        product: What servers are told of this program, beside what Chromium says.
+    `env` holds no keys, and `search_path` returns no folders of the project.
     """
     return Browser(
         network,
@@ -356,13 +334,7 @@ def browser_of(
 
 
 def launch_of(settings: WebSettings, env: Mapping[str, str], search_path: str, *, has_window: bool = False) -> "Launch":
-    """Return how Chromium is started.
-
-    Args:
-        settings: The user's.
-        env: The environment, without keys.
-        search_path: Where programs are, without folders of the project.
-        has_window: Whether the user is to see it.
+    """Return how Chromium is started; `env` holds no keys, and `search_path` no folders of the project.
 
     Raises:
         ToolError: There is none; says what to do.

@@ -240,14 +240,8 @@ async def page_context(
 ) -> AsyncGenerator["BrowserContext", None]:
     """Give what one page has for itself: its way out, its storage, and no permission.
 
-    Args:
-        chromium: The browser.
-        proxy: The way out.
-        manners: How the page is shown; None: as Chromium does.
-        open_s: Seconds for Chromium to answer; one that does not is ended.
-
     Raises:
-        ToolError: It does not answer.
+        ToolError: Chromium does not answer within `open_s`, and is ended.
     """
     from playwright.async_api import Error
 

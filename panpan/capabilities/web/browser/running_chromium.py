@@ -59,12 +59,9 @@ _WITHOUT = (
 
 
 def find_chromium(chosen: str, search_path: str, env: Mapping[str, str]) -> str:
-    """Return the program to start.
+    """Return the program to start: `chosen` is auto, off or an absolute path.
 
-    Args:
-        chosen: The setting: auto, off or an absolute path.
-        search_path: Where to look, as in `PATH`; without folders of the project.
-        env: The environment; says where Playwright puts its own browsers.
+    `search_path` holds no folders of the project; `env` says where Playwright puts its own browsers.
 
     Raises:
         ToolError: There is none, or none is wanted; says what to do.
@@ -244,11 +241,7 @@ class RunningChromium:
 
 
 async def _driver_started(starting: Any, env: Mapping[str, str]) -> "Playwright":
-    """Start Playwright's driver in an environment of its own; it would have panpan's, with all keys.
-
-    Raises:
-        ToolError: It does not start.
-    """
+    """Start Playwright's driver in an environment of its own; it would have panpan's, with all keys."""
     from playwright._impl import transport
 
     transport.get_driver_env = _driver_environment  # type: ignore[attr-defined]  # there is no argument for it

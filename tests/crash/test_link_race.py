@@ -14,8 +14,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from panpan.capabilities.datasets.download_job import PlannedPart
 from panpan.capabilities.datasets.download_plan import PlannedFile, RemoteFile
-from panpan.capabilities.datasets.partial_file import PlannedPart
 from panpan.capabilities.files.edit import EditTool
 from panpan.capabilities.files.patch import PatchTool
 from panpan.capabilities.files.read import ReadTool

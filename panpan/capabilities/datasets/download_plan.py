@@ -41,6 +41,8 @@ SPARE = 0.1
 ASSUMED_BYTES_PER_S = 10_000_000
 """For the time that it takes, before anything is known of it."""
 _MOST_NAMED = 10
+TIMEOUT_S = 60.0
+"""For a server to answer, and between two pieces of a body."""
 
 
 @dataclass(frozen=True, slots=True)

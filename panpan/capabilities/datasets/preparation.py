@@ -17,8 +17,15 @@ from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from panpan.capabilities.datasets.archive import folder_name, is_archive
-from panpan.capabilities.datasets.download_plan import DataConfig, DownloadPlan, PlannedFile, RemoteFile, size_text
-from panpan.capabilities.datasets.partial_file import checksum_of
+from panpan.capabilities.datasets.download_job import checksum_of
+from panpan.capabilities.datasets.download_plan import (
+    TIMEOUT_S,
+    DataConfig,
+    DownloadPlan,
+    PlannedFile,
+    RemoteFile,
+    size_text,
+)
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.system.web.download import OF_NOTHING, sent_range, size_of, validator_of
@@ -33,7 +40,6 @@ if TYPE_CHECKING:
 # It is asked with HEAD, and where a server does not answer that, or with a length of 0, as some do for whatever they
 # make themselves, for the first byte alone.
 
-TIMEOUT_S = 60.0
 _UNPLAIN = re.compile(r"[^\w.+@=,()\[\] -]")
 """What stays out of the names of files."""
 # A repository of a hub for data sets: which files it has, how large they are, and under which licence. Interface:

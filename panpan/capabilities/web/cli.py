@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 import click
 
-from panpan.capabilities.web.browser.browser import SavedLogins, launch_of, site_of
+from panpan.capabilities.web.browser.browser import SavedLogins, launch_of
 from panpan.capabilities.web.browser.page_rendering import page_context
 from panpan.capabilities.web.browser.running_chromium import Launch, RunningChromium
 from panpan.capabilities.web.settings import WebSettings
@@ -23,6 +23,7 @@ from panpan.config.sources import load_settings
 from panpan.config.trust import trust_of
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.paths import PathResolver, without_workspace
+from panpan.system.web.domain_lists import site_of
 from panpan.system.web.filter_proxy import FilterProxy
 from panpan.system.web.network import WebNetwork
 from panpan.system.web.url_guard import PrivateHosts, plain_url, read_url

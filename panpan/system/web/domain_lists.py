@@ -92,13 +92,17 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 def is_same_site(allowed: PlainUrl, asked: PlainUrl) -> bool:
     """Return True if `asked` is of the site of `allowed`: the same name and port, or both on the usual ones."""
     is_same_port = allowed.port == asked.port or (_is_usual(allowed) and _is_usual(asked))
-    return is_same_port and _bare(allowed.host) == _bare(asked.host)
+    return is_same_port and site_of(allowed.host) == site_of(asked.host)
 
 
 def _is_usual(plain: PlainUrl) -> bool:
     return plain.port == _USUAL_PORTS[plain.scheme]
 
 
-def _bare(host: str) -> str:
+def site_of(host: str) -> str:
+    """Return the host itself without `www.`.
+
+    Not the domain above it: which of a host's domains are one owner's, `example.co.uk` but not `co.uk`, no name tells.
+    """
     bare = host.removeprefix("www.")
     return bare if "." in bare else host

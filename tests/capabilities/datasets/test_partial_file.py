@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from panpan.capabilities.datasets.download_job import PlannedPart
 from panpan.capabilities.datasets.download_plan import PlannedFile, RemoteFile
-from panpan.capabilities.datasets.partial_file import PlannedPart
 from panpan.errors import ToolError
 
 

@@ -226,15 +226,6 @@ MAX_BYTES = 5_000_000
 _SITE = re.compile(r"[a-z0-9_.:-]{1,253}")
 
 
-def site_of(host: str) -> str:
-    """Return what a log-in at `host` is kept under: the host itself, without `www.`.
-
-    Not the domain above it: which of a host's domains are one owner's, `example.co.uk` but not `co.uk`, no name tells.
-    """
-    bare = host.removeprefix("www.")
-    return bare if "." in bare else host
-
-
 class SavedLogins:
     """The log-ins that are kept."""
 

@@ -123,11 +123,6 @@ def arguments(*, hides_driver: bool) -> tuple[str, ...]:
     )
 
 
-def left_out() -> tuple[str, ...]:
-    """Return what Playwright would start Chromium with, and panpan does not."""
-    return _WITHOUT
-
-
 def can_have_sandbox() -> bool:
     """Return True if Chromium can bound its own processes: never as root, for which it refuses to start with them."""
     return os.geteuid() != 0
@@ -195,7 +190,7 @@ class RunningChromium:
                 executable_path=launch.program,
                 headless=not launch.has_window,
                 args=arguments(hides_driver=launch.hides_driver),
-                ignore_default_args=left_out(),
+                ignore_default_args=_WITHOUT,
                 chromium_sandbox=can_have_sandbox(),
                 env=dict(env),
                 proxy={"server": NOWHERE, "bypass": "<-loopback>"},

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.web.browser.browser import SavedLogins, site_of
+from panpan.capabilities.web.browser.browser import SavedLogins
 from panpan.errors import ToolError
+from panpan.system.web.domain_lists import site_of
 
 
 def storage(*domains: str, origins: tuple[str, ...] = ()) -> Mapping[str, Any]:

@@ -37,11 +37,7 @@ class FirstPrompt(LineReader):
 
 
 async def run_line_loop_for(options: Options, out: StdoutWriter) -> int:
-    """Run the line loop and return the exit code.
-
-    Raises:
-        PanpanError: The session could not be opened.
-    """
+    """Run the line loop and return the exit code. Raise PanpanError if the session could not be opened."""
     stdin = StdinReader(sys.stdin)
     prompt = options["first_prompt"]
     lines = LineReader(stdin) if prompt is None else FirstPrompt(prompt, stdin, out)

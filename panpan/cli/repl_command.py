@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
 
 async def run_repl_for(options: Options, look: UiLook) -> int:
-    """Run the REPL and return the exit code.
-
-    Raises:
-        PanpanError: The session could not be opened.
-    """
+    """Run the REPL and return the exit code. Raise PanpanError if the session could not be opened."""
     first_prompt = options["first_prompt"]
     if options["resume"] == PICKS_SESSION:  # the list is that of the command, over a session that is still empty
         options, first_prompt = {**options, "resume": None}, "/resume"

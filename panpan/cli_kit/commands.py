@@ -79,11 +79,7 @@ class Program(ABC):
 
 
 def program_of(ctx: click.Context) -> Program:
-    """Return the program that runs a command.
-
-    Raises:
-        ConfigError: The command was called apart from `panpan`.
-    """
+    """Return the program that runs a command. Raise ConfigError if the command was called apart from `panpan`."""
     if (program := ctx.find_object(Program)) is None:
         raise ConfigError(f"{ctx.command_path} needs panpan around it; run: panpan {ctx.command.name}")
     return program
@@ -115,11 +111,7 @@ def settings_of_folder(ctx: click.Context, cwd: Path | None) -> "tuple[Path, Loa
 
 
 def gate_of_folder(ctx: click.Context, cwd: Path | None) -> "FolderGate":
-    """Return the gate of the chosen folder.
-
-    Raises:
-        ConfigError: The folder, a setting or a rule is wrong.
-    """
+    """Return the gate of the chosen folder. Raise ConfigError if the folder, a setting or a rule is wrong."""
     from panpan.permissions.opening import FolderGate
 
     workspace, loaded, locations = settings_of_folder(ctx, cwd)

@@ -36,11 +36,7 @@ class Page:
 
 
 def read_page(file_text: FileText, offset: int, limit: int, shown: str) -> Page:
-    """Return the lines from number `offset` on, `limit` at most.
-
-    Raises:
-        ToolError: The file has no such line.
-    """
+    """Return the lines from number `offset` on, `limit` at most. Raise ToolError if the file has no such line."""
     text = file_text.text
     line_break = "\r" if "\r" in text and "\n" not in text else "\n"
     total = text.count(line_break) + (not text.endswith(line_break)) if text else 0

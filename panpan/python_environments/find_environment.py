@@ -77,9 +77,7 @@ def _kind(root: MachineRoot, path: str) -> Literal["venv", "conda", "python"] | 
     return None
 
 
-# Which Python an environment has, and where the packages lie that it finds, as files tell.
-#
-# The rule: of several versions below `lib`, as an upgrade leaves them, only that of the interpreter counts.
+# Of several versions below `lib`, as an upgrade leaves them, only that of the interpreter counts.
 
 _VERSION = re.compile(r"3\.(\d{1,2})(?:\.\d{1,3})?")
 _KEY = re.compile(r"^([\w-]+) *= *(.*?) *$", re.MULTILINE)

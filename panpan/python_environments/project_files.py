@@ -77,10 +77,8 @@ def is_for_conda(file: str) -> bool:
     return file.endswith((".yml", ".yaml")) or file == "pixi.toml"
 
 
-# The manifests of a project, as texts.
-#
-# The rule: they are files of strangers. Nothing outside of the project's folder is read, nothing large, nothing twice.
-# What is there and cannot be read is kept as unclear, so that nobody takes it for a file that asks for nothing.
+# Manifests are files of strangers. Nothing outside of the project's folder is read, nothing large, nothing twice. What
+# is there and cannot be read is kept as unclear, so that nobody takes it for a file that asks for nothing.
 
 MAX_BYTES = 1_000_000
 MAX_FILES = 100

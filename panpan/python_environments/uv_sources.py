@@ -31,9 +31,7 @@ from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PACKAGE_INDEXES
 
-# Manifests of projects: where the nearest one lies, and what tables of it say. Whoever wrote them may have meant harm.
-#
-# The rule: what is no TOML, too large, or of another form than expected says nothing.
+# What is no TOML, too large, or of another form than expected says nothing.
 
 _MAX_BYTES = 1_000_000
 
@@ -60,11 +58,8 @@ def find_manifest(what: str, holds: Callable[[Path], bool], paths: PathResolver)
     raise ToolError(f"there is no {what} in {paths.cwd} or above it in the workspace; make one first")
 
 
-# Where uv fetches from: what the user has set up, and what the files of the project and its lock file name.
-#
-# The rule: whatever a project's file says that leads uv to another place has to be told. Keys are those of "Settings",
-# uv's documentation, at the top of uv.toml or below `tool.uv`; it takes the nearest file, from the project's folder
-# up.
+# Whatever a project's file says that leads uv to another place has to be told. Keys are those of "Settings", uv's
+# documentation, at the top of uv.toml or below `tool.uv`; it takes the nearest file, from the project's folder up.
 
 _UV_DEFAULT = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
 _UV_EXTRA = ("UV_INDEX", "UV_EXTRA_INDEX_URL")
@@ -191,10 +186,8 @@ def _interpreters(project: Path) -> Iterator[tuple[Path, str]]:
             yield from ((file, spelled_out(line)[:_MAX_TOLD_CHARS]) for line in lines if not _VERSIONS.fullmatch(line))
 
 
-# The hosts that `package-indexes` in `sandbox.domains` stands for: the usual ones, and those that the user has set up.
-#
-# The rule: an index counts that the user's settings, variables or files in their home or of the machine name. A
-# project's files are never read for it.
+# An index counts that the user's settings, variables or files in their home or of the machine name. A project's files
+# are never read for it.
 
 USUAL_HOSTS = (
     *PYPI_HOSTS,

@@ -169,9 +169,7 @@ def judged(
     )
 
 
-# A report as lines of text, for people and for models.
-#
-# The rule: names and versions come from files of others, so each line passes `printable`.
+# Names and versions come from files of others, so each line passes `printable`.
 
 MAX_DETAILS = 400
 _MAX_LINE_CHARS = 300

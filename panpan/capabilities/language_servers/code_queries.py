@@ -206,11 +206,7 @@ class _Asked:
         self._has_read = has_read
 
     def position(self, point: CodePoint) -> dict[str, Any]:
-        """Return the parameters that name a place.
-
-        Raises:
-            ToolError: The file has no such line any more.
-        """
+        """Return the parameters that name a place. Raise ToolError if the file has no such line any more."""
         lines = lines_of(self._text)
         if point.line > len(lines):
             raise ToolError(f"{point.path.name} has {len(lines)} lines, and no line {point.line}")

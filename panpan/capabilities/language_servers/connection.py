@@ -21,10 +21,8 @@ from panpan.system.processes.process import OutputPipe
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
-# Messages of JSON-RPC as they cross a pipe: a header with the length, then the body (LSP 3.17, base protocol).
-#
-# The rule: what is no message, or a larger one than could be meant, is an error at once, since nobody can tell where
-# the next one begins.
+# What is no message, or a larger one than could be meant, is an error at once, since nobody can tell where the next one
+# begins.
 
 MAX_BODY_BYTES = 32_000_000
 MAX_HEADER_BYTES = 4_096
@@ -50,11 +48,7 @@ class FrameReader:
         """Of the message whose header has been read."""
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Take a piece, and yield the bodies that are whole now.
-
-        Raises:
-            FramingError: It is none of a message.
-        """
+        """Take a piece, and yield the bodies that are whole now. Raise FramingError if it is none of a message."""
         self._buffer += chunk
         while True:
             if self._body_bytes is None:
@@ -92,11 +86,7 @@ def _length(header: bytes) -> int:
 
 
 def parsed(body: bytes) -> dict[str, Any]:
-    """Return what a body says.
-
-    Raises:
-        FramingError: It is no object of JSON.
-    """
+    """Return what a body says. Raise FramingError if it is no object of JSON."""
     try:
         message = json.loads(body)
     except (ValueError, RecursionError) as exc:
@@ -187,11 +177,7 @@ class Connection:
         self._ended(why)
 
     def notify(self, method: str, params: Any = None) -> None:
-        """Tell the server something.
-
-        Raises:
-            Gone: It answers no more.
-        """
+        """Tell the server something. Raise Gone if it answers no more."""
         self._send({"method": method} if params is None else {"method": method, "params": params})
 
     async def request(self, method: str, params: Any, *, timeout_s: float) -> Any:

@@ -100,11 +100,7 @@ class Documents:
 
     @staticmethod
     def require(document: Document, version: int) -> None:
-        """Make sure that a document has the text that it had.
-
-        Raises:
-            TextChangedError: It has another one.
-        """
+        """Make sure that a document has the text that it had. Raise TextChangedError if it has another one."""
         if document.version != version:
             raise TextChangedError(f"{document.path} was given another text while it was looked at")
 
@@ -145,11 +141,7 @@ class Documents:
             self._notify("textDocument/didClose", {"textDocument": {"uri": document.uri}})
 
     async def show_file(self, path: Path) -> Document:
-        """Let the server know what is in a file on disk.
-
-        Raises:
-            ToolError: It cannot be read.
-        """
+        """Let the server know what is in a file on disk. Raise ToolError if it cannot be read."""
         text, stamp = await to_thread.run_sync(_read, path, abandon_on_cancel=True)
         return self.show(path, text, stamp)
 

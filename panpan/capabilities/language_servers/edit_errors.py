@@ -15,13 +15,12 @@ import anyio
 from anyio import to_thread
 
 from panpan.capabilities.language_servers.code_queries import Problem, problem_of
+from panpan.capabilities.language_servers.documents import source_text
 from panpan.capabilities.language_servers.language_servers import LanguageServers
 from panpan.capabilities.language_servers.wire import lines_of
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ToolError
-from panpan.system.files.read_file import read_regular_file
-from panpan.system.text.file_text import decode_file
 from panpan.system.text.terminal_text import clean_line, printable
 from panpan.types.content import TextBlock
 from panpan.types.dataclass import dataclass
@@ -35,10 +34,8 @@ if TYPE_CHECKING:
     from panpan.capabilities.language_servers.wire import Diagnostic
 
 
-# What one change of a file brings: the errors after it that were not there before.
-#
-# The rule: an error is known by its words and the text of its line, so that lines that only moved bring nothing new.
-# On a line that was not there before, every error is new, whatever else was wrong before.
+# An error is known by its words and the text of its line, so that lines that only moved bring nothing new. On a line
+# that was not there before, every error is new, whatever else was wrong before.
 
 log = logging.getLogger(__name__)
 
@@ -172,7 +169,6 @@ WAIT_S = 1.0
 
 _MAX_FILES = 5
 """Of one call."""
-_MAX_BYTES = 2_000_000
 _MAX_MESSAGE_CHARS = 300
 _MAX_LATE = 20
 
@@ -279,10 +275,9 @@ def _changed_paths(call: ToolCall) -> Sequence[Path]:
 def _text_of(path: Path) -> str | None:
     """Return what a file says; None where there is none, or nothing that a server could read."""
     try:
-        decoded = decode_file(read_regular_file(path, max_bytes=_MAX_BYTES))
+        return source_text(path)
     except ToolError:
         return None
-    return None if decoded is None else decoded.readable
 
 
 def _told(head: str, path: str, server: str, errors: Sequence[Problem]) -> str:

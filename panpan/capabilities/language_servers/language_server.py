@@ -59,10 +59,8 @@ class Progress:
         return not self._open
 
 
-# What panpan tells a server of itself at the start, and what it answers when servers ask.
-#
-# The rule: only what panpan does is offered, so that a server does not wait for what never comes. A server changes
-# nothing: edits that it wants to make are refused, and commands on its behalf are not offered.
+# Only what panpan does is offered, so that a server does not wait for what never comes. A server changes nothing: edits
+# that it wants to make are refused, and commands on its behalf are not offered.
 
 _SYMBOLS = {"symbolKind": {"valueSet": list(SYMBOL_KINDS)}}
 
@@ -116,11 +114,7 @@ def folders_of(root: Path) -> list[dict[str, str]]:
 
 
 def answer(method: str, params: Any, root: Path) -> Any:
-    """Return what a server gets that asks.
-
-    Raises:
-        KeyError: Nobody answers that.
-    """
+    """Return what a server gets that asks. Raise KeyError if nobody answers that."""
     match method:
         case "workspace/configuration":
             asked = items_of(params.get("items")) if isinstance(params, Mapping) else ()
@@ -313,11 +307,7 @@ class LanguageServer:
         return encoding_of(self.capabilities)
 
     async def request(self, method: str, params: Any) -> Any:
-        """Ask it something.
-
-        Raises:
-            ToolError: It does not answer.
-        """
+        """Ask it something. Raise ToolError if it does not answer."""
         connection = self._present()
         self._open_questions += 1
         try:
@@ -332,11 +322,7 @@ class LanguageServer:
 
     @property
     def texts(self) -> ShownTexts:
-        """What it is shown, and what it finds wrong with that.
-
-        Raises:
-            Gone: It was ended.
-        """
+        """What it is shown, and what it finds wrong with that. Raise Gone if it was ended."""
         self._present()
         assert self._texts is not None, "it is there once the server is ready"
         return self._texts

@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     from panpan.capabilities.language_servers.language_server import LanguageServer
 
 
-# For which folder of the project a server is started, so that one of them serves as many files as can be.
-#
-# The rule: trust is about one project. A file outside of it, or in a repository inside of it, belongs to another one,
-# whose code nobody has said anything about.
+# Trust is about one project. A file outside of it, or in a repository inside of it, belongs to another one, whose code
+# nobody has said anything about.
 
 
 def root_for(path: Path, project: Path, markers: Sequence[str]) -> Path:

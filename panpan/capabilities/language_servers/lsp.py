@@ -36,10 +36,8 @@ from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.events import Output
 
-# Working out what a server's rename makes of each file, before anything is written.
-#
-# The rule: a server may lie or know an older file. What it would change is made from the bytes that are there now, has
-# to hold the old name and bring the new one, and is refused as a whole where one edit makes no sense.
+# A server may lie or know an older file. What it would change is made from the bytes that are there now, has to hold
+# the old name and bring the new one, and is refused as a whole where one edit makes no sense.
 
 MAX_FILES = 200
 
@@ -126,9 +124,7 @@ def _stale(target: Target, why: str) -> ToolError:
     )
 
 
-# How answers of language servers are shown to the model: short lines whose paths read back as paths.
-#
-# The rule: a server may name any file. What may not be read is named and not shown; its words are cleaned and cut.
+# A server may name any file. What may not be read is named and not shown; its words are cleaned and cut.
 
 MAX_RESULTS = 100
 MAX_HOVER_CHARS = 4_000
@@ -171,11 +167,7 @@ class PlaceLines:
 
 
 def source_lines(path: Path) -> Sequence[str]:
-    """Return the lines of a file as a server counts them.
-
-    Raises:
-        ToolError: It cannot be read, or is no text.
-    """
+    """Return the lines of a file as a server counts them. Raise ToolError if it cannot be read, or is no text."""
     decoded = decode_file(read_regular_file(path, max_bytes=_MAX_FILE_BYTES))
     if decoded is None:
         raise ToolError(f"{path.name} is binary, and language servers read text only")

@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,8 @@ from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
-# The process of a language server: started in a box in which it only reads, and ended with all that it started.
-#
-# The rule: it gets no network, no keys, and nothing that it may change but a folder of the session for its caches.
-# Where no sandbox works it runs without: only trusted projects have servers.
+# A server gets no network, no keys, and nothing that it may change but a folder of the session for its caches. Where no
+# sandbox works it runs without: only trusted projects have servers.
 
 _END_S = 0.5
 _KILL_GRACE_S = 0.3
@@ -116,11 +114,8 @@ async def _with_caches(environment: Mapping[str, str], sandbox: CommandSandbox) 
     return {**environment, **{name: str(path) for name, path in own.items()}}
 
 
-# Where the program of a language server lies.
-#
-# The rule: what lies outside of the project comes first, since the user put it there. A program of the project, as in
-# its virtual environment, is code of the project; it is started only because all of this happens in trusted projects
-# alone.
+# What lies outside of the project comes first, since the user put it there. A program of the project, as in its virtual
+# environment, is code of the project; it is started only because all of this happens in trusted projects alone.
 
 _FOLDERS_OF_PROJECT = (".venv/bin", "venv/bin", "node_modules/.bin")
 
@@ -134,13 +129,9 @@ def find_program(name: str, env: Mapping[str, str], root: Path) -> str | None:
     folders = [
         *(entry for entry in entries if entry not in inside),
         *(entry for entry in entries if entry in inside),
-        *(str(folder) for folder in _own_folders(root)),
+        *(str(root / folder) for folder in _FOLDERS_OF_PROJECT),
     ]
     return next((found for folder in folders if (found := shutil.which(name, path=folder))), None)
-
-
-def _own_folders(root: Path) -> Iterator[Path]:
-    return (root / folder for folder in _FOLDERS_OF_PROJECT)
 
 
 def _is_in(entry: str, root: Path) -> bool:

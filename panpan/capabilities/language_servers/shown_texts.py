@@ -20,11 +20,9 @@ from panpan.capabilities.language_servers.server_process import ServerKind
 from panpan.capabilities.language_servers.wire import Diagnostic, diagnostics
 from panpan.errors import ToolError
 
-# Which files of a server's folder have changed since it was last told, so that it need not watch them itself.
-#
-# The rule: nothing is read. Only names, times and sizes are looked at, of the files of the server's languages; where a
-# folder holds more than can be looked at before each question, it is not watched, and the server, which is told so at
-# its start, has to see for itself.
+# Nothing is read. Only names, times and sizes are looked at, of the files of the server's languages; where a folder
+# holds more than can be looked at before each question, it is not watched, and the server, which is told so at its
+# start, has to see for itself.
 
 MAX_ENTRIES = 20_000
 MAX_IN_FOLDER = 2_000

@@ -10,10 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from panpan.errors import ToolError
 
-# Columns of a line as servers count them: UTF-8 bytes, UTF-16 units or characters (LSP 3.17, `positionEncodings`).
-#
-# The rule: a column that lies inside of a character means its beginning, and one behind the line means its end, as the
-# protocol says.
+# Servers count columns in UTF-8 bytes, UTF-16 units or characters (LSP 3.17, `positionEncodings`). A column inside of a
+# character means its beginning, and one behind the line means its end, as the protocol says.
 
 Encoding: TypeAlias = Literal["utf-8", "utf-16", "utf-32"]
 
@@ -52,10 +50,8 @@ def characters(line: str, column: int, encoding: Encoding) -> int:
     return len(line)
 
 
-# What is read of a server's answers.
-#
-# The rule: a server may leave out, add or garble what it likes; what is not understood is left out, one item at a
-# time, and never an error. The names are those of LSP 3.17.
+# A server may leave out, add or garble what it likes; what is not understood is left out, one item at a time, and never
+# an error. The names are those of LSP 3.17.
 
 MAX_ITEMS = 10_000
 """Of one list."""

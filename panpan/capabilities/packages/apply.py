@@ -169,10 +169,8 @@ def _markers(target: Target) -> Mapping[str, str]:
     return markers | ({"python_version": minor, "python_full_version": f"{minor}.0"} if minor else {})
 
 
-# The same call with another index, for when the first one is not reached.
-#
-# The rule: every index that may be asked is known before anybody says yes; another one is asked only where the one
-# before was not reached, never for what it does not have; and which one was not reached is told.
+# Every index that may be asked is known before anybody says yes; another one is asked only where the one before was not
+# reached, never for what it does not have; and which one was not reached is told.
 
 _MOST_CHARS = 300
 

@@ -1,16 +1,14 @@
 """Why a package manager failed: why its solver found no answer, and well-known failures with advice."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PACKAGE_INDEXES, network_flag
 
-# Why a solver found no answer, as "A needs X<2, B needs X>=2", read from what package managers print.
-#
-# The rule: it is read from text that others may change, so what is not understood leaves the output to speak for
-# itself. The forms are those of pip's resolver, uv's derivation, the trees of libmamba and rattler, and the lists of
-# old conda; the tests hold what each version prints (`tests/capabilities/packages/printed/`).
+# A reason is read from text that others may change, so what is not understood leaves the output to speak for itself.
+# The forms are those of pip's resolver, uv's derivation, the trees of libmamba and rattler, and the lists of old conda;
+# the tests hold what each version prints (`tests/capabilities/packages/printed/`).
 
 _MOST_NEEDS = 12
 _YOU = "the request"
@@ -170,11 +168,7 @@ def _contradicting(needs: Sequence[Need]) -> list[Need]:
     for need in unique:
         by_package.setdefault(need.package.lower(), []).append(need)
     clashing = [group for group in by_package.values() if len({need.versions for need in group} - {""}) > 1]
-    return [need for group in clashing for need in group if need.versions] or _needing_versions(unique)
-
-
-def _needing_versions(needs: Iterable[Need]) -> list[Need]:
-    return [need for need in needs if need.versions]
+    return [need for group in clashing for need in group if need.versions] or [need for need in unique if need.versions]
 
 
 def _need(who: str, what: str) -> Need:
@@ -198,10 +192,7 @@ def _some(versions: str) -> str:
     return ", ".join(parts if len(parts) <= 6 else ["…", *parts[-5:]])
 
 
-# Well-known failures of package managers, each with one line of advice.
-#
-# The rule: the first that fits is told, so what causes others stands before them; it is a guess from a text, and
-# advice.
+# The first that fits is told, so what causes others stands before them; it is a guess from a text, and advice.
 
 _MAX_CHARS = 100_000
 

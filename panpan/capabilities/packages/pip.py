@@ -135,11 +135,7 @@ def undo_with_pip(uninstall: Sequence[str], install: Sequence[str], source: Sour
 
 
 def _pip(target: Target) -> tuple[str, ...]:
-    """Return how the pip of an environment is called.
-
-    Raises:
-        ToolError: It has none.
-    """
+    """Return how the pip of an environment is called. Raise ToolError if it has none."""
     if not _has_pip(target):
         raise ToolError(f"{target.prefix} has no pip; use the uv tool for it, or create an environment that has one")
     return _called(target)

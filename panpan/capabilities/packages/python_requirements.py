@@ -25,11 +25,9 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass
 
-# What a file of requirements asks for beside packages of an index, so that a question can name it.
-#
-# The rule: the file is read as text and nothing of it is run. Every line is told of which it is not certain that an
-# index answers it. What cannot be looked at is said, and counts as able to ask any host. The form is that of pip
-# ("Requirements File Format", pip's documentation); of conda's environment.yml each line is looked at.
+# The file is read as text and nothing of it is run. Every line is told of which it is not certain that an index answers
+# it. What cannot be looked at is said, and counts as able to ask any host. The form is that of pip ("Requirements File
+# Format", pip's documentation); of conda's environment.yml each line is looked at.
 
 _MAX_FILES = 20
 _MAX_BYTES = 2_000_000
@@ -102,8 +100,8 @@ def read_requirement_file(path: str, paths: PathResolver) -> RequirementFile:
                 else:
                     pending.append(str(folder / nested["path"]))
                     reads.append(str(folder / nested["path"]))
-            elif said := _beside_an_index(line):
-                named.append(said)
+            elif not _is_plain(line):
+                named.append(_shown(line))
                 hosts += hosts_of(addresses_in(line))
                 reads += _folders(line, folder)
     shown = [*named[:_MAX_NAMED], *([f"and {len(named) - _MAX_NAMED} more"] if len(named) > _MAX_NAMED else [])]
@@ -116,11 +114,6 @@ def _is_coded(data: bytes) -> bool:
     return data.startswith(_OTHER_CODINGS) or next(codings, b"utf-8") not in _PLAIN_CODINGS
 
 
-def _beside_an_index(line: str) -> str:
-    """Return a line as it can be shown, unless it is a requirement that an index answers."""
-    return "" if _is_plain(line) else _shown(line)
-
-
 def _shown(line: str) -> str:
     for address in re.findall(r"\S+://\S+", line):
         line = line.replace(address, without_login(address))
@@ -128,6 +121,7 @@ def _shown(line: str) -> str:
 
 
 def _is_plain(line: str) -> bool:
+    """Return whether a line is a requirement that an index answers."""
     from packaging.requirements import InvalidRequirement, Requirement
 
     text = without_hashes(line)
@@ -193,11 +187,7 @@ class PythonRequirements:
 
 
 def python_requirements(packages: Sequence[str], file: str | None, paths: PathResolver) -> PythonRequirements:
-    """Return what is to be installed.
-
-    Raises:
-        ToolError: Something of it cannot be installed so.
-    """
+    """Return what is to be installed. Raise ToolError if something of it cannot be installed so."""
     wanted = [python_package(text, paths.absolute) for text in packages]
     said = RequirementFile() if file is None else read_requirement_file(file, paths)
     reads = [*([paths.absolute(file)] if file else []), *(one.path for one in wanted if one.path), *said.reads]
@@ -215,11 +205,7 @@ def python_requirements(packages: Sequence[str], file: str | None, paths: PathRe
 
 
 def wheels_folder(text: str | None, paths: PathResolver) -> str | None:
-    """Return the folder of wheels that is named, absolute.
-
-    Raises:
-        ToolError: It is no folder.
-    """
+    """Return the folder of wheels that is named, absolute. Raise ToolError if it is no folder."""
     if text is None:
         return None
     place = paths.locate(text).path

@@ -145,11 +145,7 @@ def channels_named(packages: Sequence[str]) -> list[str]:
 
 
 def channel(text: str) -> str:
-    """Return the name of a channel; an address is the user's to set.
-
-    Raises:
-        ToolError: It is no name.
-    """
+    """Return the name of a channel; an address is the user's to set. Raise ToolError if it is no name."""
     text = _plain(text, "channel")
     if re.fullmatch(_CHANNEL, text) is None:
         raise ToolError(
@@ -173,33 +169,21 @@ def environment_name(text: str) -> str:
 
 
 def feature_name(text: str) -> str:
-    """Return the name of a feature, environment or task of a manifest.
-
-    Raises:
-        ToolError: It is none.
-    """
+    """Return the name of a feature, environment or task of a manifest. Raise ToolError if it is none."""
     if re.fullmatch(_NAME, text) is None:
         raise ToolError(f"{text!r} is no name of a feature or environment; use letters, digits and '-'")
     return text
 
 
 def python_version(text: str) -> str:
-    """Return a version of Python, such as 3.11.
-
-    Raises:
-        ToolError: It is none.
-    """
+    """Return a version of Python, such as 3.11. Raise ToolError if it is none."""
     if re.fullmatch(_PYTHON, text) is None:
         raise ToolError(f"{text!r} is no version of Python; write it as 3.11")
     return text
 
 
 def platform(text: str) -> str:
-    """Return a platform as conda names it, such as linux-64.
-
-    Raises:
-        ToolError: It is none.
-    """
+    """Return a platform as conda names it, such as linux-64. Raise ToolError if it is none."""
     if re.fullmatch(_PLATFORM, text) is None:
         raise ToolError(f"{text!r} is no platform, such as linux-64 or osx-arm64")
     return text
@@ -221,21 +205,13 @@ def program(command: list[str] | tuple[str, ...]) -> list[str]:
 
 
 def named_packages(packages: Sequence[str]) -> list[str]:
-    """Return names of packages without versions.
-
-    Raises:
-        ToolError: There are none, or too many, or one is no name.
-    """
+    """Return names of packages without versions. Raise ToolError if there are none, or too many, or one is no name."""
     require_some(packages)
     return [package_name(text) for text in packages]
 
 
 def require_some(packages: Sequence[str], *others: object) -> None:
-    """Refuse a call that names nothing, or too much.
-
-    Raises:
-        ToolError: It does.
-    """
+    """Refuse a call that names nothing, or too much. Raise ToolError if it does."""
     if not packages and not any(others):
         raise ToolError("name at least one package in `packages`")
     if len(packages) > MAX_PACKAGES:

@@ -15,6 +15,51 @@ from panpan.types.background import TaskInfo
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
 from panpan.types.reminders import task_told
 
+
+class News:
+    """Ends of tasks that the model does not know yet, and tasks found running by a resumed session."""
+
+    def __init__(self, found_running: Iterable[str]) -> None:
+        self._found_running = set(found_running)
+        self._told_ended: set[str] = set()
+        self._told_running: set[str] = set()
+        self._is_uncertain = False
+        """True if something was told that may not be in the conversation, as in an interrupted turn."""
+
+    def read(self, messages: Iterable[Message]) -> None:
+        """Read from the conversation what the model was told."""
+        self._told_ended, self._told_running = told_in(messages)
+        self._is_uncertain = False
+
+    def settle(self, messages: Iterable[Message]) -> None:
+        """Read it again if something was told since."""
+        if self._is_uncertain:
+            self.read(messages)
+
+    def told_in_result(self, tool: str, text: str) -> None:
+        """Note that the model is about to get this result of a tool."""
+        if task_id := ended_in_result(tool, text):
+            self._told_ended.add(task_id)
+            self._is_uncertain = True
+
+    def is_there(self, tasks: Iterable[Task]) -> bool:
+        """Return whether a task has ended and the model was not told."""
+        return any(not task.is_running and task.id not in self._told_ended for task in tasks)
+
+    def take(self, tasks: Iterable[Task]) -> Sequence[SystemReminder]:
+        """Return what the model has to be told now; it counts as told."""
+        reminders = []
+        for task in tasks:
+            if not task.is_running and task.id not in self._told_ended:
+                self._told_ended.add(task.id)
+                reminders.append(end_reminder(task.record))
+            elif task.is_running and task.id in self._found_running - self._told_running:
+                self._told_running.add(task.id)
+                reminders.append(running_reminder(task.record))
+        self._is_uncertain = self._is_uncertain or bool(reminders)
+        return reminders
+
+
 _TELLING_TOOLS = ("TaskOutput", "TaskStop")
 
 _ENDED = re.compile(r"task ([0-9a-f]{8}): (?:finished|failed|stopped|lost)\b")
@@ -72,47 +117,3 @@ def running_reminder(record: TaskRecord) -> SystemReminder:
     """Return what tells the model of a resumed session that a task still runs."""
     text = f"Background task {record.id} was started before panpan was, and still runs: {clean_line(record.title)}"
     return SystemReminder(text=_TAG.sub("&lt;", text), cause=f"task:{record.id}:running")
-
-
-class News:
-    """Ends of tasks that the model does not know yet, and tasks found running by a resumed session."""
-
-    def __init__(self, found_running: Iterable[str]) -> None:
-        self._found_running = set(found_running)
-        self._told_ended: set[str] = set()
-        self._told_running: set[str] = set()
-        self._is_uncertain = False
-        """True if something was told that may not be in the conversation, as in an interrupted turn."""
-
-    def read(self, messages: Iterable[Message]) -> None:
-        """Read from the conversation what the model was told."""
-        self._told_ended, self._told_running = told_in(messages)
-        self._is_uncertain = False
-
-    def settle(self, messages: Iterable[Message]) -> None:
-        """Read it again if something was told since."""
-        if self._is_uncertain:
-            self.read(messages)
-
-    def told_in_result(self, tool: str, text: str) -> None:
-        """Note that the model is about to get this result of a tool."""
-        if task_id := ended_in_result(tool, text):
-            self._told_ended.add(task_id)
-            self._is_uncertain = True
-
-    def is_there(self, tasks: Iterable[Task]) -> bool:
-        """Return whether a task has ended and the model was not told."""
-        return any(not task.is_running and task.id not in self._told_ended for task in tasks)
-
-    def take(self, tasks: Iterable[Task]) -> Sequence[SystemReminder]:
-        """Return what the model has to be told now; it counts as told."""
-        reminders = []
-        for task in tasks:
-            if not task.is_running and task.id not in self._told_ended:
-                self._told_ended.add(task.id)
-                reminders.append(end_reminder(task.record))
-            elif task.is_running and task.id in self._found_running - self._told_running:
-                self._told_running.add(task.id)
-                reminders.append(running_reminder(task.record))
-        self._is_uncertain = self._is_uncertain or bool(reminders)
-        return reminders

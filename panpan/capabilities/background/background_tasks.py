@@ -39,40 +39,6 @@ from panpan.types.background import TaskInfo, TaskKind
 from panpan.types.events import Output
 from panpan.types.messages import Message
 
-EXIT_GRACE_S = 2.0
-"""Seconds between asking what runs to end and killing it; a user waits for it."""
-
-
-async def end_all(tree: ProcessTree, running: Iterable[Task]) -> None:
-    """End all commands of a session's tasks, and what they left running; a task that cannot be ended runs on."""
-    for task in running:
-        task.will_stop()
-    remaining = {mark for process in await tree.end(EXIT_GRACE_S) for mark in process.marks}
-    for task in running:
-        if task.record.mark not in remaining:
-            task.end_command(exit_code_of(task, task.record.pid))
-
-
-def leave_running(running: Iterable[Task]) -> None:
-    """Let commands go on alone; those have ended that ended with what followed them: moved here, with a pipe."""
-    for task in running:
-        if not task.can_be_kept:
-            task.will_stop()
-            task.end_command(None)
-        elif task.is_running:
-            reap_later(task.record.pid)
-
-
-async def end_what_is_left(tree: ProcessTree, tasks: Iterable[Task]) -> None:
-    """End what ended tasks left running; those that run go on."""
-    if not tree.has_processes:
-        return
-    alive = {mark for process in tree.members_among(await look()) for mark in process.marks}
-    for task in tasks:
-        if not task.is_running and task.record.mark in alive:
-            await ProcessTree(task.record.mark).end(EXIT_GRACE_S)
-
-
 log = logging.getLogger(__name__)
 
 _STOP_LIMIT_S = 10.0
@@ -353,3 +319,37 @@ class BackgroundTasks(Hook, Background):
                 task.end("lost", note=f"it could not be followed: {type(error).__name__}: {error}")
 
         self._group.start_soon(guarded)
+
+
+EXIT_GRACE_S = 2.0
+"""Seconds between asking what runs to end and killing it; a user waits for it."""
+
+
+async def end_all(tree: ProcessTree, running: Iterable[Task]) -> None:
+    """End all commands of a session's tasks, and what they left running; a task that cannot be ended runs on."""
+    for task in running:
+        task.will_stop()
+    remaining = {mark for process in await tree.end(EXIT_GRACE_S) for mark in process.marks}
+    for task in running:
+        if task.record.mark not in remaining:
+            task.end_command(exit_code_of(task, task.record.pid))
+
+
+def leave_running(running: Iterable[Task]) -> None:
+    """Let commands go on alone; those have ended that ended with what followed them: moved here, with a pipe."""
+    for task in running:
+        if not task.can_be_kept:
+            task.will_stop()
+            task.end_command(None)
+        elif task.is_running:
+            reap_later(task.record.pid)
+
+
+async def end_what_is_left(tree: ProcessTree, tasks: Iterable[Task]) -> None:
+    """End what ended tasks left running; those that run go on."""
+    if not tree.has_processes:
+        return
+    alive = {mark for process in tree.members_among(await look()) for mark in process.marks}
+    for task in tasks:
+        if not task.is_running and task.record.mark in alive:
+            await ProcessTree(task.record.mark).end(EXIT_GRACE_S)

@@ -22,6 +22,62 @@ from panpan.system.processes.process import ProcessEnded, run_child
 from panpan.system.processes.process_table import ProcessTree, RunningProcess, reaped, running_process, wait_for_exit
 from panpan.system.text.terminal_text import printable
 
+
+def start_task(
+    command: BackgroundCommand, tasks: TaskSet, tree: ProcessTree, output: Callable[[str], Path]
+) -> tuple[Task, RunningProcess]:
+    """Start a command as a task of `tasks`; return it with its leading process."""
+    own_tree = ProcessTree()
+    task = tasks.new(
+        "command",
+        title=command.title,
+        output=output,
+        tool_use_id=command.tool_use_id,
+        command=command.text,
+        tree=own_tree,
+    )
+    exit_file = tasks.registry.exit_file(task.id)
+    leavings = tuple(command.leavings)
+    try:
+        task.note(session_mark=tree.mark, mark=own_tree.mark, exit_file=exit_file, leavings=leavings)
+    except PanpanError as exc:  # after a crash nobody would know of it
+        raise ToolError(f"cannot start the command in the background, as no record of it can be kept: {exc}") from exc
+    try:
+        process = start_detached(
+            command.argv,
+            cwd=command.cwd,
+            env=tree.marked(command.env),
+            tree=own_tree,
+            output=task.record.output,
+            exit_file=exit_file,
+            pass_fds=command.pass_fds,
+        )
+    except BaseException:
+        tasks.registry.remove(task.id)
+        raise
+    task.update(pid=process.pid, born=process.started)  # with no await since the start, so none is without a task
+    tasks.add(task)
+    return task, process
+
+
+def take_over(command: MovedCommand, tasks: TaskSet) -> Task:
+    """Make a command from the foreground a task of `tasks`."""
+    task = tasks.new(
+        "command",
+        title=command.title,
+        output=lambda _: command.output.path,
+        tool_use_id=command.tool_use_id,
+        command=command.text,
+        started_at=command.started_at,
+        tree=command.child.tree,
+    )
+    process = running_process(command.child.pid)
+    born = "" if process is None else process.started
+    task.update(mark=command.child.tree.mark, pid=command.child.pid, born=born, note=command.output.failure)
+    tasks.add(task)
+    return task
+
+
 STOP_GRACE_S = 5.0
 """Seconds between asking a task to end and killing it."""
 
@@ -49,22 +105,6 @@ async def follow_command(
         await _bound_what_is_left(task, max_output_bytes)
 
 
-def exit_code_of(task: Task, pid: int) -> int | None:
-    """Return the exit code of an ended command, if known."""
-    if task.record.exit_file is None:
-        return None  # it was moved here, and whoever followed it knows
-    own = reaped(pid)
-    left = exit_code_in(task.record.exit_file)
-    return own if left is None else left
-
-
-async def _end_for_output(task: Task, max_output_bytes: int) -> None:
-    limit = f"{max_output_bytes // 10**6:,} MB (setting background.max_output_mb)"
-    task.will_stop(f"stopped because it printed more than {limit}")
-    if task.tree is not None:
-        await task.tree.end(STOP_GRACE_S)
-
-
 async def follow_moved(
     task: Task,
     command: MovedCommand,
@@ -86,6 +126,22 @@ async def follow_moved(
                     elif isinstance(item, bytes) and not file.add(item) and not task.is_stopping:
                         await _end_for_output(task, max_output_bytes)
     task.end_command(None if ended is None else ended.exit_code, file.failure)
+
+
+def exit_code_of(task: Task, pid: int) -> int | None:
+    """Return the exit code of an ended command, if known."""
+    if task.record.exit_file is None:
+        return None  # it was moved here, and whoever followed it knows
+    own = reaped(pid)
+    left = exit_code_in(task.record.exit_file)
+    return own if left is None else left
+
+
+async def _end_for_output(task: Task, max_output_bytes: int) -> None:
+    limit = f"{max_output_bytes // 10**6:,} MB (setting background.max_output_mb)"
+    task.will_stop(f"stopped because it printed more than {limit}")
+    if task.tree is not None:
+        await task.tree.end(STOP_GRACE_S)
 
 
 class _OutputFile:
@@ -169,58 +225,3 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
-
-
-def start_task(
-    command: BackgroundCommand, tasks: TaskSet, tree: ProcessTree, output: Callable[[str], Path]
-) -> tuple[Task, RunningProcess]:
-    """Start a command as a task of `tasks`; return it with its leading process."""
-    own_tree = ProcessTree()
-    task = tasks.new(
-        "command",
-        title=command.title,
-        output=output,
-        tool_use_id=command.tool_use_id,
-        command=command.text,
-        tree=own_tree,
-    )
-    exit_file = tasks.registry.exit_file(task.id)
-    leavings = tuple(command.leavings)
-    try:
-        task.note(session_mark=tree.mark, mark=own_tree.mark, exit_file=exit_file, leavings=leavings)
-    except PanpanError as exc:  # after a crash nobody would know of it
-        raise ToolError(f"cannot start the command in the background, as no record of it can be kept: {exc}") from exc
-    try:
-        process = start_detached(
-            command.argv,
-            cwd=command.cwd,
-            env=tree.marked(command.env),
-            tree=own_tree,
-            output=task.record.output,
-            exit_file=exit_file,
-            pass_fds=command.pass_fds,
-        )
-    except BaseException:
-        tasks.registry.remove(task.id)
-        raise
-    task.update(pid=process.pid, born=process.started)  # with no await since the start, so none is without a task
-    tasks.add(task)
-    return task, process
-
-
-def take_over(command: MovedCommand, tasks: TaskSet) -> Task:
-    """Make a command from the foreground a task of `tasks`."""
-    task = tasks.new(
-        "command",
-        title=command.title,
-        output=lambda _: command.output.path,
-        tool_use_id=command.tool_use_id,
-        command=command.text,
-        started_at=command.started_at,
-        tree=command.child.tree,
-    )
-    process = running_process(command.child.pid)
-    born = "" if process is None else process.started
-    task.update(mark=command.child.tree.mark, pid=command.child.pid, born=born, note=command.output.failure)
-    tasks.add(task)
-    return task

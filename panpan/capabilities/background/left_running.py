@@ -40,6 +40,42 @@ def found_again(
     return found
 
 
+_MAX_TITLE_CHARS = 80
+
+
+def left_running(tasks_folder: Path, sessions_folder: Path) -> Iterator[tuple[str, TaskInfo]]:
+    """Yield running commands whose session is closed, each with the id of the session."""
+    seen = None
+    for folder in sorted(tasks_folder.iterdir()) if tasks_folder.is_dir() else ():  # few sessions have any
+        log = sessions_folder / f"{folder.name}.jsonl"
+        registry = Registry(folder)
+        if not (log.is_file() and registry.may_hold_running()):
+            continue
+        records = [record for record in registry.load()[0] if record.info.is_running]
+        if not records or _is_open(log):
+            continue
+        seen = seen or running_processes()
+        for record in records:
+            if record.kind == "command" and leader_of(record, seen) is not None:
+                yield log.stem, record.info
+
+
+def survivors(tasks_folder: Path, sessions_folder: Path, *, but: str) -> Iterator[str]:
+    """Yield a sentence for the user about each earlier session, `but` one, whose commands still run."""
+    by_session: dict[str, list[str]] = {}
+    for session_id, task in left_running(tasks_folder, sessions_folder):
+        if session_id != but:
+            by_session.setdefault(session_id, []).append(clean_line(task.title)[:_MAX_TITLE_CHARS])
+    for session_id, titles in list(by_session.items())[:_MAX_NAMED]:
+        more = f" and {len(titles) - _MAX_NAMED:,} more" if len(titles) > _MAX_NAMED else ""
+        yield (
+            f"still running here, left by an earlier session: {', '.join(titles[:_MAX_NAMED])}{more}; "
+            f"`panpan -r {session_id}` shows them, and /tasks there stops them"
+        )
+    if (others := len(by_session) - _MAX_NAMED) > 0:
+        yield f"{others:,} more earlier sessions left commands running here; `panpan doctor` names them"
+
+
 def leader_of(record: TaskRecord, seen: Mapping[int, RunningProcess]) -> RunningProcess | None:
     """Return the process that leads a command, if it still runs."""
     if record.pid:
@@ -78,42 +114,6 @@ def named(tasks: Sequence[Task]) -> str:
     if len(tasks) > _MAX_NAMED:
         names.append(f"and {len(tasks) - _MAX_NAMED:,} more")
     return ", ".join(names)
-
-
-_MAX_TITLE_CHARS = 80
-
-
-def left_running(tasks_folder: Path, sessions_folder: Path) -> Iterator[tuple[str, TaskInfo]]:
-    """Yield running commands whose session is closed, each with the id of the session."""
-    seen = None
-    for folder in sorted(tasks_folder.iterdir()) if tasks_folder.is_dir() else ():  # few sessions have any
-        log = sessions_folder / f"{folder.name}.jsonl"
-        registry = Registry(folder)
-        if not (log.is_file() and registry.may_hold_running()):
-            continue
-        records = [record for record in registry.load()[0] if record.info.is_running]
-        if not records or _is_open(log):
-            continue
-        seen = seen or running_processes()
-        for record in records:
-            if record.kind == "command" and leader_of(record, seen) is not None:
-                yield log.stem, record.info
-
-
-def survivors(tasks_folder: Path, sessions_folder: Path, *, but: str) -> Iterator[str]:
-    """Yield a sentence for the user about each earlier session, `but` one, whose commands still run."""
-    by_session: dict[str, list[str]] = {}
-    for session_id, task in left_running(tasks_folder, sessions_folder):
-        if session_id != but:
-            by_session.setdefault(session_id, []).append(clean_line(task.title)[:_MAX_TITLE_CHARS])
-    for session_id, titles in list(by_session.items())[:_MAX_NAMED]:
-        more = f" and {len(titles) - _MAX_NAMED:,} more" if len(titles) > _MAX_NAMED else ""
-        yield (
-            f"still running here, left by an earlier session: {', '.join(titles[:_MAX_NAMED])}{more}; "
-            f"`panpan -r {session_id}` shows them, and /tasks there stops them"
-        )
-    if (others := len(by_session) - _MAX_NAMED) > 0:
-        yield f"{others:,} more earlier sessions left commands running here; `panpan doctor` names them"
 
 
 def _is_open(log: Path) -> bool:

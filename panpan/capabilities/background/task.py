@@ -125,34 +125,6 @@ class Registry:
         return self._folder / f"{task_id}{_SUFFIX}"
 
 
-class _NoWaiting(DiskOperations):
-    def fsync(self, fd: int) -> None:
-        pass
-
-
-def _is_without_state(path: str) -> bool:
-    """True if the file names no state, as `save` does for "running". Quick: every start asks it of each record."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return b'"state"' not in os.read(fd, os.fstat(fd).st_size)
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
-
-
-def _read(path: Path) -> TaskRecord | None:
-    try:
-        with os.fdopen(open_private_file(path, os.O_RDONLY), "rb") as file:
-            record = TaskRecord.model_validate_json(file.read(_MAX_RECORD_BYTES))
-    except (OSError, ConfigError, ValidationError):
-        return None
-    return record if record.id == path.name.removesuffix(_SUFFIX) else None
-
-
 class Task:
     """A task with what belongs to it as long as it runs."""
 
@@ -262,6 +234,34 @@ class Task:
             self._scope = None
             # Unless it has ended already.
             self.end("stopped", note="" if self.is_stopping else "panpan ended before it did")
+
+
+class _NoWaiting(DiskOperations):
+    def fsync(self, fd: int) -> None:
+        pass
+
+
+def _is_without_state(path: str) -> bool:
+    """True if the file names no state, as `save` does for "running". Quick: every start asks it of each record."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return b'"state"' not in os.read(fd, os.fstat(fd).st_size)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def _read(path: Path) -> TaskRecord | None:
+    try:
+        with os.fdopen(open_private_file(path, os.O_RDONLY), "rb") as file:
+            record = TaskRecord.model_validate_json(file.read(_MAX_RECORD_BYTES))
+    except (OSError, ConfigError, ValidationError):
+        return None
+    return record if record.id == path.name.removesuffix(_SUFFIX) else None
 
 
 class _JobOutput:

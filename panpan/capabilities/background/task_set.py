@@ -24,84 +24,6 @@ from panpan.text_search.engine import MAX_COLUMNS, Query, SearchRequest, numbere
 from panpan.types.background import TaskKind
 from panpan.types.dataclass import dataclass
 
-Ripgrep: TypeAlias = Callable[[], str | None]
-"""Says which ripgrep to run, if any."""
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A part of an output."""
-
-    text: str
-    is_cut: bool
-    """True if something before it was left out."""
-    end: int
-    """Byte behind its last whole line, where the next window begins."""
-
-
-_CUT_BY_RIPGREP = re.compile(r" \[\.\.\. [a-z0-9 ]+\]\Z")
-
-_LEAD_BYTES = 16 * 1024
-"""Bytes before a window that are searched for the beginning of a key; no key is that long."""
-
-
-def window_of(path: Path, start: int, *, max_bytes: int, keys: KnownKeys, grows: bool = False) -> Window:
-    """Return what an output holds from byte `start`, or its last `max_bytes`; a missing file is empty."""
-    try:
-        fd = open_private_file(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return Window("", is_cut=False, end=start)
-    except (OSError, ConfigError) as exc:
-        raise ToolError(f"the output in {path} cannot be read: {exc}") from exc
-    with os.fdopen(fd, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        from_ = max(start, size - max_bytes)
-        lead_bytes = min(from_, _LEAD_BYTES)
-        file.seek(from_ - lead_bytes)
-        data = file.read(lead_bytes + max_bytes)
-    lead, data = data[:lead_bytes], data[lead_bytes:]
-    is_cut = from_ > start
-    if is_cut:
-        first_line = data.find(b"\n") + 1
-        lead, data = lead + data[:first_line], data[first_line:]
-    last_line = data.rfind(b"\n") + 1
-    end = size - (len(data) - last_line) if len(data) - last_line < max_bytes else size
-    return Window(_text_of(lead, data, keys, grows=grows), is_cut, end)
-
-
-async def matching_lines(path: Path, pattern: str, *, max_bytes: int, keys: KnownKeys, ripgrep: str | None) -> Window:
-    """Return the last lines of an output that match, each with its number; without ripgrep Python searches."""
-    if not await to_thread.run_sync(path.exists):
-        return Window("", is_cut=False, end=0)
-    request = SearchRequest(str(path.parent), "lines", Query(pattern), file=path.name)
-    found = await search(request, ripgrep)
-    numbered = (numbered_line(rest) for _, rest in parse_records(found.stdout, "lines"))
-    lines = [f"{number}{mark}{_without_keys(text, keys)}" for number, mark, text in numbered]
-    kept, room = len(lines), max_bytes
-    while kept and (room := room - len(lines[kept - 1].encode(errors="replace")) - 1) >= 0:
-        kept -= 1
-    return Window("\n".join(lines[kept:]), is_cut=kept > 0 or found.is_partial, end=0)
-
-
-def _without_keys(line: str, keys: KnownKeys) -> str:
-    cut = _CUT_BY_RIPGREP.search(line)
-    text, mark = (line[: cut.start()], cut[0]) if cut else (line, "")
-    stream = keys.stream()
-    kept = stream.feed(text.encode(errors="surrogateescape"))
-    if not cut and len(text) < MAX_COLUMNS:
-        kept += stream.finish()
-    return kept.decode(errors="replace") + mark
-
-
-def _text_of(lead: bytes, data: bytes, keys: KnownKeys, *, grows: bool) -> str:
-    stream = keys.stream()  # before anything is cut, so that no part of a key is left
-    stream.feed(lead)
-    data = stream.feed(data) + (b"" if grows else stream.finish())
-    folder = LineFolder()
-    folded = folder.feed(data) + folder.finish()
-    return keys.redact(folded.decode(errors="replace"))
-
-
 MAX_TITLE_CHARS = 200
 _MAX_NAMED = 20
 
@@ -192,6 +114,21 @@ class TaskSet:
         changed.set()
 
 
+Ripgrep: TypeAlias = Callable[[], str | None]
+"""Says which ripgrep to run, if any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of an output."""
+
+    text: str
+    is_cut: bool
+    """True if something before it was left out."""
+    end: int
+    """Byte behind its last whole line, where the next window begins."""
+
+
 class TaskOutputs:
     """Reads outputs, and knows how far the model has read each."""
 
@@ -236,3 +173,66 @@ class TaskOutputs:
         grows = task.is_running
         read = partial(window_of, task.record.output, start, max_bytes=max_bytes, keys=self._keys, grows=grows)
         return await to_thread.run_sync(read)
+
+
+_CUT_BY_RIPGREP = re.compile(r" \[\.\.\. [a-z0-9 ]+\]\Z")
+
+_LEAD_BYTES = 16 * 1024
+"""Bytes before a window that are searched for the beginning of a key; no key is that long."""
+
+
+def window_of(path: Path, start: int, *, max_bytes: int, keys: KnownKeys, grows: bool = False) -> Window:
+    """Return what an output holds from byte `start`, or its last `max_bytes`; a missing file is empty."""
+    try:
+        fd = open_private_file(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return Window("", is_cut=False, end=start)
+    except (OSError, ConfigError) as exc:
+        raise ToolError(f"the output in {path} cannot be read: {exc}") from exc
+    with os.fdopen(fd, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        from_ = max(start, size - max_bytes)
+        lead_bytes = min(from_, _LEAD_BYTES)
+        file.seek(from_ - lead_bytes)
+        data = file.read(lead_bytes + max_bytes)
+    lead, data = data[:lead_bytes], data[lead_bytes:]
+    is_cut = from_ > start
+    if is_cut:
+        first_line = data.find(b"\n") + 1
+        lead, data = lead + data[:first_line], data[first_line:]
+    last_line = data.rfind(b"\n") + 1
+    end = size - (len(data) - last_line) if len(data) - last_line < max_bytes else size
+    return Window(_text_of(lead, data, keys, grows=grows), is_cut, end)
+
+
+async def matching_lines(path: Path, pattern: str, *, max_bytes: int, keys: KnownKeys, ripgrep: str | None) -> Window:
+    """Return the last lines of an output that match, each with its number; without ripgrep Python searches."""
+    if not await to_thread.run_sync(path.exists):
+        return Window("", is_cut=False, end=0)
+    request = SearchRequest(str(path.parent), "lines", Query(pattern), file=path.name)
+    found = await search(request, ripgrep)
+    numbered = (numbered_line(rest) for _, rest in parse_records(found.stdout, "lines"))
+    lines = [f"{number}{mark}{_without_keys(text, keys)}" for number, mark, text in numbered]
+    kept, room = len(lines), max_bytes
+    while kept and (room := room - len(lines[kept - 1].encode(errors="replace")) - 1) >= 0:
+        kept -= 1
+    return Window("\n".join(lines[kept:]), is_cut=kept > 0 or found.is_partial, end=0)
+
+
+def _without_keys(line: str, keys: KnownKeys) -> str:
+    cut = _CUT_BY_RIPGREP.search(line)
+    text, mark = (line[: cut.start()], cut[0]) if cut else (line, "")
+    stream = keys.stream()
+    kept = stream.feed(text.encode(errors="surrogateescape"))
+    if not cut and len(text) < MAX_COLUMNS:
+        kept += stream.finish()
+    return kept.decode(errors="replace") + mark
+
+
+def _text_of(lead: bytes, data: bytes, keys: KnownKeys, *, grows: bool) -> str:
+    stream = keys.stream()  # before anything is cut, so that no part of a key is left
+    stream.feed(lead)
+    data = stream.feed(data) + (b"" if grows else stream.finish())
+    folder = LineFolder()
+    folded = folder.feed(data) + folder.finish()
+    return keys.redact(folded.decode(errors="replace"))

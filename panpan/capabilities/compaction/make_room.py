@@ -21,7 +21,6 @@ from panpan.types.messages import Compaction, CompactionTrigger
 if TYPE_CHECKING:
     from panpan.capabilities.compaction.window import Window
 
-
 _LARGEST_RESERVE = 4
 """At most one part in so many of the window stays free."""
 _AFTER_REFUSAL = 0.7
@@ -40,32 +39,6 @@ class Limits:
     def room_tokens(self, fixed_tokens: int) -> int:
         """Return the tokens for messages."""
         return max(0, self.request_tokens - fixed_tokens)
-
-
-def limits_of(settings: CompactionSettings, window_tokens: int) -> Limits:
-    """Return the limits for a window."""
-    reserve = min(settings.reserve_tokens, window_tokens // _LARGEST_RESERVE)
-    return _limits(settings, window_tokens - reserve)
-
-
-def limits_after_refusal(settings: CompactionSettings, window_tokens: int | None, refused_tokens: int) -> Limits:
-    """Return the limits after a refusal as too long, whatever the estimates say."""
-    limit = round(refused_tokens * _AFTER_REFUSAL)
-    if window_tokens is not None:
-        limit = min(limit, limits_of(settings, window_tokens).request_tokens)
-    return _limits(settings, limit)
-
-
-def limits_on_demand(settings: CompactionSettings, window_tokens: int | None, used_tokens: int) -> Limits:
-    """Return the limits for a compaction that the user wants, however much room there is."""
-    limit = (
-        used_tokens if window_tokens is None else min(used_tokens, limits_of(settings, window_tokens).request_tokens)
-    )
-    return _limits(settings, limit)
-
-
-def _limits(settings: CompactionSettings, request_tokens: int) -> Limits:
-    return Limits(request_tokens, min(settings.keep_recent_tokens, request_tokens // 4))
 
 
 LEAST_LEAVING_TOKENS = 300
@@ -265,6 +238,32 @@ class MakeRoom(Hook):
             else "nothing makes it shorter by itself ([compaction] enabled is off); /compact does"
         )
         self._warn(f"the conversation fills about {used:,} of the {window:,} tokens of the context window; {then}")
+
+
+def limits_of(settings: CompactionSettings, window_tokens: int) -> Limits:
+    """Return the limits for a window."""
+    reserve = min(settings.reserve_tokens, window_tokens // _LARGEST_RESERVE)
+    return _limits(settings, window_tokens - reserve)
+
+
+def limits_after_refusal(settings: CompactionSettings, window_tokens: int | None, refused_tokens: int) -> Limits:
+    """Return the limits after a refusal as too long, whatever the estimates say."""
+    limit = round(refused_tokens * _AFTER_REFUSAL)
+    if window_tokens is not None:
+        limit = min(limit, limits_of(settings, window_tokens).request_tokens)
+    return _limits(settings, limit)
+
+
+def limits_on_demand(settings: CompactionSettings, window_tokens: int | None, used_tokens: int) -> Limits:
+    """Return the limits for a compaction that the user wants, however much room there is."""
+    limit = (
+        used_tokens if window_tokens is None else min(used_tokens, limits_of(settings, window_tokens).request_tokens)
+    )
+    return _limits(settings, limit)
+
+
+def _limits(settings: CompactionSettings, request_tokens: int) -> Limits:
+    return Limits(request_tokens, min(settings.keep_recent_tokens, request_tokens // 4))
 
 
 def _as_refused(text: str, refusal: ContextOverflowError) -> ContextOverflowError:

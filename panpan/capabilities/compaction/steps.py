@@ -28,58 +28,6 @@ from panpan.types.messages import (
 )
 from panpan.types.reminders import MEMORY, PLAN_MODE_OFF, PLAN_MODE_ON, PROJECT_CONTEXT
 
-LEAST_CHARS = 600
-"""A shorter output stays."""
-_SHOWN_CHARS = 60
-_AGAIN = {"Read": "file_path", "Grep": "pattern", "Glob": "pattern", "LS": "path"}
-"""Tools that show the present state when called again, with the argument that names it."""
-
-
-def output_notes(messages: Sequence[Message], history_tool: str, answering: Collection[str]) -> dict[str, str]:
-    """Return a note for each long output of whole blocks, by message id; answers of the user stay."""
-    uses = {use.id: use for message in messages if isinstance(message, AssistantMessage) for use in message.tool_uses}
-    return {
-        message.uuid: _note(message, uses.get(message.tool_use_id), history_tool)
-        for message in messages
-        if isinstance(message, ToolResultMessage)
-        and _is_long(message)
-        and not ((use := uses.get(message.tool_use_id)) is not None and use.name in answering)
-    }
-
-
-def _is_long(message: ToolResultMessage) -> bool:
-    has_others = any(not isinstance(block, TextBlock) for block in message.result.content)
-    return has_others or len(message.text) > LEAST_CHARS
-
-
-def _note(message: ToolResultMessage, use: ToolUseBlock | None, history_tool: str) -> str:
-    ways = []
-    name = use.name if use is not None else "tool"
-    argument = use.input.get(_AGAIN[name]) if use is not None and name in _AGAIN else None
-    if isinstance(argument, str):
-        shown = argument if len(argument) <= _SHOWN_CHARS else f"{argument[:_SHOWN_CHARS]}…"
-        ways.append(f"as it is now: {name} {shown}")
-    elif not history_tool:
-        ways.append("make the call again if it changes nothing")
-    if history_tool:
-        ways.append(f"as it was: {history_tool} with call {message.tool_use_id}")
-    size = f"{len(message.text):,} characters of output" if message.text else "the output"
-    return f"[{size} left out to save room. If you need it again: {'; '.join(ways)}]"
-
-
-def pinned_reminders(messages: Sequence[Message]) -> list[str]:
-    """Return the ids of the reminders that stay: project context, memory files, and that plan mode is on."""
-    reminders = [message for message in messages if isinstance(message, SystemReminder)]
-    pinned = [one.uuid for one in reminders if one.cause == PROJECT_CONTEXT or one.cause.startswith(MEMORY)]
-    plan_mode: str | None = None
-    for one in reminders:
-        if one.cause == PLAN_MODE_OFF:
-            plan_mode = None
-        elif one.cause == PLAN_MODE_ON:  # the first notice says what plan mode means, later ones only that it is on
-            plan_mode = plan_mode or one.uuid
-    return pinned if plan_mode is None else [*pinned, plan_mode]
-
-
 _ENOUGH = 0.7
 """Share of the room that may be filled after the first step; more would soon be full again."""
 _FULL = 0.9
@@ -96,12 +44,6 @@ def drop_old_output(window: Window) -> Compaction | None:
     compaction = _measured(window, replace(window.present, notes={**window.present.notes, **notes}))
     is_enough = compaction.tokens_after - window.size.fixed_tokens <= window.room_tokens * _ENOUGH
     return compaction if is_enough else None
-
-
-def leaving_tokens(window: Window) -> float:
-    """Return the size of the older messages that need not stay."""
-    pinned = set(pinned_reminders(window.leaving))
-    return window.size.of(message for message in window.leaving if message.uuid not in pinned)
 
 
 def replace_older(window: Window, summary: Summary, pins: Sequence[SystemReminder]) -> Compaction:
@@ -158,29 +100,10 @@ def drop_recent_output(window: Window, compaction: Compaction) -> Compaction:
     return _measured(window, replace(compaction, notes={**compaction.notes, **leaving})) if leaving else compaction
 
 
-def _measured(window: Window, compaction: Compaction) -> Compaction:
-    """Return the compaction with its size and report."""
-    sent = compacted(window.messages, compaction)
-    assert sent is not None, "it was made for these messages"
-    older = len(compaction.added) + len(compaction.pinned)
-    report = replace(
-        compaction.report,
-        kept=len(sent) - older,
-        pinned=len(compaction.pinned),
-        outputs=len(compaction.notes),
-    )
-    return replace(compaction, tokens_after=window.size.of_request(sent), report=report)
-
-
-def _unanswered_reply(older: Sequence[Message], kept: Sequence[Message]) -> str:
-    """Return the model's last words, if they are older and the user has just spoken."""
-    if any(isinstance(message, AssistantMessage) for message in kept):
-        return ""
-    return next((message.text for message in reversed(older) if isinstance(message, AssistantMessage)), "")
-
-
-def _count_of_gone(older: Sequence[Message], pinned: Sequence[str]) -> int:
-    return sum(not isinstance(message, SystemReminder) and message.uuid not in pinned for message in older)
+def leaving_tokens(window: Window) -> float:
+    """Return the size of the older messages that need not stay."""
+    pinned = set(pinned_reminders(window.leaving))
+    return window.size.of(message for message in window.leaving if message.uuid not in pinned)
 
 
 def undo_newest(conversation: Conversation) -> Compaction | None:
@@ -207,3 +130,80 @@ def undo_newest(conversation: Conversation) -> Compaction | None:
     older = len(undo.pinned) + len(undo.added)
     report = CompactionReport(kept=len(sent) - older, pinned=len(undo.pinned), outputs=len(undo.notes))
     return replace(undo, tokens_after=window.size.of_request(sent), report=report)
+
+
+LEAST_CHARS = 600
+"""A shorter output stays."""
+_SHOWN_CHARS = 60
+_AGAIN = {"Read": "file_path", "Grep": "pattern", "Glob": "pattern", "LS": "path"}
+"""Tools that show the present state when called again, with the argument that names it."""
+
+
+def output_notes(messages: Sequence[Message], history_tool: str, answering: Collection[str]) -> dict[str, str]:
+    """Return a note for each long output of whole blocks, by message id; answers of the user stay."""
+    uses = {use.id: use for message in messages if isinstance(message, AssistantMessage) for use in message.tool_uses}
+    return {
+        message.uuid: _note(message, uses.get(message.tool_use_id), history_tool)
+        for message in messages
+        if isinstance(message, ToolResultMessage)
+        and _is_long(message)
+        and not ((use := uses.get(message.tool_use_id)) is not None and use.name in answering)
+    }
+
+
+def _is_long(message: ToolResultMessage) -> bool:
+    has_others = any(not isinstance(block, TextBlock) for block in message.result.content)
+    return has_others or len(message.text) > LEAST_CHARS
+
+
+def _note(message: ToolResultMessage, use: ToolUseBlock | None, history_tool: str) -> str:
+    ways = []
+    name = use.name if use is not None else "tool"
+    argument = use.input.get(_AGAIN[name]) if use is not None and name in _AGAIN else None
+    if isinstance(argument, str):
+        shown = argument if len(argument) <= _SHOWN_CHARS else f"{argument[:_SHOWN_CHARS]}…"
+        ways.append(f"as it is now: {name} {shown}")
+    elif not history_tool:
+        ways.append("make the call again if it changes nothing")
+    if history_tool:
+        ways.append(f"as it was: {history_tool} with call {message.tool_use_id}")
+    size = f"{len(message.text):,} characters of output" if message.text else "the output"
+    return f"[{size} left out to save room. If you need it again: {'; '.join(ways)}]"
+
+
+def pinned_reminders(messages: Sequence[Message]) -> list[str]:
+    """Return the ids of the reminders that stay: project context, memory files, and that plan mode is on."""
+    reminders = [message for message in messages if isinstance(message, SystemReminder)]
+    pinned = [one.uuid for one in reminders if one.cause == PROJECT_CONTEXT or one.cause.startswith(MEMORY)]
+    plan_mode: str | None = None
+    for one in reminders:
+        if one.cause == PLAN_MODE_OFF:
+            plan_mode = None
+        elif one.cause == PLAN_MODE_ON:  # the first notice says what plan mode means, later ones only that it is on
+            plan_mode = plan_mode or one.uuid
+    return pinned if plan_mode is None else [*pinned, plan_mode]
+
+
+def _measured(window: Window, compaction: Compaction) -> Compaction:
+    """Return the compaction with its size and report."""
+    sent = compacted(window.messages, compaction)
+    assert sent is not None, "it was made for these messages"
+    older = len(compaction.added) + len(compaction.pinned)
+    report = replace(
+        compaction.report,
+        kept=len(sent) - older,
+        pinned=len(compaction.pinned),
+        outputs=len(compaction.notes),
+    )
+    return replace(compaction, tokens_after=window.size.of_request(sent), report=report)
+
+
+def _unanswered_reply(older: Sequence[Message], kept: Sequence[Message]) -> str:
+    """Return the model's last words, if they are older and the user has just spoken."""
+    if any(isinstance(message, AssistantMessage) for message in kept):
+        return ""
+    return next((message.text for message in reversed(older) if isinstance(message, AssistantMessage)), "")
+
+
+def _count_of_gone(older: Sequence[Message], pinned: Sequence[str]) -> int:
+    return sum(not isinstance(message, SystemReminder) and message.uuid not in pinned for message in older)

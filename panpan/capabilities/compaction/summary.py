@@ -19,38 +19,6 @@ from panpan.types.llm import ModelClient, ModelRequest
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage
 from panpan.types.reminders import untagged
 
-_MOST_CHARS = {"The user": 6_000, "The model": 4_000, "Call": 800, "Result": 1_200, "Error": 1_600}
-"""Per message, by how its heading begins."""
-_BEGINNING = 0.2
-"""Share of a long conversation that is kept from its beginning; the rest is its end."""
-
-
-def material(messages: Sequence[Message], *, earlier: str, hint: str, most_chars: int) -> str:
-    """Return the material for a summary; `most_chars` without hint and earlier summary."""
-    said = [message for message in messages if not isinstance(message, SystemReminder)]
-    told = "\n\n".join(f"{one.heading}:\n{_cut(one)}" for one in told_messages(said))
-    parts = [
-        f"The earlier note:\n\n{earlier}" if earlier else "",
-        f"What was said and done{' since' if earlier else ''}:\n\n{_middle_left_out(told, most_chars)}",
-        f"The user wants this to be heeded in the note: {hint}" if hint else "",
-        "That was all. Write the note now, under the headings.",
-    ]
-    return "\n\n".join(filter(None, parts))
-
-
-def _cut(one: ToldMessage) -> str:
-    limit = next((most for name, most in _MOST_CHARS.items() if one.heading.startswith(name)), 1_000)
-    return _middle_left_out(one.text, limit, beginning=0.6)
-
-
-def _middle_left_out(text: str, most_chars: int, *, beginning: float = _BEGINNING) -> str:
-    if len(text) <= most_chars:
-        return text
-    head = round(most_chars * beginning)
-    tail = max(1, most_chars - head)
-    return f"{text[:head]}\n[… {len(text) - head - tail:,} characters left out …]\n{text[-tail:]}"
-
-
 HEADINGS = ("Goal", "Constraints", "Progress", "Decisions", "Open questions", "Next steps", "Critical context")
 NEEDED_HEADINGS = ("Goal", "Progress", "Next steps")
 MOST_CHARS = 16_000
@@ -102,6 +70,48 @@ async def ask_for_summary(
     return Summary(problem="the material for one is too long for the model")
 
 
+def summary_in(text: str) -> str:
+    """Return the summary from its first heading on; empty: the text is none."""
+    found = list(_HEADING.finditer(text))
+    names = {match[1].lower() for match in found}
+    if not all(name.lower() in names for name in NEEDED_HEADINGS):
+        return ""
+    body = _HEADING.sub("", text[found[0].start() :])
+    return untagged(text[found[0].start() :].strip()) if len("".join(body.split())) >= _LEAST_CHARS else ""
+
+
+_MOST_CHARS = {"The user": 6_000, "The model": 4_000, "Call": 800, "Result": 1_200, "Error": 1_600}
+"""Per message, by how its heading begins."""
+_BEGINNING = 0.2
+"""Share of a long conversation that is kept from its beginning; the rest is its end."""
+
+
+def material(messages: Sequence[Message], *, earlier: str, hint: str, most_chars: int) -> str:
+    """Return the material for a summary; `most_chars` without hint and earlier summary."""
+    said = [message for message in messages if not isinstance(message, SystemReminder)]
+    told = "\n\n".join(f"{one.heading}:\n{_cut(one)}" for one in told_messages(said))
+    parts = [
+        f"The earlier note:\n\n{earlier}" if earlier else "",
+        f"What was said and done{' since' if earlier else ''}:\n\n{_middle_left_out(told, most_chars)}",
+        f"The user wants this to be heeded in the note: {hint}" if hint else "",
+        "That was all. Write the note now, under the headings.",
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _cut(one: ToldMessage) -> str:
+    limit = next((most for name, most in _MOST_CHARS.items() if one.heading.startswith(name)), 1_000)
+    return _middle_left_out(one.text, limit, beginning=0.6)
+
+
+def _middle_left_out(text: str, most_chars: int, *, beginning: float = _BEGINNING) -> str:
+    if len(text) <= most_chars:
+        return text
+    head = round(most_chars * beginning)
+    tail = max(1, most_chars - head)
+    return f"{text[:head]}\n[… {len(text) - head - tail:,} characters left out …]\n{text[-tail:]}"
+
+
 async def _asked(llm: ModelClient, text: str, time_limit_s: float) -> Summary:
     reply: AssistantMessage | None = None
     streamed = 0
@@ -138,16 +148,6 @@ def _problem_of(reply: AssistantMessage) -> str:
     if not summary_in(reply.text):
         return "what the model sent is none"
     return ""
-
-
-def summary_in(text: str) -> str:
-    """Return the summary from its first heading on; empty: the text is none."""
-    found = list(_HEADING.finditer(text))
-    names = {match[1].lower() for match in found}
-    if not all(name.lower() in names for name in NEEDED_HEADINGS):
-        return ""
-    body = _HEADING.sub("", text[found[0].start() :])
-    return untagged(text[found[0].start() :].strip()) if len("".join(body.split())) >= _LEAST_CHARS else ""
 
 
 @cache

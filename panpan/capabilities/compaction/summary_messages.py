@@ -10,6 +10,20 @@ from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 from panpan.types.reminders import LAST_REPLY, NOTICE, RECORD, SUMMARY, WORDS, untagged
 
+_LAST_REPLY_CHARS = 1_500
+"""Of its end, where questions stand."""
+
+
+def notice(history_tool: str) -> SystemReminder:
+    """Return the notice of a compaction; `history_tool` is empty if the model has none."""
+    where = f"{history_tool} shows them word for word." if history_tool else "They are kept in the session's log."
+    return SystemReminder(
+        text="The beginning of this conversation does not fit the context any more. What follows stands for the "
+        f"messages that are not here; go on with the work as if they were. {where}",
+        cause=NOTICE,
+    )
+
+
 _NOTE = re.compile(r"\s*#(?![#!]|include\b)\s*\S")
 """Beginning of a memory note in other agents; a comment in pasted code is none."""
 _TO_REMEMBER = re.compile(
@@ -33,70 +47,6 @@ class Quote:
     """Number of the message, from 1."""
     text: str
     is_to_be_remembered: bool
-
-
-def user_quotes(messages: Sequence[Message], answering: Collection[str]) -> Iterator[Quote]:
-    """Yield the user's words, also answers to questions, without attached files."""
-    names: dict[str, str] = {}
-    for number, message in enumerate(messages, 1):
-        match message:
-            case UserMessage() if text := _words(message):
-                yield from _said(number, text)
-            case AssistantMessage():
-                names.update((use.id, use.name) for use in message.tool_uses)
-            case ToolResultMessage() if names.get(message.tool_use_id) in answering and not message.is_error:
-                yield Quote(number, f"(asked) {message.text.strip()}", is_to_be_remembered=True)
-            case _:
-                pass
-
-
-def _words(message: UserMessage) -> str:
-    if (command := command_told_in(message)) is not None:
-        return f"! {command.command}"
-    return message.typed.strip()
-
-
-def _said(number: int, text: str) -> Iterator[Quote]:
-    is_note = _NOTE.match(text) is not None
-    is_to_be_remembered = is_note or _TO_REMEMBER.search(text) is not None
-    if len(text) <= _LONG_CHARS or not is_to_be_remembered:
-        yield Quote(number, text, is_to_be_remembered)
-        return
-    first, *others = text.split("\n\n")
-    paragraphs = [first.strip()] if is_note or _TO_REMEMBER.search(first) else []
-    paragraphs += [part.strip() for part in others if _TO_REMEMBER.search(part)]
-    yield Quote(number, "\n\n".join(part[:_LONG_CHARS] for part in paragraphs[:_MOST_PARAGRAPHS]), True)
-
-
-def choose_quotes(said: Sequence[Quote], most_chars: int) -> list[Quote]:
-    """Return quotations, oldest first: those to be remembered, the first, then the newest within `most_chars`."""
-    chosen = {one.number: one for one in said if one.is_to_be_remembered}
-    left = most_chars - sum(len(one.text) for one in chosen.values())
-    for one in (*said[:1], *reversed(said[1:])):
-        if one.number not in chosen and len(one.text) <= left:
-            chosen[one.number] = one
-            left -= len(one.text)
-    return [chosen[number] for number in sorted(chosen)]
-
-
-def quotes_text(said: Sequence[Quote], left_out: int) -> str:
-    """Return the quotations for a model."""
-    more = f"\n({left_out} more, too long to be quoted here)" if left_out else ""
-    return "\n".join(f"[{one.number}] {untagged(one.text)}" for one in said) + more
-
-
-_LAST_REPLY_CHARS = 1_500
-"""Of its end, where questions stand."""
-
-
-def notice(history_tool: str) -> SystemReminder:
-    """Return the notice of a compaction; `history_tool` is empty if the model has none."""
-    where = f"{history_tool} shows them word for word." if history_tool else "They are kept in the session's log."
-    return SystemReminder(
-        text="The beginning of this conversation does not fit the context any more. What follows stands for the "
-        f"messages that are not here; go on with the work as if they were. {where}",
-        cause=NOTICE,
-    )
 
 
 def words_reminder(words: list[Quote], left_out: int) -> SystemReminder | None:
@@ -137,3 +87,53 @@ def last_reply_reminder(text: str) -> SystemReminder | None:
 def summary_in_reminder(reminder: SystemReminder) -> str:
     """Return the summary in a reminder; empty: it holds none."""
     return reminder.text.partition("\n\n")[2] if reminder.cause == SUMMARY else ""
+
+
+def user_quotes(messages: Sequence[Message], answering: Collection[str]) -> Iterator[Quote]:
+    """Yield the user's words, also answers to questions, without attached files."""
+    names: dict[str, str] = {}
+    for number, message in enumerate(messages, 1):
+        match message:
+            case UserMessage() if text := _words(message):
+                yield from _said(number, text)
+            case AssistantMessage():
+                names.update((use.id, use.name) for use in message.tool_uses)
+            case ToolResultMessage() if names.get(message.tool_use_id) in answering and not message.is_error:
+                yield Quote(number, f"(asked) {message.text.strip()}", is_to_be_remembered=True)
+            case _:
+                pass
+
+
+def choose_quotes(said: Sequence[Quote], most_chars: int) -> list[Quote]:
+    """Return quotations, oldest first: those to be remembered, the first, then the newest within `most_chars`."""
+    chosen = {one.number: one for one in said if one.is_to_be_remembered}
+    left = most_chars - sum(len(one.text) for one in chosen.values())
+    for one in (*said[:1], *reversed(said[1:])):
+        if one.number not in chosen and len(one.text) <= left:
+            chosen[one.number] = one
+            left -= len(one.text)
+    return [chosen[number] for number in sorted(chosen)]
+
+
+def _words(message: UserMessage) -> str:
+    if (command := command_told_in(message)) is not None:
+        return f"! {command.command}"
+    return message.typed.strip()
+
+
+def _said(number: int, text: str) -> Iterator[Quote]:
+    is_note = _NOTE.match(text) is not None
+    is_to_be_remembered = is_note or _TO_REMEMBER.search(text) is not None
+    if len(text) <= _LONG_CHARS or not is_to_be_remembered:
+        yield Quote(number, text, is_to_be_remembered)
+        return
+    first, *others = text.split("\n\n")
+    paragraphs = [first.strip()] if is_note or _TO_REMEMBER.search(first) else []
+    paragraphs += [part.strip() for part in others if _TO_REMEMBER.search(part)]
+    yield Quote(number, "\n\n".join(part[:_LONG_CHARS] for part in paragraphs[:_MOST_PARAGRAPHS]), True)
+
+
+def quotes_text(said: Sequence[Quote], left_out: int) -> str:
+    """Return the quotations for a model."""
+    more = f"\n({left_out} more, too long to be quoted here)" if left_out else ""
+    return "\n".join(f"[{one.number}] {untagged(one.text)}" for one in said) + more

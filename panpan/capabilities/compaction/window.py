@@ -21,74 +21,6 @@ from panpan.types.messages import (
 )
 from panpan.types.reminders import MEMORY, PLAN, PROJECT_CONTEXT, WORDS
 
-Weigh: TypeAlias = Callable[[Message], float]
-"""Returns the tokens of a message, about."""
-
-
-def start_of_recent(messages: Sequence[Message], least: int, most_tokens: float, weigh: Weigh) -> int:
-    """Return the start of the newest blocks that have `most_tokens` together, from index `least` on."""
-    chosen = max(least, _start_of_newest(messages))
-    size = sum(map(weigh, messages[chosen:]))
-    end = chosen
-    for start in range(chosen - 1, least - 1, -1):
-        if isinstance(messages[start], ToolResultMessage):
-            continue
-        size += sum(map(weigh, messages[start:end]))
-        if size > most_tokens:
-            break
-        chosen = end = start
-    return chosen
-
-
-def newest_prompt(messages: Sequence[Message]) -> int | None:
-    """Return the index of the user's newest message."""
-    for index in range(len(messages) - 1, -1, -1):
-        if isinstance(messages[index], UserMessage):
-            return index
-    return None
-
-
-def _start_of_newest(messages: Sequence[Message]) -> int:
-    """Return the start of the part that the model has not answered yet, or of its answer if nothing came since."""
-    prompts: list[int] = []
-    for index in range(len(messages) - 1, -1, -1):
-        message = messages[index]
-        if isinstance(message, UserMessage):
-            prompts.append(index)
-        elif isinstance(message, AssistantMessage):
-            is_open = index == len(messages) - 1 or bool(message.tool_uses)
-            return prompts[0] if len(prompts) > 1 else index if is_open else index + 1
-    return prompts[0] if len(prompts) > 1 else 0
-
-
-_LEAST_FACTOR, _MOST_FACTOR = 0.5, 3.0
-
-
-class Size:
-    """Estimates tokens of one conversation's messages, scaled to the provider's counts."""
-
-    def __init__(self, conversation: Conversation) -> None:
-        fixed = text_tokens(conversation.system) + tool_tokens(conversation.tools)
-        estimate = fixed + sum(map(message_tokens, conversation.sent))
-        self.whole = used_tokens(conversation)
-        """Tokens of the next request."""
-        self.factor = min(_MOST_FACTOR, max(_LEAST_FACTOR, self.whole / max(1, estimate)))
-        self.fixed_tokens = round(fixed * self.factor)
-        """Tokens of the system prompt and the tools."""
-
-    def of_one(self, message: Message) -> float:
-        return message_tokens(message) * self.factor
-
-    def of_text(self, text: str) -> float:
-        return text_tokens(text) * self.factor
-
-    def of(self, messages: Iterable[Message]) -> float:
-        return sum(map(self.of_one, messages))
-
-    def of_request(self, messages: Sequence[Message]) -> int:
-        """Return the tokens of a request with these messages."""
-        return round(self.fixed_tokens + self.of(messages))
-
 
 class Window:
     """The request of a conversation without open calls, which is to become shorter."""
@@ -171,10 +103,6 @@ class Window:
         return next(filter(None, map(summary_in_reminder, self.present.added)), "")
 
 
-def _content(compaction: Compaction) -> tuple[object, ...]:
-    return compaction.pinned, compaction.added, compaction.kept_from, dict(compaction.notes)
-
-
 @dataclass(frozen=True, slots=True)
 class _Part:
     """A part of a request, as the user knows it."""
@@ -213,6 +141,79 @@ def explain_too_large(conversation: Conversation, window_tokens: int | None, *, 
         f"the request {what}, and nothing more can leave it: about {size.whole:,} tokens{most}, and about "
         f"{round(total[largest]):,} of them are {largest.name}; {', or '.join(filter(None, advice))}"
     )
+
+
+def newest_prompt(messages: Sequence[Message]) -> int | None:
+    """Return the index of the user's newest message."""
+    for index in range(len(messages) - 1, -1, -1):
+        if isinstance(messages[index], UserMessage):
+            return index
+    return None
+
+
+Weigh: TypeAlias = Callable[[Message], float]
+"""Returns the tokens of a message, about."""
+
+
+def start_of_recent(messages: Sequence[Message], least: int, most_tokens: float, weigh: Weigh) -> int:
+    """Return the start of the newest blocks that have `most_tokens` together, from index `least` on."""
+    chosen = max(least, _start_of_newest(messages))
+    size = sum(map(weigh, messages[chosen:]))
+    end = chosen
+    for start in range(chosen - 1, least - 1, -1):
+        if isinstance(messages[start], ToolResultMessage):
+            continue
+        size += sum(map(weigh, messages[start:end]))
+        if size > most_tokens:
+            break
+        chosen = end = start
+    return chosen
+
+
+def _start_of_newest(messages: Sequence[Message]) -> int:
+    """Return the start of the part that the model has not answered yet, or of its answer if nothing came since."""
+    prompts: list[int] = []
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if isinstance(message, UserMessage):
+            prompts.append(index)
+        elif isinstance(message, AssistantMessage):
+            is_open = index == len(messages) - 1 or bool(message.tool_uses)
+            return prompts[0] if len(prompts) > 1 else index if is_open else index + 1
+    return prompts[0] if len(prompts) > 1 else 0
+
+
+_LEAST_FACTOR, _MOST_FACTOR = 0.5, 3.0
+
+
+class Size:
+    """Estimates tokens of one conversation's messages, scaled to the provider's counts."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        fixed = text_tokens(conversation.system) + tool_tokens(conversation.tools)
+        estimate = fixed + sum(map(message_tokens, conversation.sent))
+        self.whole = used_tokens(conversation)
+        """Tokens of the next request."""
+        self.factor = min(_MOST_FACTOR, max(_LEAST_FACTOR, self.whole / max(1, estimate)))
+        self.fixed_tokens = round(fixed * self.factor)
+        """Tokens of the system prompt and the tools."""
+
+    def of_one(self, message: Message) -> float:
+        return message_tokens(message) * self.factor
+
+    def of_text(self, text: str) -> float:
+        return text_tokens(text) * self.factor
+
+    def of(self, messages: Iterable[Message]) -> float:
+        return sum(map(self.of_one, messages))
+
+    def of_request(self, messages: Sequence[Message]) -> int:
+        """Return the tokens of a request with these messages."""
+        return round(self.fixed_tokens + self.of(messages))
+
+
+def _content(compaction: Compaction) -> tuple[object, ...]:
+    return compaction.pinned, compaction.added, compaction.kept_from, dict(compaction.notes)
 
 
 def _weighed(conversation: Conversation, size: Size) -> Iterator[tuple[_Part, float]]:

@@ -14,6 +14,28 @@ from panpan.types.display import PlanDisplay
 from panpan.types.events import Output, ToolYield
 from panpan.types.permission import PermissionMode, PlanApproved, PlanAsker, PlanEdited, PlanProposal, PlanRejected
 
+MIN_PLAN_CHARS = 50
+MAX_PLAN_CHARS = 100_000
+
+NOT_ON = "plan mode is not on, so that there is nothing to leave: go on with the task"
+IS_RESULT = "Nobody is there to approve the plan: it is the result of this run, and plan mode stays on."
+_MEANINGS: dict[PermissionMode, str] = {
+    "default": "what changes something is asked",
+    "acceptEdits": "files of the workspace are changed unasked, other things are asked",
+    "dontAsk": "what is not allowed by a rule is refused",
+    "bypassPermissions": "nearly everything runs unasked",
+}
+
+
+class ExitPlanModeInput(Frozen):
+    """Arguments of ExitPlanMode."""
+
+    plan: str | None = Field(
+        default=None,
+        max_length=MAX_PLAN_CHARS,
+        description="The whole plan as Markdown; leave it out where it stands in the plan file",
+    )
+
 
 class Planning(Protocol):
     """The plan mode of one session, and the file of its plan."""
@@ -43,29 +65,6 @@ class Planning(Protocol):
     def deliver(self) -> None:
         """Let the turn end after this round, with the plan as its result; plan mode stays on."""
         ...
-
-
-MIN_PLAN_CHARS = 50
-MAX_PLAN_CHARS = 100_000
-
-NOT_ON = "plan mode is not on, so that there is nothing to leave: go on with the task"
-IS_RESULT = "Nobody is there to approve the plan: it is the result of this run, and plan mode stays on."
-_MEANINGS: dict[PermissionMode, str] = {
-    "default": "what changes something is asked",
-    "acceptEdits": "files of the workspace are changed unasked, other things are asked",
-    "dontAsk": "what is not allowed by a rule is refused",
-    "bypassPermissions": "nearly everything runs unasked",
-}
-
-
-class ExitPlanModeInput(Frozen):
-    """Arguments of ExitPlanMode."""
-
-    plan: str | None = Field(
-        default=None,
-        max_length=MAX_PLAN_CHARS,
-        description="The whole plan as Markdown; leave it out where it stands in the plan file",
-    )
 
 
 class ExitPlanModeTool(Tool[ExitPlanModeInput]):

@@ -32,117 +32,6 @@ from panpan.types.messages import SystemReminder
 from panpan.types.permission import PermissionMode
 from panpan.types.reminders import PLAN, PLAN_MODE_OFF, PLAN_MODE_ON, untagged
 
-_PLAN_ON = (
-    "Plan mode is on: nothing may be changed, by whatever tool or way; calls that change something are refused. Look "
-    "around, and say in your report what is to be done."
-)
-_PLAN_OFF = "Plan mode is off: things may be changed again, as far as your task asks for it."
-
-
-class PlanNotice(Hook):
-    """Tells a subagent of plan mode, and of its end."""
-
-    def __init__(self, mode: Callable[[], PermissionMode]) -> None:
-        self._mode = mode
-        self._was_told: bool | None = None
-
-    async def before_request(self, round_: Round) -> Sequence[Addition]:
-        if self._was_told is None:
-            self._was_told = _was_told(round_.conversation)
-        is_on = self._mode() == "plan"
-        if is_on == self._was_told:
-            return ()
-        self._was_told = is_on
-        return (SystemReminder(text=_PLAN_ON if is_on else _PLAN_OFF, cause=PLAN_MODE_ON if is_on else PLAN_MODE_OFF),)
-
-
-MAX_BYTES = 1_000_000
-_TRIES = 20
-
-_ADJECTIVES = (
-    "amber brisk calm candid clear cosy deft eager early even fair fond gentle glad green honest humble keen kind late "
-    "light lively lucid mellow merry mild misty neat nimble patient plain quick quiet ready rosy round sharp silver "
-    "slow snug soft sound spare steady still sunny swift tidy warm wise"
-)
-_VERBS = (
-    "baking bending binding brewing carving chasing climbing counting drifting drawing folding forging gliding grazing "
-    "hiking humming joining knitting landing leaping lifting mapping mending mixing mooring nesting packing painting "
-    "pacing planting pouring resting roaming rowing sailing sewing shaping sifting singing skating sorting sowing "
-    "spinning stacking strolling tracing tuning turning wading weaving winding"
-)
-_NOUNS = (
-    "acorn alder anchor badger beacon birch bramble brook canal cedar chapel clover comet coral crane creek delta "
-    "ember fern finch fjord garnet grove heron hazel island ivy kettle lantern larch ledger linnet maple marten meadow "
-    "mill moss orchard otter pebble pine plover quarry raven reed river robin sparrow spruce teal thicket thistle "
-    "willow wren"
-)
-_NAME = re.compile(r"[a-z]+-[a-z]+-[a-z]+(-[0-9]+)?\.md")
-
-
-def new_plan_file(folder: Path) -> Path:
-    """Make an empty file for a plan, private as its folder is, and return its canonical path."""
-    try:
-        make_private_folder(folder)
-        folder = canonical_path(folder)
-        for number in range(1, 1_000_000):
-            words = "-".join(secrets.choice(words.split()) for words in (_ADJECTIVES, _VERBS, _NOUNS))
-            path = folder / (f"{words}.md" if number <= _TRIES else f"{words}-{number}.md")
-            try:
-                os.close(open_private_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                continue
-            return path
-    except (ConfigError, OSError) as error:
-        raise ToolError(f"the plan file cannot be made: {getattr(error, 'strerror', None) or error}") from error
-    raise ToolError(f"the plan file cannot be made: {folder} is full of plans")
-
-
-def find_plan_file(folder: Path, name: str) -> Path | None:
-    """Return the plan of a name, which may be anything; None: there is none."""
-    if not _NAME.fullmatch(name):
-        return None
-    try:
-        path = canonical_path(folder) / name
-        return path if stat.S_ISREG(path.lstat().st_mode) else None
-    except (ToolError, OSError):
-        return None
-
-
-def read_plan(file: Path, seen_files: SeenFiles) -> str:
-    """Return what stands in the file."""
-    _require_no_link(file)
-    data = read_regular_file(file, max_bytes=MAX_BYTES)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ToolError(f"the plan file {file} is not UTF-8; write the plan anew") from error
-    seen_files.saw(file, data)  # what is put to the user in the model's name, it may replace
-    return text
-
-
-def write_plan(file: Path, text: str, seen_files: SeenFiles | None) -> None:
-    """Write a plan, also if its file was deleted. `seen_files` is None if the user is its author."""
-    _require_no_link(file)
-    data = f"{text}\n".encode("utf-8", "replace")
-    before = read_regular_file(file, max_bytes=MAX_BYTES) if file.exists() else None
-    if before is None:
-        write_atomic(file, data, mode=0o600, must_not_exist=True)
-    elif before != data:
-        if seen_files is not None and digest_of(before) != seen_files.digest(file):
-            raise ToolError(
-                f"the plan file {file} holds what you have not read, maybe the user's changes: Read it, then call "
-                "ExitPlanMode with the plan as it shall be"
-            )
-        write_atomic(file, data, mode=0o600, expected_digest=digest_of(before))
-    if seen_files is not None:
-        seen_files.saw(file, data)
-
-
-def _require_no_link(file: Path) -> None:
-    if canonical_path(file) != file:
-        raise ToolError(f"the plan file {file} has become a link to another file; nothing was read or written")
-
-
 TURNS_BETWEEN_NOTICES = 8
 
 _MOST_PINNED_CHARS = 20_000
@@ -320,6 +209,117 @@ class PlanMode(Hook):
     def _record(self) -> None:
         if self.file is not None:
             self._note(PlanFileRecord(plan_file=self.file.name, is_approved=self._is_approved).as_json())
+
+
+_PLAN_ON = (
+    "Plan mode is on: nothing may be changed, by whatever tool or way; calls that change something are refused. Look "
+    "around, and say in your report what is to be done."
+)
+_PLAN_OFF = "Plan mode is off: things may be changed again, as far as your task asks for it."
+
+
+class PlanNotice(Hook):
+    """Tells a subagent of plan mode, and of its end."""
+
+    def __init__(self, mode: Callable[[], PermissionMode]) -> None:
+        self._mode = mode
+        self._was_told: bool | None = None
+
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        if self._was_told is None:
+            self._was_told = _was_told(round_.conversation)
+        is_on = self._mode() == "plan"
+        if is_on == self._was_told:
+            return ()
+        self._was_told = is_on
+        return (SystemReminder(text=_PLAN_ON if is_on else _PLAN_OFF, cause=PLAN_MODE_ON if is_on else PLAN_MODE_OFF),)
+
+
+MAX_BYTES = 1_000_000
+_TRIES = 20
+
+_ADJECTIVES = (
+    "amber brisk calm candid clear cosy deft eager early even fair fond gentle glad green honest humble keen kind late "
+    "light lively lucid mellow merry mild misty neat nimble patient plain quick quiet ready rosy round sharp silver "
+    "slow snug soft sound spare steady still sunny swift tidy warm wise"
+)
+_VERBS = (
+    "baking bending binding brewing carving chasing climbing counting drifting drawing folding forging gliding grazing "
+    "hiking humming joining knitting landing leaping lifting mapping mending mixing mooring nesting packing painting "
+    "pacing planting pouring resting roaming rowing sailing sewing shaping sifting singing skating sorting sowing "
+    "spinning stacking strolling tracing tuning turning wading weaving winding"
+)
+_NOUNS = (
+    "acorn alder anchor badger beacon birch bramble brook canal cedar chapel clover comet coral crane creek delta "
+    "ember fern finch fjord garnet grove heron hazel island ivy kettle lantern larch ledger linnet maple marten meadow "
+    "mill moss orchard otter pebble pine plover quarry raven reed river robin sparrow spruce teal thicket thistle "
+    "willow wren"
+)
+_NAME = re.compile(r"[a-z]+-[a-z]+-[a-z]+(-[0-9]+)?\.md")
+
+
+def new_plan_file(folder: Path) -> Path:
+    """Make an empty file for a plan, private as its folder is, and return its canonical path."""
+    try:
+        make_private_folder(folder)
+        folder = canonical_path(folder)
+        for number in range(1, 1_000_000):
+            words = "-".join(secrets.choice(words.split()) for words in (_ADJECTIVES, _VERBS, _NOUNS))
+            path = folder / (f"{words}.md" if number <= _TRIES else f"{words}-{number}.md")
+            try:
+                os.close(open_private_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                continue
+            return path
+    except (ConfigError, OSError) as error:
+        raise ToolError(f"the plan file cannot be made: {getattr(error, 'strerror', None) or error}") from error
+    raise ToolError(f"the plan file cannot be made: {folder} is full of plans")
+
+
+def find_plan_file(folder: Path, name: str) -> Path | None:
+    """Return the plan of a name, which may be anything; None: there is none."""
+    if not _NAME.fullmatch(name):
+        return None
+    try:
+        path = canonical_path(folder) / name
+        return path if stat.S_ISREG(path.lstat().st_mode) else None
+    except (ToolError, OSError):
+        return None
+
+
+def read_plan(file: Path, seen_files: SeenFiles) -> str:
+    """Return what stands in the file."""
+    _require_no_link(file)
+    data = read_regular_file(file, max_bytes=MAX_BYTES)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ToolError(f"the plan file {file} is not UTF-8; write the plan anew") from error
+    seen_files.saw(file, data)  # what is put to the user in the model's name, it may replace
+    return text
+
+
+def write_plan(file: Path, text: str, seen_files: SeenFiles | None) -> None:
+    """Write a plan, also if its file was deleted. `seen_files` is None if the user is its author."""
+    _require_no_link(file)
+    data = f"{text}\n".encode("utf-8", "replace")
+    before = read_regular_file(file, max_bytes=MAX_BYTES) if file.exists() else None
+    if before is None:
+        write_atomic(file, data, mode=0o600, must_not_exist=True)
+    elif before != data:
+        if seen_files is not None and digest_of(before) != seen_files.digest(file):
+            raise ToolError(
+                f"the plan file {file} holds what you have not read, maybe the user's changes: Read it, then call "
+                "ExitPlanMode with the plan as it shall be"
+            )
+        write_atomic(file, data, mode=0o600, expected_digest=digest_of(before))
+    if seen_files is not None:
+        seen_files.saw(file, data)
+
+
+def _require_no_link(file: Path) -> None:
+    if canonical_path(file) != file:
+        raise ToolError(f"the plan file {file} has become a link to another file; nothing was read or written")
 
 
 def _was_told(conversation: Conversation) -> bool:

@@ -1,16 +1,19 @@
 """Project context: the place, git, the files, and the rules that are written for agents."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from pathlib import Path
 
-from panpan.capabilities.project_context.collect import ContextPlaces
+from panpan.capabilities.project_context.collect import ContextPlaces, take_project_context
 from panpan.capabilities.project_context.nested_memory import NestedMemory
-from panpan.capabilities.project_context.session_start import GivenContext, SessionStart, project_context
-from panpan.core.hooks import Hook
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Addition, Hook
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.session.command import Command
 from panpan.system.files.canonical import user_home
+from panpan.types.messages import SystemReminder
+from panpan.types.reminders import PROJECT_CONTEXT
 
 
 class ProjectContext(Capability):
@@ -40,3 +43,71 @@ class ProjectContext(Capability):
         from panpan.capabilities.project_context.memory_command import MEMORY_COMMANDS
 
         return MEMORY_COMMANDS
+
+
+class SessionStart(Hook):
+    """Adds the project context behind the first message of a new session; a resumed one has it already."""
+
+    is_for_small_windows = False
+
+    def __init__(self, places: ContextPlaces, memory: NestedMemory, warn: Callable[[str], None]) -> None:
+        self._places = places
+        self._memory = memory
+        self._warn = warn
+        self._is_told = False
+
+    async def history_replaced(self, conversation: Conversation) -> None:
+        self._is_told = False
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        if self._is_told or project_context(conversation) is not None:
+            return ()
+        context = await take_project_context(self._places)
+        self._is_told = True
+        self._memory.note_loaded(context.loaded)
+        for warning in context.warnings:
+            self._warn(warning)
+        return (context.reminder,)
+
+
+WORKTREE = "worktree"
+
+_MADE_ANEW = (
+    "Your worktree has been made anew with the user's present files, since the one of before is gone: what you had "
+    "changed there was merged into the project, was thrown away, or was nothing. Read files again before you rely on "
+    "them."
+)
+
+
+class GivenContext(Hook):
+    """Begins a subagent's conversation with its parent's project context, and a note on its worktree."""
+
+    def __init__(
+        self, context: Callable[[], SystemReminder | None], worktree: Path | None = None, *, is_made_anew: bool = False
+    ) -> None:
+        self._context = context
+        self._worktree = worktree
+        self._is_made_anew = is_made_anew
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        told = {message.cause for message in conversation.messages if isinstance(message, SystemReminder)}
+        added: list[SystemReminder] = []
+        if PROJECT_CONTEXT not in told and (context := self._context()) is not None:
+            added.append(SystemReminder(text=context.text, cause=PROJECT_CONTEXT))
+        if self._worktree is not None and WORKTREE not in told:
+            text = (
+                f"You work in {self._worktree}, a copy of the project that is yours alone: a git worktree with the "
+                "user's present files, without those that git ignores. Change files there and nowhere else; what you "
+                "change is put to him afterwards."
+            )
+            added.append(SystemReminder(text=text, cause=WORKTREE))
+        elif self._worktree is not None and self._is_made_anew:
+            added.append(SystemReminder(text=_MADE_ANEW, cause=WORKTREE))
+        return added
+
+
+def project_context(conversation: Conversation | None) -> SystemReminder | None:
+    """Return what a conversation was told of the project at its start."""
+    messages = conversation.messages if conversation is not None else ()
+    reminders = (message for message in messages if isinstance(message, SystemReminder))
+    return next((reminder for reminder in reminders if reminder.cause == PROJECT_CONTEXT), None)

@@ -38,6 +38,64 @@ from panpan.types.dataclass import dataclass
 from panpan.types.messages import SystemReminder
 from panpan.types.reminders import PROJECT_CONTEXT, untagged
 
+
+@dataclass(frozen=True, slots=True)
+class ContextPlaces:
+    """Folders to look in, made canonical."""
+
+    cwd: Path
+    project_root: Path
+    """The working directory or a folder above it."""
+    panpan_home: Path
+    home: Path
+    extra_roots: Sequence[Path] = ()
+    withholds: Withholds = withhold_nothing
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectContext:
+    """The first reminder of a session."""
+
+    reminder: SystemReminder
+    warnings: tuple[str, ...]
+    """Sentences for the user about what was left out."""
+    loaded: frozenset[Path]
+    """Canonical paths of the memory files in it."""
+
+
+async def take_project_context(places: ContextPlaces, *, today: date | None = None) -> ProjectContext:
+    """Look once at the place, git, the tree of files, the README, and the rules for agents."""
+    cwd = canonical_path(places.cwd)
+    root = canonical_path(places.project_root)
+    is_repository = _is_repository(root)
+    parts: dict[str, str] = {"environment": _environment(cwd, root, places.extra_roots, today or date.today())}
+    memories: list[_Memory] = []
+    readmes: list[Readme | None] = []
+
+    async def look_at_git() -> None:
+        parts["gitStatus"] = await git_state(cwd) if is_repository else "Not a git repository."
+
+    async def look_around() -> None:
+        parts["directoryStructure"] = await directory_view(cwd, is_repository=is_repository)
+
+    async def read_memory() -> None:
+        memories.append(await anyio.to_thread.run_sync(partial(_memory, cwd, root, places), abandon_on_cancel=True))
+
+    async def read_readme() -> None:
+        look = partial(find_readme, root, cwd, canonical_path(places.panpan_home), places.withholds)
+        readmes.append(await anyio.to_thread.run_sync(look, abandon_on_cancel=True))
+
+    async with anyio.create_task_group() as task_group:
+        for look in (look_at_git, look_around, read_memory, read_readme):
+            task_group.start_soon(look)
+    memory, readme = memories[0], readmes[0]
+    if readme is not None and readme.path not in memory.loaded:  # a rules file may have brought it along
+        parts["readme"] = _readme_text(readme)
+    if memory.sections:
+        parts["rules"] = rules_text(memory.sections)
+    return ProjectContext(SystemReminder(text=_text(parts), cause=PROJECT_CONTEXT), memory.warnings, memory.loaded)
+
+
 _TIMEOUT_S = 2.0
 _MOST_CHANGES = 30
 _MOST_COMMITS = 5
@@ -145,63 +203,6 @@ def find_readme(root: Path, cwd: Path, panpan_home: Path, withholds: Withholds) 
     if not text or b"\0" in data:
         return None
     return Readme(path, name, text.rstrip("\ufffd"), len(data) > MAX_BYTES)
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectContext:
-    """The first reminder of a session."""
-
-    reminder: SystemReminder
-    warnings: tuple[str, ...]
-    """Sentences for the user about what was left out."""
-    loaded: frozenset[Path]
-    """Canonical paths of the memory files in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ContextPlaces:
-    """Folders to look in, made canonical."""
-
-    cwd: Path
-    project_root: Path
-    """The working directory or a folder above it."""
-    panpan_home: Path
-    home: Path
-    extra_roots: Sequence[Path] = ()
-    withholds: Withholds = withhold_nothing
-
-
-async def take_project_context(places: ContextPlaces, *, today: date | None = None) -> ProjectContext:
-    """Look once at the place, git, the tree of files, the README, and the rules for agents."""
-    cwd = canonical_path(places.cwd)
-    root = canonical_path(places.project_root)
-    is_repository = _is_repository(root)
-    parts: dict[str, str] = {"environment": _environment(cwd, root, places.extra_roots, today or date.today())}
-    memories: list[_Memory] = []
-    readmes: list[Readme | None] = []
-
-    async def look_at_git() -> None:
-        parts["gitStatus"] = await git_state(cwd) if is_repository else "Not a git repository."
-
-    async def look_around() -> None:
-        parts["directoryStructure"] = await directory_view(cwd, is_repository=is_repository)
-
-    async def read_memory() -> None:
-        memories.append(await anyio.to_thread.run_sync(partial(_memory, cwd, root, places), abandon_on_cancel=True))
-
-    async def read_readme() -> None:
-        look = partial(find_readme, root, cwd, canonical_path(places.panpan_home), places.withholds)
-        readmes.append(await anyio.to_thread.run_sync(look, abandon_on_cancel=True))
-
-    async with anyio.create_task_group() as task_group:
-        for look in (look_at_git, look_around, read_memory, read_readme):
-            task_group.start_soon(look)
-    memory, readme = memories[0], readmes[0]
-    if readme is not None and readme.path not in memory.loaded:  # a rules file may have brought it along
-        parts["readme"] = _readme_text(readme)
-    if memory.sections:
-        parts["rules"] = rules_text(memory.sections)
-    return ProjectContext(SystemReminder(text=_text(parts), cause=PROJECT_CONTEXT), memory.warnings, memory.loaded)
 
 
 def _is_repository(root: Path) -> bool:

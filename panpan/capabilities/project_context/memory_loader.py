@@ -22,6 +22,145 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.front_matter import FrontMatterError, Value, read_front_matter
 from panpan.types.dataclass import dataclass
 
+MAX_HOPS = 4
+"""As in Claude Code."""
+MAX_FILE_BYTES = 1_000_000
+MAX_WARNINGS = 10
+"""Shown at a time; a stranger's file could cause any number."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySection:
+    """The text of one memory file."""
+
+    path: Path
+    """Canonical."""
+    text: str
+    imported_by: Path | None = None
+    patterns: tuple[str, ...] = ()
+    """Files that it is for; empty: it always holds."""
+    closeness: int = 0
+    """The nearest to the work survive where not all fit."""
+
+
+class Withholds(Protocol):
+    """Says which files the model is not told of."""
+
+    def __call__(self, path: Path, *, is_own: bool = False) -> bool:
+        """True if a user's rule keeps a file from the model; `is_own` is True for files that no project brings."""
+        ...
+
+
+def withhold_nothing(path: Path, *, is_own: bool = False) -> bool:
+    """Let the model be told of every file."""
+    return False
+
+
+class MemoryLoader:
+    """Reads memory files, each once, whatever links, copies and imports lead to it."""
+
+    def __init__(self, home: Path, panpan_home: Path, withholds: Withholds = withhold_nothing) -> None:
+        self.loaded: set[Path] = set()
+        self._home = home
+        self._panpan_home = panpan_home
+        self._withholds = withholds
+        self._refused: set[Path] = set()
+        self._warnings: list[str] = []
+        self._more_warnings = 0
+        self._digests: set[bytes] = set()
+
+    def warn(self, warning: str) -> None:
+        if len(self._warnings) < MAX_WARNINGS:
+            self._warnings.append(warning)
+        else:
+            self._more_warnings += 1
+
+    def take_warnings(self) -> list[str]:
+        """Return new warnings."""
+        warnings, more = self._warnings, self._more_warnings
+        self._warnings, self._more_warnings = [], 0
+        return [*warnings, f"… and {more:,} more memory files were not read"] if more else warnings
+
+    def load(self, path: Path, *, within: Path | None, closeness: int = 0) -> list[MemorySection]:
+        """Return a file, then its imports; nothing that was read before. `within` is None for the user's own files."""
+        section = self._read(path, within)
+        if section is None:
+            return []
+        section = replace(section, closeness=closeness)
+        return [section, *self.imports_of(section, within=within)]
+
+    def load_rules(self, path: Path, *, within: Path, closeness: int = 0) -> list[MemorySection]:
+        """Return a file of rules like `load`; one for certain files comes without its imports."""
+        section = self._read(path, within)
+        if section is None:
+            return []
+        text, patterns = split_front_matter(section.text)
+        section = replace(section, text=text, patterns=patterns, closeness=closeness)
+        return [section] if section.patterns else [section, *self.imports_of(section, within=within)]
+
+    def imports_of(self, section: MemorySection, *, within: Path | None) -> list[MemorySection]:
+        """Return direct and indirect imports of `section`."""
+        return list(self._imported(section, within, MAX_HOPS))
+
+    def _imported(self, section: MemorySection, within: Path | None, hops: int) -> Iterator[MemorySection]:
+        if hops == 0:
+            return
+        for candidates in mentioned_paths(section.text):
+            path = self._existing(candidates, section.path.parent)
+            imported = self._read(path, within, importer=section.path) if path is not None else None
+            if imported is not None:
+                imported = replace(imported, imported_by=section.path, closeness=section.closeness)
+                yield imported
+                yield from self._imported(imported, within, hops - 1)
+
+    def _existing(self, candidates: tuple[str, ...], folder: Path) -> Path | None:
+        for text in candidates:
+            path = self._home / text[2:] if text.startswith("~/") else folder / text
+            try:
+                if path.is_file():
+                    return path
+            except (OSError, ValueError):  # no name that a file could have
+                continue
+        return None
+
+    def _read(self, path: Path, within: Path | None, importer: Path | None = None) -> MemorySection | None:
+        shown = f"{path}, imported by {importer}," if importer else f"{path}"
+        try:
+            canonical = canonical_path(path)
+            if canonical in self.loaded or canonical in self._refused:
+                return None
+            self._refused.add(canonical)
+            if reason := self._refusal(canonical, within):
+                self.warn(f"{shown} was not read: {reason}")
+                return None
+            data = read_regular_file(canonical, max_bytes=MAX_FILE_BYTES)
+        except ToolError as exc:
+            self.warn(f"{shown} was not read: {exc}")
+            return None
+        self._refused.discard(canonical)
+        self.loaded.add(canonical)
+        return self._section(canonical, data, shown)
+
+    def _refusal(self, canonical: Path, within: Path | None) -> str | None:
+        if within is not None and not is_below(canonical, within):
+            return f"it lies outside the project {within}"
+        is_panpans = within is not None and is_below(canonical, self._panpan_home)
+        if is_panpans or any(group.is_never_workspace for group, _ in protections(canonical)):
+            return "it may hold secrets"
+        is_withheld = self._withholds(canonical, is_own=within is None)
+        return "a permission rule speaks of reading it" if is_withheld else None
+
+    def _section(self, canonical: Path, data: bytes, shown: str) -> MemorySection | None:
+        if b"\0" in data:
+            self.warn(f"{shown} was not read: it is not text")
+            return None
+        digest = blake2b(data, digest_size=16).digest()
+        if digest in self._digests or not data.strip():
+            return None
+        self._digests.add(digest)
+        return MemorySection(canonical, data.decode("utf-8-sig", errors="replace"))
+
+
 _MOST_RULES = 100
 _LOCAL_NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 
@@ -183,145 +322,6 @@ def _expanded(pattern: str) -> list[str]:
         else:
             pending += [one[: match.start()] + option + one[match.end() :] for option in match[1].split(",")]
     return done + pending
-
-
-MAX_HOPS = 4
-"""As in Claude Code."""
-MAX_FILE_BYTES = 1_000_000
-MAX_WARNINGS = 10
-"""Shown at a time; a stranger's file could cause any number."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemorySection:
-    """The text of one memory file."""
-
-    path: Path
-    """Canonical."""
-    text: str
-    imported_by: Path | None = None
-    patterns: tuple[str, ...] = ()
-    """Files that it is for; empty: it always holds."""
-    closeness: int = 0
-    """The nearest to the work survive where not all fit."""
-
-
-class Withholds(Protocol):
-    """Says which files the model is not told of."""
-
-    def __call__(self, path: Path, *, is_own: bool = False) -> bool:
-        """True if a user's rule keeps a file from the model; `is_own` is True for files that no project brings."""
-        ...
-
-
-def withhold_nothing(path: Path, *, is_own: bool = False) -> bool:
-    """Let the model be told of every file."""
-    return False
-
-
-class MemoryLoader:
-    """Reads memory files, each once, whatever links, copies and imports lead to it."""
-
-    def __init__(self, home: Path, panpan_home: Path, withholds: Withholds = withhold_nothing) -> None:
-        self.loaded: set[Path] = set()
-        self._home = home
-        self._panpan_home = panpan_home
-        self._withholds = withholds
-        self._refused: set[Path] = set()
-        self._warnings: list[str] = []
-        self._more_warnings = 0
-        self._digests: set[bytes] = set()
-
-    def warn(self, warning: str) -> None:
-        if len(self._warnings) < MAX_WARNINGS:
-            self._warnings.append(warning)
-        else:
-            self._more_warnings += 1
-
-    def take_warnings(self) -> list[str]:
-        """Return new warnings."""
-        warnings, more = self._warnings, self._more_warnings
-        self._warnings, self._more_warnings = [], 0
-        return [*warnings, f"… and {more:,} more memory files were not read"] if more else warnings
-
-    def load(self, path: Path, *, within: Path | None, closeness: int = 0) -> list[MemorySection]:
-        """Return a file, then its imports; nothing that was read before. `within` is None for the user's own files."""
-        section = self._read(path, within)
-        if section is None:
-            return []
-        section = replace(section, closeness=closeness)
-        return [section, *self.imports_of(section, within=within)]
-
-    def load_rules(self, path: Path, *, within: Path, closeness: int = 0) -> list[MemorySection]:
-        """Return a file of rules like `load`; one for certain files comes without its imports."""
-        section = self._read(path, within)
-        if section is None:
-            return []
-        text, patterns = split_front_matter(section.text)
-        section = replace(section, text=text, patterns=patterns, closeness=closeness)
-        return [section] if section.patterns else [section, *self.imports_of(section, within=within)]
-
-    def imports_of(self, section: MemorySection, *, within: Path | None) -> list[MemorySection]:
-        """Return direct and indirect imports of `section`."""
-        return list(self._imported(section, within, MAX_HOPS))
-
-    def _imported(self, section: MemorySection, within: Path | None, hops: int) -> Iterator[MemorySection]:
-        if hops == 0:
-            return
-        for candidates in mentioned_paths(section.text):
-            path = self._existing(candidates, section.path.parent)
-            imported = self._read(path, within, importer=section.path) if path is not None else None
-            if imported is not None:
-                imported = replace(imported, imported_by=section.path, closeness=section.closeness)
-                yield imported
-                yield from self._imported(imported, within, hops - 1)
-
-    def _existing(self, candidates: tuple[str, ...], folder: Path) -> Path | None:
-        for text in candidates:
-            path = self._home / text[2:] if text.startswith("~/") else folder / text
-            try:
-                if path.is_file():
-                    return path
-            except (OSError, ValueError):  # no name that a file could have
-                continue
-        return None
-
-    def _read(self, path: Path, within: Path | None, importer: Path | None = None) -> MemorySection | None:
-        shown = f"{path}, imported by {importer}," if importer else f"{path}"
-        try:
-            canonical = canonical_path(path)
-            if canonical in self.loaded or canonical in self._refused:
-                return None
-            self._refused.add(canonical)
-            if reason := self._refusal(canonical, within):
-                self.warn(f"{shown} was not read: {reason}")
-                return None
-            data = read_regular_file(canonical, max_bytes=MAX_FILE_BYTES)
-        except ToolError as exc:
-            self.warn(f"{shown} was not read: {exc}")
-            return None
-        self._refused.discard(canonical)
-        self.loaded.add(canonical)
-        return self._section(canonical, data, shown)
-
-    def _refusal(self, canonical: Path, within: Path | None) -> str | None:
-        if within is not None and not is_below(canonical, within):
-            return f"it lies outside the project {within}"
-        is_panpans = within is not None and is_below(canonical, self._panpan_home)
-        if is_panpans or any(group.is_never_workspace for group, _ in protections(canonical)):
-            return "it may hold secrets"
-        is_withheld = self._withholds(canonical, is_own=within is None)
-        return "a permission rule speaks of reading it" if is_withheld else None
-
-    def _section(self, canonical: Path, data: bytes, shown: str) -> MemorySection | None:
-        if b"\0" in data:
-            self.warn(f"{shown} was not read: it is not text")
-            return None
-        digest = blake2b(data, digest_size=16).digest()
-        if digest in self._digests or not data.strip():
-            return None
-        self._digests.add(digest)
-        return MemorySection(canonical, data.decode("utf-8-sig", errors="replace"))
 
 
 def is_trusted_owner(path: Path, cwd: Path) -> bool:

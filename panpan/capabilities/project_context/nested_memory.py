@@ -182,6 +182,7 @@ def _text(section: MemorySection, path: Path) -> str:
 
 
 _CAUSE_OF_DEEPER = "memory:"  # see `nested_memory`
+
 # text of the files cannot forge these tags, see `our_tags`
 _RULES = re.compile(
     r'<rules file="(?P<file>[^\n]*?)"(?: imported-by="(?P<by>[^\n]*?)")?>\n(?P<text>.*?)\n</rules>', re.DOTALL

@@ -9,31 +9,6 @@ from panpan.types.attachments import attached_names, find_mentions
 from panpan.types.events import known_name
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage
 
-PREFIX = "agent-"
-"""May stand before the name, so that it can mean nothing else."""
-
-
-def names_behind_at(agents: Collection[str]) -> frozenset[str]:
-    """Return all words behind an @ that mean one of these subagents."""
-    return frozenset(agents) | {f"{PREFIX}{name}" for name in agents}
-
-
-def mentioned_agents(text: str, agents: Collection[str], attached: Collection[str] = ()) -> Sequence[str]:
-    """Return the subagents that a text mentions, each once, in any case; names of `attached` files match exactly."""
-    if "@" not in text:
-        return ()
-    names = [mention.name for mention in find_mentions(text)]
-    meant = [_meant(name, agents) for name in names if name in agents or name.rstrip("/") not in attached]
-    return list(dict.fromkeys(name for name in meant if name in agents))
-
-
-def _meant(name: str, agents: Collection[str]) -> str:
-    if (known := known_name(name, agents)) in agents:
-        return known
-    has_prefix = name[: len(PREFIX)].lower() == PREFIX
-    return known_name(name[len(PREFIX) :], agents) if has_prefix else name
-
-
 MENTIONED = "agent:mentioned:"
 
 
@@ -57,6 +32,31 @@ class AgentMentioned(ReminderSource):
                 yield SystemReminder(
                     text=f"The user wants the {which} for this: use Task.", cause=f"{MENTIONED}{message.uuid}"
                 )
+
+
+PREFIX = "agent-"
+"""May stand before the name, so that it can mean nothing else."""
+
+
+def names_behind_at(agents: Collection[str]) -> frozenset[str]:
+    """Return all words behind an @ that mean one of these subagents."""
+    return frozenset(agents) | {f"{PREFIX}{name}" for name in agents}
+
+
+def mentioned_agents(text: str, agents: Collection[str], attached: Collection[str] = ()) -> Sequence[str]:
+    """Return the subagents that a text mentions, each once, in any case; names of `attached` files match exactly."""
+    if "@" not in text:
+        return ()
+    names = [mention.name for mention in find_mentions(text)]
+    meant = [_meant(name, agents) for name in names if name in agents or name.rstrip("/") not in attached]
+    return list(dict.fromkeys(name for name in meant if name in agents))
+
+
+def _meant(name: str, agents: Collection[str]) -> str:
+    if (known := known_name(name, agents)) in agents:
+        return known
+    has_prefix = name[: len(PREFIX)].lower() == PREFIX
+    return known_name(name[len(PREFIX) :], agents) if has_prefix else name
 
 
 def _newest(messages: Sequence[Message]) -> Iterator[UserMessage]:

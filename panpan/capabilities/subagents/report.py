@@ -72,31 +72,6 @@ class Report:
         return Output("\n\n".join([words, *notes, kept]), SummaryDisplay(text=summary), is_error=is_error)
 
 
-def going_on(name: str, agent_id: str) -> str:
-    """Return the line that tells an agent how to resume a subagent."""
-    return f'[{name}, id {agent_id}; Task with subagent_type: "{name}" and resume: "{agent_id}" goes on with it]'
-
-
-def told(event: Event) -> str:
-    """Return the line of an event in the output file; empty for most."""
-    match event:
-        case AssistantMessage():
-            return event.text.strip()
-        case ToolStarted():
-            return f"· {event.name} {event.title}".rstrip()
-        case ToolFinished(is_error=True):
-            return "  failed"
-        case _:
-            return ""
-
-
-def _reply(event: Event) -> AssistantMessage | None:
-    """Return the reply in an event, of whichever agent."""
-    while isinstance(event, SubagentEvent):
-        event = event.event
-    return event if isinstance(event, AssistantMessage) else None
-
-
 def results_of_subagents(folder: Path, *, parent: str = "") -> Callable[[UnfinishedCall], ToolResultMessage | None]:
     """Return a function that finds the result of an open call that began a subagent."""
 
@@ -125,3 +100,28 @@ def results_of_subagents(folder: Path, *, parent: str = "") -> Callable[[Unfinis
         return error_result(use.id, text)
 
     return result
+
+
+def going_on(name: str, agent_id: str) -> str:
+    """Return the line that tells an agent how to resume a subagent."""
+    return f'[{name}, id {agent_id}; Task with subagent_type: "{name}" and resume: "{agent_id}" goes on with it]'
+
+
+def told(event: Event) -> str:
+    """Return the line of an event in the output file; empty for most."""
+    match event:
+        case AssistantMessage():
+            return event.text.strip()
+        case ToolStarted():
+            return f"· {event.name} {event.title}".rstrip()
+        case ToolFinished(is_error=True):
+            return "  failed"
+        case _:
+            return ""
+
+
+def _reply(event: Event) -> AssistantMessage | None:
+    """Return the reply in an event, of whichever agent."""
+    while isinstance(event, SubagentEvent):
+        event = event.event
+    return event if isinstance(event, AssistantMessage) else None

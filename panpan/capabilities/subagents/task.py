@@ -24,51 +24,6 @@ from panpan.types.llm import ToolDefinition
 if TYPE_CHECKING:
     from panpan.capabilities.subagents.runner import SubagentRunner
 
-MAX_CHARS = 16_000
-"""For all descriptions together."""
-MAX_KINDS = 100
-
-
-def describe_kinds(kinds: Sequence[AgentDefinition]) -> list[str]:
-    """Return a line for each kind; the longest descriptions are cut where all are too long."""
-    told, left_out = kinds[:MAX_KINDS], len(kinds) - MAX_KINDS
-    descriptions = [" ".join(kind.description.split()) for kind in told]
-    limit = _limit([len(description) for description in descriptions])
-    lines = [f"- {kind.name}: {_cut(text, limit)}" for kind, text in zip(told, descriptions, strict=True)]
-    return [*lines, f"… and {left_out:,} more kinds, not told here"] if left_out > 0 else lines
-
-
-def _limit(lengths: Sequence[int]) -> int:
-    """Return the length to which each is cut, so that all fit `MAX_CHARS`."""
-    left, limit = MAX_CHARS, MAX_CHARS
-    for number, length in enumerate(sorted(lengths)):
-        limit = left // (len(lengths) - number)
-        if length > limit:
-            return limit
-        left -= length
-    return MAX_CHARS
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
-
-
-@dataclass(frozen=True, slots=True)
-class SubagentTask:
-    """A task for a subagent."""
-
-    description: str
-    prompt: str
-    agent: str
-    """Name of its definition; a resumed one keeps its own."""
-    resume: str = ""
-    """Id of the subagent to resume; empty: a new one."""
-    model: str | None = None
-    in_background: bool | None = None
-    isolation: Isolation | None = None
-    """As `in_background`, None: as the definition says."""
-
-
 GENERAL = "general-purpose"
 MAX_PROMPT_CHARS = 200_000
 
@@ -120,6 +75,51 @@ class TaskTool(Tool[TaskInput]):
         async with aclosing(self._subagents.run(_task(args), ctx)) as yields:
             async for item in yields:
                 yield item
+
+
+@dataclass(frozen=True, slots=True)
+class SubagentTask:
+    """A task for a subagent."""
+
+    description: str
+    prompt: str
+    agent: str
+    """Name of its definition; a resumed one keeps its own."""
+    resume: str = ""
+    """Id of the subagent to resume; empty: a new one."""
+    model: str | None = None
+    in_background: bool | None = None
+    isolation: Isolation | None = None
+    """As `in_background`, None: as the definition says."""
+
+
+MAX_CHARS = 16_000
+"""For all descriptions together."""
+MAX_KINDS = 100
+
+
+def describe_kinds(kinds: Sequence[AgentDefinition]) -> list[str]:
+    """Return a line for each kind; the longest descriptions are cut where all are too long."""
+    told, left_out = kinds[:MAX_KINDS], len(kinds) - MAX_KINDS
+    descriptions = [" ".join(kind.description.split()) for kind in told]
+    limit = _limit([len(description) for description in descriptions])
+    lines = [f"- {kind.name}: {_cut(text, limit)}" for kind, text in zip(told, descriptions, strict=True)]
+    return [*lines, f"… and {left_out:,} more kinds, not told here"] if left_out > 0 else lines
+
+
+def _limit(lengths: Sequence[int]) -> int:
+    """Return the length to which each is cut, so that all fit `MAX_CHARS`."""
+    left, limit = MAX_CHARS, MAX_CHARS
+    for number, length in enumerate(sorted(lengths)):
+        limit = left // (len(lengths) - number)
+        if length > limit:
+            return limit
+        left -= length
+    return MAX_CHARS
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _task(args: TaskInput) -> SubagentTask:

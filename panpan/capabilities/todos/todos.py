@@ -31,6 +31,47 @@ from panpan.types.display import ChecklistDisplay, ChecklistItem
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
 from panpan.types.reminders import untagged
 
+
+class KnownTodos:
+    """The list as the model knows it from one conversation."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self.written: Sequence[ChecklistItem] = ()
+        """The list as the model wrote it last."""
+        self.todos: Sequence[ChecklistItem] = ()
+        """The same, or empty if the model was told since that it was cleared."""
+        self.written_in = ""
+        """Message id of that result; empty: it never wrote one."""
+        self.digest = digest_of(())
+        """Of the list that the model knows."""
+        self.reminders = 0
+        """Number of reminders of changes by others."""
+        self.replies_since = 0
+        """Rounds since it wrote the list, or since the beginning."""
+        self._seen = 0
+
+    def follow(self, messages: Sequence[Message]) -> None:
+        for message in messages[self._seen :]:
+            match message:
+                case ToolResultMessage(display=ChecklistDisplay(todos=todos)) if all(todo.id for todo in todos):
+                    self.written = self.todos = todos
+                    self.written_in, self.digest = message.uuid, digest_of(todos)
+                    self.replies_since = 0
+                case SystemReminder(cause=cause) if cause.startswith(CHANGED):
+                    self.digest = cause.removeprefix(CHANGED).partition(":")[0]
+                    self.reminders += 1
+                    if self.digest == digest_of(()):
+                        self.todos = ()
+                case AssistantMessage():
+                    self.replies_since += 1
+                case _:
+                    pass
+        self._seen = len(messages)
+
+
 MAX_BYTES = 1_000_000
 LOCK_WAIT_S = 2.0
 _MOST_ASIDE = 1_000
@@ -38,11 +79,6 @@ _MOST_ASIDE = 1_000
 
 class DamagedTodosError(ToolError):
     """The file of a todo list holds something else."""
-
-
-class _Kept(Frozen):
-    version: Literal[1] = 1
-    todos: tuple[ChecklistItem, ...]
 
 
 class TodoFile:
@@ -107,87 +143,6 @@ class TodoFile:
             yield
 
 
-def with_ids(wanted: Sequence[ChecklistItem], before: Sequence[ChecklistItem]) -> tuple[ChecklistItem, ...]:
-    """Give each todo a unique id: of an old one with the same content, else of the same active form, or a new one."""
-    ids: dict[int, str] = {}
-    _match(wanted, before, ids, lambda todo: todo.content)
-    _match(wanted, before, ids, lambda todo: todo.active_form)
-    known = {todo.id for todo in before}
-    free = (str(number) for number in count(1) if str(number) not in known)
-    return tuple(
-        draft.model_copy(update={"id": ids[place] if place in ids else next(free)})
-        for place, draft in enumerate(wanted)
-    )
-
-
-def _match(
-    wanted: Sequence[ChecklistItem],
-    before: Sequence[ChecklistItem],
-    ids: dict[int, str],
-    words: Callable[[ChecklistItem], str],
-) -> None:
-    by_words: dict[str, list[str]] = {}
-    for todo in reversed(before):
-        by_words.setdefault(words(todo), []).append(todo.id)
-    given = set(ids.values())
-    for place, draft in enumerate(wanted):
-        same = by_words.get(words(draft), [])
-        while place not in ids and same:
-            if (found := same.pop()) not in given:
-                ids[place] = found
-                given.add(found)
-
-
-CHANGED = "todo:changed:"
-"""Begins the cause of a reminder that tells a list; its digest and a number follow."""
-
-
-def digest_of(todos: Sequence[ChecklistItem]) -> str:
-    """Return a digest of a list without its ids."""
-    said = [(todo.content, todo.active_form, todo.status) for todo in todos]
-    return blake2b(json.dumps(said).encode(), digest_size=8).hexdigest()
-
-
-class KnownTodos:
-    """The list as the model knows it from one conversation."""
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        self.written: Sequence[ChecklistItem] = ()
-        """The list as the model wrote it last."""
-        self.todos: Sequence[ChecklistItem] = ()
-        """The same, or empty if the model was told since that it was cleared."""
-        self.written_in = ""
-        """Message id of that result; empty: it never wrote one."""
-        self.digest = digest_of(())
-        """Of the list that the model knows."""
-        self.reminders = 0
-        """Number of reminders of changes by others."""
-        self.replies_since = 0
-        """Rounds since it wrote the list, or since the beginning."""
-        self._seen = 0
-
-    def follow(self, messages: Sequence[Message]) -> None:
-        for message in messages[self._seen :]:
-            match message:
-                case ToolResultMessage(display=ChecklistDisplay(todos=todos)) if all(todo.id for todo in todos):
-                    self.written = self.todos = todos
-                    self.written_in, self.digest = message.uuid, digest_of(todos)
-                    self.replies_since = 0
-                case SystemReminder(cause=cause) if cause.startswith(CHANGED):
-                    self.digest = cause.removeprefix(CHANGED).partition(":")[0]
-                    self.reminders += 1
-                    if self.digest == digest_of(()):
-                        self.todos = ()
-                case AssistantMessage():
-                    self.replies_since += 1
-                case _:
-                    pass
-        self._seen = len(messages)
-
-
 CACHE_S = 5.0
 """Age at which the file is read again."""
 
@@ -198,7 +153,6 @@ CHANGED_MEANWHILE = (
     "the list was changed since you last saw it, by the user or another process, and is left as it is; what it is now "
     "comes with a reminder: call TodoWrite again with what it shall be"
 )
-
 
 PINNED = "compact:todos"
 """Cause of the reminder that holds the list after a compaction."""
@@ -327,6 +281,52 @@ class Todos(Hook):
         if trouble and not self._has_warned:
             self._warn(f"{trouble}; the list goes on as it was, and the file is kept")
         self._has_warned = bool(trouble)
+
+
+class _Kept(Frozen):
+    version: Literal[1] = 1
+    todos: tuple[ChecklistItem, ...]
+
+
+def with_ids(wanted: Sequence[ChecklistItem], before: Sequence[ChecklistItem]) -> tuple[ChecklistItem, ...]:
+    """Give each todo a unique id: of an old one with the same content, else of the same active form, or a new one."""
+    ids: dict[int, str] = {}
+    _match(wanted, before, ids, lambda todo: todo.content)
+    _match(wanted, before, ids, lambda todo: todo.active_form)
+    known = {todo.id for todo in before}
+    free = (str(number) for number in count(1) if str(number) not in known)
+    return tuple(
+        draft.model_copy(update={"id": ids[place] if place in ids else next(free)})
+        for place, draft in enumerate(wanted)
+    )
+
+
+def _match(
+    wanted: Sequence[ChecklistItem],
+    before: Sequence[ChecklistItem],
+    ids: dict[int, str],
+    words: Callable[[ChecklistItem], str],
+) -> None:
+    by_words: dict[str, list[str]] = {}
+    for todo in reversed(before):
+        by_words.setdefault(words(todo), []).append(todo.id)
+    given = set(ids.values())
+    for place, draft in enumerate(wanted):
+        same = by_words.get(words(draft), [])
+        while place not in ids and same:
+            if (found := same.pop()) not in given:
+                ids[place] = found
+                given.add(found)
+
+
+CHANGED = "todo:changed:"
+"""Begins the cause of a reminder that tells a list; its digest and a number follow."""
+
+
+def digest_of(todos: Sequence[ChecklistItem]) -> str:
+    """Return a digest of a list without its ids."""
+    said = [(todo.content, todo.active_form, todo.status) for todo in todos]
+    return blake2b(json.dumps(said).encode(), digest_size=8).hexdigest()
 
 
 def _read(file: TodoFile) -> tuple[Sequence[ChecklistItem] | None, str]:

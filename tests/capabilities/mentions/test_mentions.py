@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from panpan.capabilities.files.edit import EditTool
 from panpan.capabilities.files.read import ReadTool
-from panpan.capabilities.mentions import mentions
-from panpan.capabilities.mentions.mentions import Viewers, with_mentions
+from panpan.capabilities.mentions import capability
+from panpan.capabilities.mentions.capability import Viewers, with_mentions
 from panpan.capabilities.search.ls import LsTool
 from panpan.core.hooks import Hook, ToolCall
 from panpan.permissions.gate import PermissionGate
@@ -251,13 +251,13 @@ async def test_a_file_cannot_close_the_tags_around_it(root: Path) -> None:
 
 async def test_together_the_attachments_are_bounded_and_the_rest_is_counted(root: Path) -> None:
     names = []
-    for number in range(mentions.MAX_ATTACHMENTS + 3):
+    for number in range(capability.MAX_ATTACHMENTS + 3):
         (root / f"{number}.txt").write_text("x")
         names.append(f"@{number}.txt")
 
     message, notes = await mentioned(" ".join(names), context_in(root))
 
-    assert len(attached_names(message)) == mentions.MAX_ATTACHMENTS
+    assert len(attached_names(message)) == capability.MAX_ATTACHMENTS
     assert len(notes) == 1
     assert notes[0].startswith("3 more mentions were not attached")
 
@@ -270,7 +270,7 @@ async def test_no_more_text_is_attached_once_there_is_much_of_it(root: Path) -> 
 
     message, notes = await mentioned(" ".join(names), context_in(root))
 
-    assert mentions.MAX_TEXT_CHARS <= len(attached_text(message)) < mentions.MAX_TEXT_CHARS + 70_000
+    assert capability.MAX_TEXT_CHARS <= len(attached_text(message)) < capability.MAX_TEXT_CHARS + 70_000
     assert "not attached" in notes[-1]
 
 

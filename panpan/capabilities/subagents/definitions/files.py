@@ -21,82 +21,6 @@ from panpan.system.text.front_matter import Entry, FrontMatterError, read_front_
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
 
-TO_FILL_IN = "Say here when to use it."
-"""Description of a new definition that nobody has filled in yet."""
-
-_NEW = """\
----
-name: {name}
-# The model chooses by this: say for what kind of task it is, and what comes back.
-description: {description}
-# What it may use; without this line, all that a subagent can have. Or take some away: disallowedTools: Write, Bash
-tools: Read, LS, Glob, Grep, Bash
-# plan: it changes nothing. An agent never may do more than the session that starts it.
-# permissionMode: plan
-# model: inherit
-# Bounds of one run: rounds, US dollars, tokens, seconds.
-# maxTurns: 30
-# maxBudgetUsd: 0.50
-# maxTokens: 500000
-# maxSeconds: 600
-# Whether it works in the background, or in a copy of the project that is merged when you say so.
-# background: true
-# isolation: worktree
-# color: blue
-# How its model draws words, where that should not be as in the session.
-# temperature: 0.2
-# top_p: 0.9
-# top_k: 40
----
-You work for another agent, which gives you one task and sees only your last message.
-
-# How to work
-- Say here what to look at first, and what to do with it.
-
-# The report
-- Say here what the last message has to hold, and in which order.
-"""
-
-
-def new_text(name: str) -> str:
-    """Return the file of a new definition, with what could be said in it."""
-    return _NEW.format(name=name, description=TO_FILL_IN)
-
-
-def as_text(definition: AgentDefinition) -> str:
-    """Return a definition as a file that says the same."""
-    head = "\n".join(f"{key}: {value}" for key, value in _head(definition))
-    return f"---\n{head}\n---\n{definition.prompt}\n"
-
-
-def _head(definition: AgentDefinition) -> Iterator[tuple[str, str]]:
-    yield "name", definition.name
-    yield "description", json.dumps(definition.description, ensure_ascii=False)
-    if definition.tools is not None:
-        yield "tools", _list(definition.tools)
-    if definition.disallowed_tools:
-        yield "disallowedTools", _list(definition.disallowed_tools)
-    yield "model", json.dumps(definition.model, ensure_ascii=False)
-    limits = definition.limits
-    rest = {
-        "permissionMode": definition.permission_mode,
-        "maxTurns": definition.max_turns,
-        "background": "true" if definition.background else None,
-        "isolation": definition.isolation,
-        "color": definition.color or None,
-        "maxBudgetUsd": limits.usd,
-        "maxTokens": limits.tokens,
-        "maxSeconds": limits.seconds,
-        "maxCalls": limits.calls,
-        **definition.sampling.given,
-    }
-    yield from ((key, str(value)) for key, value in rest.items() if value is not None)
-
-
-def _list(names: tuple[str, ...]) -> str:
-    return f"[{', '.join(json.dumps(name, ensure_ascii=False) for name in names)}]"
-
-
 Format: TypeAlias = Literal["panpan", "opencode", "gemini"]
 """Keys of a file; panpan's are those of Claude Code."""
 
@@ -116,40 +40,6 @@ class Place:
     """True if it is panpan's alone; others hold files for other agents, too."""
     holds_other_files: bool = False
     """True if anything may lie there, since the folder's name says little."""
-
-
-def places_of_project(root: Path, cwd: Path, *, users: Sequence[Place]) -> list[Place]:
-    """Return the folders of a project, the nearer to `cwd` the stronger, without `users`, which are the user's own."""
-    between = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(root)] or [root]
-    places: list[Place] = []
-    for folder in between:
-        places += [
-            Place(folder / OWN_FOLDER, within=root, is_for_panpan=True),
-            Place(folder / ".claude" / "agents", within=root),
-            Place(folder / ".agents" / "agents", within=root),
-        ]
-    places += [
-        Place(root / "agents", within=root, holds_other_files=True),
-        Place(root / ".opencode" / "agents", "opencode", within=root),
-        Place(root / ".gemini" / "agents", "gemini", within=root),
-    ]
-    taken = {place.folder for place in users}
-    return [place for place in places if place.folder not in taken]
-
-
-def places_of_user(home: Path, user_home: Path) -> list[Place]:
-    """Return the user's folders."""
-    return [
-        Place(home / "agents", is_for_panpan=True),
-        Place(user_home / ".claude" / "agents"),
-        Place(user_home / ".agents" / "agents"),
-    ]
-
-
-def format_of(path: Path) -> Format:
-    """Return the format of a file, by the folders that it lies in."""
-    folders = set(path.parts)
-    return "opencode" if ".opencode" in folders else "gemini" if ".gemini" in folders else "panpan"
 
 
 MAX_FILE_BYTES = 256_000
@@ -233,6 +123,116 @@ def head_of(file: ReadFile, place: Place) -> Mapping[str, Entry]:
         if (parts := read_front_matter(file.data.decode())) is not None:
             return _in_our_keys(parts.head, place.format, file.path.stem) or {}
     return {}
+
+
+def places_of_project(root: Path, cwd: Path, *, users: Sequence[Place]) -> list[Place]:
+    """Return the folders of a project, the nearer to `cwd` the stronger, without `users`, which are the user's own."""
+    between = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(root)] or [root]
+    places: list[Place] = []
+    for folder in between:
+        places += [
+            Place(folder / OWN_FOLDER, within=root, is_for_panpan=True),
+            Place(folder / ".claude" / "agents", within=root),
+            Place(folder / ".agents" / "agents", within=root),
+        ]
+    places += [
+        Place(root / "agents", within=root, holds_other_files=True),
+        Place(root / ".opencode" / "agents", "opencode", within=root),
+        Place(root / ".gemini" / "agents", "gemini", within=root),
+    ]
+    taken = {place.folder for place in users}
+    return [place for place in places if place.folder not in taken]
+
+
+def places_of_user(home: Path, user_home: Path) -> list[Place]:
+    """Return the user's folders."""
+    return [
+        Place(home / "agents", is_for_panpan=True),
+        Place(user_home / ".claude" / "agents"),
+        Place(user_home / ".agents" / "agents"),
+    ]
+
+
+TO_FILL_IN = "Say here when to use it."
+"""Description of a new definition that nobody has filled in yet."""
+
+_NEW = """\
+---
+name: {name}
+# The model chooses by this: say for what kind of task it is, and what comes back.
+description: {description}
+# What it may use; without this line, all that a subagent can have. Or take some away: disallowedTools: Write, Bash
+tools: Read, LS, Glob, Grep, Bash
+# plan: it changes nothing. An agent never may do more than the session that starts it.
+# permissionMode: plan
+# model: inherit
+# Bounds of one run: rounds, US dollars, tokens, seconds.
+# maxTurns: 30
+# maxBudgetUsd: 0.50
+# maxTokens: 500000
+# maxSeconds: 600
+# Whether it works in the background, or in a copy of the project that is merged when you say so.
+# background: true
+# isolation: worktree
+# color: blue
+# How its model draws words, where that should not be as in the session.
+# temperature: 0.2
+# top_p: 0.9
+# top_k: 40
+---
+You work for another agent, which gives you one task and sees only your last message.
+
+# How to work
+- Say here what to look at first, and what to do with it.
+
+# The report
+- Say here what the last message has to hold, and in which order.
+"""
+
+
+def new_text(name: str) -> str:
+    """Return the file of a new definition, with what could be said in it."""
+    return _NEW.format(name=name, description=TO_FILL_IN)
+
+
+def as_text(definition: AgentDefinition) -> str:
+    """Return a definition as a file that says the same."""
+    head = "\n".join(f"{key}: {value}" for key, value in _head(definition))
+    return f"---\n{head}\n---\n{definition.prompt}\n"
+
+
+def _head(definition: AgentDefinition) -> Iterator[tuple[str, str]]:
+    yield "name", definition.name
+    yield "description", json.dumps(definition.description, ensure_ascii=False)
+    if definition.tools is not None:
+        yield "tools", _list(definition.tools)
+    if definition.disallowed_tools:
+        yield "disallowedTools", _list(definition.disallowed_tools)
+    yield "model", json.dumps(definition.model, ensure_ascii=False)
+    limits = definition.limits
+    rest = {
+        "permissionMode": definition.permission_mode,
+        "maxTurns": definition.max_turns,
+        "background": "true" if definition.background else None,
+        "isolation": definition.isolation,
+        "color": definition.color or None,
+        "maxBudgetUsd": limits.usd,
+        "maxTokens": limits.tokens,
+        "maxSeconds": limits.seconds,
+        "maxCalls": limits.calls,
+        **definition.sampling.given,
+    }
+    yield from ((key, str(value)) for key, value in rest.items() if value is not None)
+
+
+def _list(names: tuple[str, ...]) -> str:
+    return f"[{', '.join(json.dumps(name, ensure_ascii=False) for name in names)}]"
+
+
+def format_of(path: Path) -> Format:
+    """Return the format of a file, by the folders that it lies in."""
+    folders = set(path.parts)
+    return "opencode" if ".opencode" in folders else "gemini" if ".gemini" in folders else "panpan"
 
 
 def _in_our_keys(head: Mapping[str, Entry], format_: Format, stem: str) -> Mapping[str, Entry] | None:

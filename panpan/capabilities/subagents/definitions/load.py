@@ -33,56 +33,6 @@ from panpan.types.attachments import NamesBehindAt
 from panpan.types.dataclass import dataclass
 from panpan.types.events import known_name
 
-COMMAND_LINE = "--agents"
-
-
-def given_definitions(given: Mapping[str, Any]) -> Sequence[AgentDefinition]:
-    """Return the definitions of the command line, in their order."""
-    return [_definition(name, said) for name, said in given.items()]
-
-
-def _definition(name: str, said: Any) -> AgentDefinition:
-    if not isinstance(said, Mapping):
-        raise ConfigError(f"--agents: {printable(name)!r} is no JSON object; it is such as {AGENTS_EXAMPLE}")
-    prompt = said.get("prompt", "")
-    head = {key: Entry(_value(value)) for key, value in said.items() if key != "prompt" and value is not None}
-    head["name"] = Entry(name)
-    definition, problems = definition_from(head, prompt if isinstance(prompt, str) else "", COMMAND_LINE)
-    if definition is None:
-        wrong = next(problem.text for problem in problems if problem.is_error)
-        raise ConfigError(printable(f"--agents: {name[:100]}: {wrong}"))
-    return definition
-
-
-def _value(value: Any) -> Value:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Mapping):
-        return {str(key): Entry(_value(item)) for key, item in value.items()}
-    return tuple(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-SHIPPED = "panpan"
-
-
-def shipped_definitions() -> Iterator[AgentDefinition]:
-    """Yield the shipped definitions by name."""
-    folder = _folder()
-    for file in sorted(folder.iterdir(), key=lambda file: file.name):
-        if file.name.endswith(".md"):
-            text = file.read_text(encoding="utf-8")
-            definition, _ = read_text(text, SHIPPED, Place(Path(file.name)), file.name.removesuffix(".md"))
-            if definition is not None:
-                yield definition
-
-
-def _folder() -> Traversable:
-    package = files("panpan")
-    installed = package.joinpath("_shipped", "agents")
-    checkout = Path(str(package)).parent / "agents"
-    return checkout if checkout.is_dir() and not installed.is_dir() else installed
-
-
 MAX_WARNINGS = 10
 MAX_ROUNDS_OF_PROJECT = 100
 """For an agent of a project, unless the user trusts the file."""
@@ -203,6 +153,56 @@ def load_definitions(
         return loaded
 
     return AgentDefinitions(load)
+
+
+COMMAND_LINE = "--agents"
+
+
+def given_definitions(given: Mapping[str, Any]) -> Sequence[AgentDefinition]:
+    """Return the definitions of the command line, in their order."""
+    return [_definition(name, said) for name, said in given.items()]
+
+
+def _definition(name: str, said: Any) -> AgentDefinition:
+    if not isinstance(said, Mapping):
+        raise ConfigError(f"--agents: {printable(name)!r} is no JSON object; it is such as {AGENTS_EXAMPLE}")
+    prompt = said.get("prompt", "")
+    head = {key: Entry(_value(value)) for key, value in said.items() if key != "prompt" and value is not None}
+    head["name"] = Entry(name)
+    definition, problems = definition_from(head, prompt if isinstance(prompt, str) else "", COMMAND_LINE)
+    if definition is None:
+        wrong = next(problem.text for problem in problems if problem.is_error)
+        raise ConfigError(printable(f"--agents: {name[:100]}: {wrong}"))
+    return definition
+
+
+def _value(value: Any) -> Value:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return {str(key): Entry(_value(item)) for key, item in value.items()}
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+SHIPPED = "panpan"
+
+
+def shipped_definitions() -> Iterator[AgentDefinition]:
+    """Yield the shipped definitions by name."""
+    folder = _folder()
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".md"):
+            text = file.read_text(encoding="utf-8")
+            definition, _ = read_text(text, SHIPPED, Place(Path(file.name)), file.name.removesuffix(".md"))
+            if definition is not None:
+                yield definition
+
+
+def _folder() -> Traversable:
+    package = files("panpan")
+    installed = package.joinpath("_shipped", "agents")
+    checkout = Path(str(package)).parent / "agents"
+    return checkout if checkout.is_dir() and not installed.is_dir() else installed
 
 
 def _add_untrusted(loaded: _Loaded, places: Sequence[Place], trust: ProjectTrust) -> None:

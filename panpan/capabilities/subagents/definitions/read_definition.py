@@ -39,6 +39,52 @@ class Problem:
         return printable(f"{self.place}: {self.text}")
 
 
+MAX_NAME_CHARS = 64
+MAX_DESCRIPTION_CHARS = 4_000
+"""The model is told all descriptions with every request."""
+MAX_MODEL_CHARS = 200
+
+COLORS = ("red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan")
+KEYS = (
+    "name", "description", "tools", "disallowedTools", "model", "permissionMode", "maxTurns", "background", "isolation",
+    "color", "maxBudgetUsd", "maxTokens", "maxSeconds", "maxCalls", "temperature", "top_p", "top_k",
+)  # fmt: skip
+
+_KEYS_OF_OTHERS = frozenset({"skills", "mcpServers", "hooks", "memory", "effort", "initialPrompt"})
+_MODES_OF_OTHERS = frozenset({"auto", "manual", "delegate"})
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
+
+
+def definition_from(
+    head: Mapping[str, Entry], prompt: str, source: str
+) -> tuple[AgentDefinition | None, list[Problem]]:
+    """Return the definition, None where it cannot be used, and the problems. `head` has panpan's keys."""
+    fields = Fields(head)
+    name = _name(fields)
+    description = _description(fields)
+    if not prompt.strip():
+        fields.problems.append(Problem("there is no prompt: below the head of a file stands what the agent is told"))
+    definition = AgentDefinition(
+        name,
+        description,
+        prompt.strip(),
+        tools=_tools(fields),
+        disallowed_tools=_disallowed(fields),
+        model=_model(fields),
+        permission_mode=_mode(fields),
+        max_turns=fields.whole_number("maxTurns"),
+        background=fields.is_on("background"),
+        isolation=_isolation(fields),
+        color=_color(fields),
+        limits=_limits(fields),
+        sampling=_sampling(fields),
+        source=source,
+    )
+    fields.problems += _notes_on_keys(head)
+    is_usable = not any(problem.is_error for problem in fields.problems)
+    return (definition if is_usable else None), sorted(fields.problems, key=lambda problem: problem.line)
+
+
 _YES = frozenset({"true", "yes", "on"})
 _NO = frozenset({"false", "no", "off", ""})
 
@@ -191,52 +237,6 @@ def notes_on_unknown(
         close = get_close_matches(meant, lower, n=1, cutoff=0.75)
         advice = f"; did you mean {lower[close[0]]}?" if close else ""
         yield Problem(f"there is no tool {name}, so it means nothing{advice}", line, is_error=False, source=source)
-
-
-MAX_NAME_CHARS = 64
-MAX_DESCRIPTION_CHARS = 4_000
-"""The model is told all descriptions with every request."""
-MAX_MODEL_CHARS = 200
-
-COLORS = ("red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan")
-KEYS = (
-    "name", "description", "tools", "disallowedTools", "model", "permissionMode", "maxTurns", "background", "isolation",
-    "color", "maxBudgetUsd", "maxTokens", "maxSeconds", "maxCalls", "temperature", "top_p", "top_k",
-)  # fmt: skip
-
-_KEYS_OF_OTHERS = frozenset({"skills", "mcpServers", "hooks", "memory", "effort", "initialPrompt"})
-_MODES_OF_OTHERS = frozenset({"auto", "manual", "delegate"})
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
-
-
-def definition_from(
-    head: Mapping[str, Entry], prompt: str, source: str
-) -> tuple[AgentDefinition | None, list[Problem]]:
-    """Return the definition, None where it cannot be used, and the problems. `head` has panpan's keys."""
-    fields = Fields(head)
-    name = _name(fields)
-    description = _description(fields)
-    if not prompt.strip():
-        fields.problems.append(Problem("there is no prompt: below the head of a file stands what the agent is told"))
-    definition = AgentDefinition(
-        name,
-        description,
-        prompt.strip(),
-        tools=_tools(fields),
-        disallowed_tools=_disallowed(fields),
-        model=_model(fields),
-        permission_mode=_mode(fields),
-        max_turns=fields.whole_number("maxTurns"),
-        background=fields.is_on("background"),
-        isolation=_isolation(fields),
-        color=_color(fields),
-        limits=_limits(fields),
-        sampling=_sampling(fields),
-        source=source,
-    )
-    fields.problems += _notes_on_keys(head)
-    is_usable = not any(problem.is_error for problem in fields.problems)
-    return (definition if is_usable else None), sorted(fields.problems, key=lambda problem: problem.line)
 
 
 def name_problem(name: str) -> str:

@@ -21,27 +21,6 @@ from panpan.types.events import Output, ToolYield
 if TYPE_CHECKING:
     from panpan.capabilities.subagents.worktrees.merging import WorktreeMerges
 
-
-@dataclass(frozen=True, slots=True)
-class WorktreeMerge:
-    """The effect of a merge on the project's files."""
-
-    id: str
-    """Differs wherever something else would be done."""
-    diffs: Sequence[FileDiff]
-    """One for each file; without lines where its content is no text."""
-    conflicts: Mapping[str, str]
-    """Reasons why files stay as they are, by path; the worktree has the agent's."""
-    merged: Sequence[str]
-    left: Mapping[str, str]
-    """Reasons why something in the worktree cannot be merged, by path."""
-
-    @property
-    def is_whole(self) -> bool:
-        """True if only the worktree has nothing of the agent's left."""
-        return not self.conflicts and not self.left
-
-
 _MAX_LISTED = 200
 
 
@@ -102,6 +81,26 @@ class MergeWorktreeTool(Tool[MergeWorktreeInput]):
             case "discard":
                 await worktrees.discard(args.agent_id)
                 yield Output("The worktree is removed with all that was changed in it.")
+
+
+@dataclass(frozen=True, slots=True)
+class WorktreeMerge:
+    """The effect of a merge on the project's files."""
+
+    id: str
+    """Differs wherever something else would be done."""
+    diffs: Sequence[FileDiff]
+    """One for each file; without lines where its content is no text."""
+    conflicts: Mapping[str, str]
+    """Reasons why files stay as they are, by path; the worktree has the agent's."""
+    merged: Sequence[str]
+    left: Mapping[str, str]
+    """Reasons why something in the worktree cannot be merged, by path."""
+
+    @property
+    def is_whole(self) -> bool:
+        """True if only the worktree has nothing of the agent's left."""
+        return not self.conflicts and not self.left
 
 
 def _told(merge: WorktreeMerge, agent_id: str) -> Output:

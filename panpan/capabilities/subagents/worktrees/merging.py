@@ -13,9 +13,8 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from panpan.capabilities.subagents.worktrees.kept_content import keep_files
 from panpan.capabilities.subagents.worktrees.merge_worktree import WorktreeMerge
-from panpan.capabilities.subagents.worktrees.worktree import Worktree, shown
+from panpan.capabilities.subagents.worktrees.worktree import Worktree, keep_files, shown
 from panpan.capabilities.subagents.worktrees.worktrees import Worktrees
 from panpan.editing.edited import ChangeReport
 from panpan.errors import ToolError
@@ -116,41 +115,6 @@ class Merging:
         return diffs
 
 
-def _id(changes: Sequence[Difference], conflicts: dict[str, str]) -> str:
-    data = repr([(one.path, one.before, one.after) for one in changes]) + repr(sorted(conflicts))
-    return blake2b(data.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
-
-
-def _told(changes: Sequence[Difference], contents: Mapping[str, bytes], worktree: Worktree) -> Sequence[FileDiff]:
-    """Return diffs of text, and counts for the rest."""
-    diffs = []
-    for one in changes:
-        path = shown(one.path, worktree)
-        before, after = _text(one.before, contents), _text(one.after, contents)
-        if _has_lines(one.before, before) and _has_lines(one.after, after):
-            diffs.append(ChangeReport(path, before, after).diff())
-            continue
-        is_new, is_deleted = one.before is None, one.after is None
-        counts = (one.added or 0, one.deleted or 0)
-        diffs.append(
-            FileDiff(path=path, diff="", added=counts[0], removed=counts[1], is_new=is_new, is_deleted=is_deleted)
-        )
-    return diffs
-
-
-def _text(entry: Entry | None, contents: Mapping[str, bytes]) -> str | None:
-    if entry is None or entry.oid not in contents:
-        return None
-    if entry.mode is None:
-        return f"link to {contents[entry.oid].decode(errors='backslashreplace')}\n"
-    text = decode_file(contents[entry.oid])
-    return None if text is None else text.readable
-
-
-def _has_lines(entry: Entry | None, text: str | None) -> bool:
-    return entry is None or text is not None
-
-
 _TOLD = 5
 
 
@@ -232,3 +196,38 @@ class WorktreeMerges:
     def _merging(self, worktree: Worktree) -> Merging:
         index = worktree.top.with_name(f"{worktree.top.name}.merge-index")
         return Merging(self._worktrees.repository(worktree.project_top), index, self._worktrees.limits)
+
+
+def _id(changes: Sequence[Difference], conflicts: dict[str, str]) -> str:
+    data = repr([(one.path, one.before, one.after) for one in changes]) + repr(sorted(conflicts))
+    return blake2b(data.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+def _told(changes: Sequence[Difference], contents: Mapping[str, bytes], worktree: Worktree) -> Sequence[FileDiff]:
+    """Return diffs of text, and counts for the rest."""
+    diffs = []
+    for one in changes:
+        path = shown(one.path, worktree)
+        before, after = _text(one.before, contents), _text(one.after, contents)
+        if _has_lines(one.before, before) and _has_lines(one.after, after):
+            diffs.append(ChangeReport(path, before, after).diff())
+            continue
+        is_new, is_deleted = one.before is None, one.after is None
+        counts = (one.added or 0, one.deleted or 0)
+        diffs.append(
+            FileDiff(path=path, diff="", added=counts[0], removed=counts[1], is_new=is_new, is_deleted=is_deleted)
+        )
+    return diffs
+
+
+def _text(entry: Entry | None, contents: Mapping[str, bytes]) -> str | None:
+    if entry is None or entry.oid not in contents:
+        return None
+    if entry.mode is None:
+        return f"link to {contents[entry.oid].decode(errors='backslashreplace')}\n"
+    text = decode_file(contents[entry.oid])
+    return None if text is None else text.readable
+
+
+def _has_lines(entry: Entry | None, text: str | None) -> bool:
+    return entry is None or text is not None

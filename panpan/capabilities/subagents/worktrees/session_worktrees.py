@@ -22,59 +22,6 @@ if TYPE_CHECKING:
     from panpan.capabilities.subagents.worktrees.worktrees import Worktrees
 
 
-MAX_FILES = 30
-_MAX_SHOWN = 3
-
-
-@dataclass(frozen=True, slots=True)
-class WorktreeEnd:
-    """Result for a worktree as its subagent ended."""
-
-    notes: Sequence[str] = ()
-    """Sentences for the subagent's parent."""
-    summary: str = ""
-    """Unmerged changes for people; empty: none."""
-
-
-async def worktree_for(worktrees: "Worktrees", record: AgentRecord) -> tuple[Path, bool]:
-    """Return where a subagent works that has a worktree, and whether that is new: else it is the one that it had."""
-    worktree = worktrees.find(record.id)
-    return (worktree or await worktrees.make(record.id)).path, worktree is None
-
-
-async def end_worktree(worktrees: "Worktrees", record: AgentRecord) -> WorktreeEnd:
-    """Remove the worktree of a subagent if nothing was changed in it, and return what became of it."""
-    worktree = worktrees.find(record.id)
-    if worktree is None:
-        return WorktreeEnd()
-    try:
-        if await worktrees.remove(worktree):
-            told = "It changed nothing in its worktree, which is removed."
-            return WorktreeEnd(tuple(filter(None, (told, worktree.note))))
-        files = await worktrees.changes(worktree)
-    except PanpanError as error:
-        told = f"Its worktree {worktree.path} is kept; what was changed in it cannot be told: {error}"
-        return WorktreeEnd((told,), "its worktree is kept, not merged")
-    lines = [f"{file.path} ({file.kind}, {_counts(file)})" for file in files[:MAX_FILES]]
-    if len(files) > MAX_FILES:
-        lines.append(f"… and {len(files) - MAX_FILES:,} more")
-    changed = "\n".join(lines) or "no file, but something that is not merged, such as a repository of its own"
-    told = (
-        f"It changed files in its worktree {worktree.path}, and nothing of that is in the project yet. MergeWorktree "
-        f"with its id shows, merges or discards it:\n{changed}"
-    )
-    return WorktreeEnd(tuple(filter(None, (told, worktree.note))), f"{_shown(files)} in its worktree, not merged")
-
-
-def _shown(files: Sequence[FileChange]) -> str:
-    text = ", ".join(f"{file.path} {_counts(file)}" for file in files[:_MAX_SHOWN]) or "a change"
-    return f"{text} and {len(files) - _MAX_SHOWN:,} more" if len(files) > _MAX_SHOWN else text
-
-
-def _counts(file: FileChange) -> str:
-    return f"+{file.added or 0} \N{MINUS SIGN}{file.deleted or 0}"
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where the session is."""
@@ -133,6 +80,50 @@ class SessionWorktrees:
             self._session.warn(line)
 
 
+async def worktree_for(worktrees: "Worktrees", record: AgentRecord) -> tuple[Path, bool]:
+    """Return where a subagent works that has a worktree, and whether that is new: else it is the one that it had."""
+    worktree = worktrees.find(record.id)
+    return (worktree or await worktrees.make(record.id)).path, worktree is None
+
+
+MAX_FILES = 30
+_MAX_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class WorktreeEnd:
+    """Result for a worktree as its subagent ended."""
+
+    notes: Sequence[str] = ()
+    """Sentences for the subagent's parent."""
+    summary: str = ""
+    """Unmerged changes for people; empty: none."""
+
+
+async def end_worktree(worktrees: "Worktrees", record: AgentRecord) -> WorktreeEnd:
+    """Remove the worktree of a subagent if nothing was changed in it, and return what became of it."""
+    worktree = worktrees.find(record.id)
+    if worktree is None:
+        return WorktreeEnd()
+    try:
+        if await worktrees.remove(worktree):
+            told = "It changed nothing in its worktree, which is removed."
+            return WorktreeEnd(tuple(filter(None, (told, worktree.note))))
+        files = await worktrees.changes(worktree)
+    except PanpanError as error:
+        told = f"Its worktree {worktree.path} is kept; what was changed in it cannot be told: {error}"
+        return WorktreeEnd((told,), "its worktree is kept, not merged")
+    lines = [f"{file.path} ({file.kind}, {_counts(file)})" for file in files[:MAX_FILES]]
+    if len(files) > MAX_FILES:
+        lines.append(f"… and {len(files) - MAX_FILES:,} more")
+    changed = "\n".join(lines) or "no file, but something that is not merged, such as a repository of its own"
+    told = (
+        f"It changed files in its worktree {worktree.path}, and nothing of that is in the project yet. MergeWorktree "
+        f"with its id shows, merges or discards it:\n{changed}"
+    )
+    return WorktreeEnd(tuple(filter(None, (told, worktree.note))), f"{_shown(files)} in its worktree, not merged")
+
+
 MAX_NAMED = 5
 _MAX_DESCRIPTION_CHARS = 60
 
@@ -147,6 +138,15 @@ def unmerged_line(agent_ids: Sequence[str], place: Place) -> str:
     named = "; ".join(f"of {whose} {_named(ids, place)}" for whose, ids in kinds if ids)
     number = "1 worktree holds" if len(agent_ids) == 1 else f"{len(agent_ids):,} worktrees hold"
     return f"{number} changes that are not merged, {named}: ask the model to show, merge or discard them"
+
+
+def _shown(files: Sequence[FileChange]) -> str:
+    text = ", ".join(f"{file.path} {_counts(file)}" for file in files[:_MAX_SHOWN]) or "a change"
+    return f"{text} and {len(files) - _MAX_SHOWN:,} more" if len(files) > _MAX_SHOWN else text
+
+
+def _counts(file: FileChange) -> str:
+    return f"+{file.added or 0} \N{MINUS SIGN}{file.deleted or 0}"
 
 
 def _named(agent_ids: Sequence[str], place: Place) -> str:

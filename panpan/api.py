@@ -23,7 +23,7 @@ def open_session(cwd: str | Path = ".", **options: Unpack[SessionOptions]) -> Ab
 
     Args:
         cwd: The workspace: tools work here, and ask before they leave it.
-        options: Wishes for the session and for whoever answers its questions; `SessionOptions` documents each.
+        options: Options of the session and of whoever answers its questions; `SessionOptions` documents each.
 
     Raises:
         ConfigError: A setting, the model, the key or the session is not there or wrong.

@@ -93,10 +93,6 @@ PROVIDER_KINDS = provider_kinds(BUILTIN)
 async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGenerator[Session, None]:
     """Open a session, and close it at the end of the `with` block.
 
-    Args:
-        config: The session that is wanted.
-        frontend: Shows it and answers its questions.
-
     Raises:
         ConfigError: A setting, the model, the key or the session is not there or wrong.
         BudgetError: There is a budget and the model's price is not known.
@@ -185,7 +181,6 @@ def kinds_of(loaded: Loaded, locations: Locations, given: Iterable[type[Capabili
 
 
 def _named(loaded: Loaded, locations: Locations, warn: Callable[[str], None]) -> Sequence[type[Capability]]:
-    """Return the capabilities from outside that the settings name."""
     if not loaded.settings.capabilities:  # looking for packages takes some milliseconds
         return ()
     there = outside_capabilities(locations, loaded.trust)

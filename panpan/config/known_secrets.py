@@ -33,11 +33,6 @@ def secrets_of_run(
     """Return every secret that a run here would know; where the settings are broken, those of environment and flags.
 
     For logs and reports, which must work whatever is broken.
-
-    Args:
-        locations: Where the settings are.
-        env: The environment.
-        overrides: Settings of the command line, as `load_settings` takes them.
     """
     from panpan.config.settings_file import Source
     from panpan.config.sources import load_settings
@@ -85,10 +80,6 @@ def provider_keys(env: Mapping[str, str], settings: Settings) -> KnownKeys:
     """Return the keys that panpan could send to a provider or a search engine.
 
     Not every secret there is: a test may print a token of its own, and the model has to see what it prints.
-
-    Args:
-        env: The environment; the variables count that vendors and settings name.
-        settings: Their `api_key`, also those of the providers.
     """
     return KnownKeys(_keys(env, settings))
 

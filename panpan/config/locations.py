@@ -163,12 +163,7 @@ def panpan_home(env: Mapping[str, str], cwd: Path) -> Path:
 
 
 def snapshots_folder(home: Path, root: Path) -> Path:
-    """Return where the snapshots of a folder of the workspace are kept.
-
-    Args:
-        home: The panpan home, canonical.
-        root: The folder, canonical.
-    """
+    """Return where the snapshots of a folder of the workspace are kept; both paths are canonical."""
     return home / PROJECTS_FOLDER / project_slug(root) / "snapshots"
 
 

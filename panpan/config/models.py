@@ -53,14 +53,7 @@ class Price:
         cache_read_usd: float | None = None,
         cache_write_usd: float | None = None,
     ) -> "Price":
-        """Return a price that is the same for requests of every length, in US dollars per million tokens.
-
-        Args:
-            input_usd: For tokens of the request.
-            output_usd: For tokens of the reply.
-            cache_read_usd: For tokens read from the cache; None: as for input.
-            cache_write_usd: For tokens written to the cache; None: as for input.
-        """
+        """Return a price in US dollars per million tokens, the same for every length; None: as for input."""
         read = input_usd if cache_read_usd is None else cache_read_usd
         write = input_usd if cache_write_usd is None else cache_write_usd
         return cls((Rates(0, input_usd, output_usd, read, write),))

@@ -337,11 +337,7 @@ class WindowSettings(Table):
     """Tokens of the window, where panpan does not know the model's, or less than the model has; None: the model's."""
 
     def usable_window(self, window_tokens: int | None) -> int | None:
-        """Return the window that counts.
-
-        Args:
-            window_tokens: The model's.
-        """
+        """Return the window that counts."""
         if self.window_tokens is None:
             return window_tokens
         return self.window_tokens if window_tokens is None else min(self.window_tokens, window_tokens)

@@ -93,13 +93,7 @@ class RuleFile:
 
 
 def save_ui(path: Path, kind: SourceKind, key: str, value: str | bool) -> None:
-    """Let a settings file say how the terminal looks. Blocks: call it from a worker thread.
-
-    Args:
-        path: One of the user's own; made, private, where it is missing.
-        kind: Which of them it is.
-        key: Of the table `ui`.
-        value: What it shall be.
+    """Set a key of `[ui]` in a file of the user's, which is made if it is missing. Blocks: use a worker thread.
 
     Raises:
         ConfigError: The file cannot be read, understood or written; it is as it was.

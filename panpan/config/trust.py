@@ -330,13 +330,7 @@ _HOW = "`panpan trust` shows it, `panpan trust add` trusts it, --trust does for 
 
 
 def notes_on_trust(project: Source, trust: ProjectTrust, needing_trust: Sequence[KeyPath]) -> Iterator[str]:
-    """Yield a line on what is not believed, or on what is believed for this run only.
-
-    Args:
-        project: The project's settings, as they were written.
-        trust: Whether they are believed.
-        needing_trust: The keys in them that count only if so.
-    """
+    """Yield a line on the keys that are not believed, or that are believed for this run only."""
     keys = ", ".join(dict.fromkeys(dotted(path) for path in needing_trust))
     match trust.state:
         case Trusted(is_for_this_run=True):

@@ -56,13 +56,7 @@ def read_ui_look(
 
 
 def look_file(cwd: Path, env: Mapping[str, str], key: str) -> tuple[Path, Literal["user", "local"]]:
-    """Return the file of the user's that decides how the terminal looks, and which it is.
-
-    Args:
-        cwd: Where panpan works.
-        env: The environment.
-        key: What about the look, such as `theme`.
-    """
+    """Return the file of the user's that decides a key of `[ui]`, and which it is."""
     locations = Locations.find(cwd, env)
     if key in _ui_table(locations.local_settings):
         return locations.local_settings, "local"

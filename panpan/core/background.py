@@ -118,9 +118,7 @@ class Background(Protocol):
     async def start_command(self, command: BackgroundCommand, resources: AsyncExitStack) -> TaskInfo:
         """Start a command that may outlive the call, and panpan where the user wants that.
 
-        Args:
-            command: The command.
-            resources: What it needs as long as it runs, such as its sandbox; taken over once it has started.
+        `resources` is what it needs as long as it runs, such as its sandbox; taken over once it has started.
 
         Raises:
             ToolError: It cannot be started, or too many tasks run.
@@ -128,14 +126,7 @@ class Background(Protocol):
         ...
 
     def start_job(self, *, kind: TaskKind, title: str, tool_use_id: str, agent_id: str, job: Job) -> TaskInfo:
-        """Run work of panpan's own as a task; it ends with the session.
-
-        Args:
-            kind: What it is.
-            title: What it does, on one line.
-            tool_use_id: The call that starts it.
-            agent_id: The subagent that it is; empty: none.
-            job: The work; given what appends to the task's output.
+        """Run work of panpan's own as a task; it ends with the session. `agent_id` is empty if it is no subagent.
 
         Raises:
             ToolError: Too many tasks run.
@@ -155,12 +146,7 @@ class Background(Protocol):
         ...
 
     async def read(self, task_id: str, *, pattern: str | None, max_bytes: int) -> TaskOutput:
-        """Return what a task printed since the model last read it, or all its lines that match a pattern.
-
-        Args:
-            task_id: The task.
-            pattern: A regular expression; None for what is new.
-            max_bytes: How much is returned at most; of more, the end.
+        """Return the end of what a task printed since the model last read it, or of all lines that match a pattern.
 
         Raises:
             ToolError: There is no such task, or the pattern is no regular expression.

@@ -21,12 +21,7 @@ from panpan.types.messages import (
 
 
 def compacted(messages: Sequence[Message], compaction: Compaction) -> list[Message] | None:
-    """Return what stands for `messages`; None where it was made for another conversation.
-
-    Args:
-        messages: All that was said.
-        compaction: Says what stays.
-    """
+    """Return what stands for `messages`; None where it was made for another conversation."""
     index_by_uuid = {message.uuid: index for index, message in enumerate(messages)}
     start = 0 if compaction.kept_from is None else index_by_uuid.get(compaction.kept_from)
     if start is None or compaction.up_to not in index_by_uuid:

@@ -61,13 +61,6 @@ class ToolCall:
     ) -> "ToolCall":
         """Return the call with its effects.
 
-        Args:
-            tool_use_id: Its id.
-            tool: The tool that is called.
-            args: The arguments, checked.
-            written: The arguments as the model wrote them.
-            context: What the tool is given.
-
         Raises:
             ToolError: The tool says that the call cannot be made.
         """
@@ -110,8 +103,7 @@ class Hook:
 
         Only the tail may differ: what was sent before has to come out as it did then, or nothing of it is cached.
 
-        Args:
-            messages: Those of the next request, as the hooks before have left them; a copy of the list.
+        `messages` is a copy, as the hooks before have left it.
         """
         return messages
 
@@ -120,10 +112,8 @@ class Hook:
     ) -> AsyncGenerator[Waiting | Compacted, None]:
         """Yield what makes the request shorter that is about to be sent, if it is too long, and what is waited for.
 
-        Args:
-            round_: The round; what is yielded changes its conversation before the generator goes on.
-            llm: The model, should it be needed for that.
-            refusal: The provider's, which was sent the request already and gets it only once more, made shorter.
+        What is yielded changes the round's conversation before the generator goes on. `refusal` is the provider's,
+        which was sent the request already and gets it only once more, made shorter.
         """
         return
         yield
@@ -159,12 +149,7 @@ class Hook:
         return None
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
-        """Return the output as the model gets it. Called for failures of the tool, too.
-
-        Args:
-            call: As it ran: its context holds what was opened to it.
-            output: The tool's answer, as the hooks before have left it.
-        """
+        """Return the output as the model gets it, from what the hooks before have left. Called for failures, too."""
         return output
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:

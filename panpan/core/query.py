@@ -23,11 +23,6 @@ from panpan.types.messages import AssistantMessage, ToolResultMessage
 async def replied(round_: Round, llm: ModelClient, hooks: Sequence[Hook]) -> AsyncGenerator[Event, None]:
     """Yield the events of one reply.
 
-    Args:
-        round_: The round that asks for it.
-        llm: The model.
-        hooks: May make the request shorter.
-
     Raises:
         ProviderError: The model could not be asked; where it is `ContextOverflowError`, nothing could be left out.
         PanpanError: It may not be asked any more, as with a spent budget.
@@ -95,10 +90,6 @@ async def query(conversation: Conversation, turn: Turn) -> AsyncGenerator[Event,
 
     The contract is recursive: a turn is one round, then the turn of the conversation that the round made longer, as
     long as it is the model's turn to speak.
-
-    Args:
-        conversation: What has been said so far, with what the user said now, if he said anything; grows at its end.
-        turn: What every round shares.
 
     Raises:
         ProviderError: The model could not be asked, or sent no message.

@@ -7,12 +7,7 @@ from importlib.resources import files
 
 
 def system_prompt(override: str | None = None, append: str | None = None) -> str:
-    """Return the system prompt of a session.
-
-    Args:
-        override: Replaces panpan's own text, which is not sent at all then.
-        append: Follows whichever text is sent.
-    """
+    """Return the system prompt of a session: panpan's own or what replaces it, then what is appended."""
     base = _own_prompt() if override is None else override.strip()
     return "\n\n".join(part for part in (base, (append or "").strip()) if part)
 

@@ -50,12 +50,7 @@ class CallInText:
 
 
 def read_calls(text: str, tool_names: AbstractSet[str]) -> tuple[CallInText, ...]:
-    """Return the calls that `text` is; none where it is anything else.
-
-    Args:
-        text: The whole text of a reply.
-        tool_names: The tools that the request offered.
-    """
+    """Return the calls that `text` is; none where it is anything else."""
     try:
         return _Reader(text, tool_names).read()
     except (_NotYetError, _NeverError):

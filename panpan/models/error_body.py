@@ -19,12 +19,7 @@ _CLOSE_TIMEOUT_S = 2.0
 
 
 def bound_error_bodies(client: httpx2.AsyncClient, *, within_s: float = ERROR_BODY_S) -> None:
-    """Make `client` bound the body of every answer that is no success.
-
-    Args:
-        client: The client of an SDK.
-        within_s: Seconds for the whole body.
-    """
+    """Make `client` bound the body of every answer that is no success."""
 
     async def bound(response: Any) -> None:
         if response.is_success:

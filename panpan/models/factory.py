@@ -90,12 +90,7 @@ def resolve_model(
 ) -> ResolvedModel:
     """Decide which model is asked, where and with which key.
 
-    Args:
-        requirements: What the sources of settings say, weakest first, none of them a file of the project.
-        env: The environment.
-        providers: Providers from the user's settings.
-        aliases: Aliases from the user's settings.
-        kinds: The provider kinds.
+    The requirements are of the sources of settings, weakest first, none of them a file of the project.
 
     Raises:
         NoModelError: Nothing says which; a face can offer what `local_servers` finds.
@@ -131,11 +126,7 @@ def resolve_from(
     A file of the project may choose among the models at the place that the user's own settings lead to; one that leads
     elsewhere is not followed, and the reason says so.
 
-    Args:
-        loaded: The settings.
-        env: The environment.
-        kinds: The provider kinds.
-        why_override: Why the overrides name the model, as half a sentence; None: the command line does.
+    `why_override` is why the overrides name the model, as half a sentence; None: the command line does.
 
     Raises:
         NoModelError: Nothing says which.
@@ -175,12 +166,7 @@ def _if_at_same_place(users: ResolvedModel, resolve: Callable[[], ResolvedModel]
 
 
 def generation_options(settings: "Settings", origins: "Mapping[str, Origin] | None" = None) -> GenerationOptions:
-    """Return what the settings say of the model's answers.
-
-    Args:
-        settings: Those of all sources.
-        origins: Where each was set, by its dotted key.
-    """
+    """Return what the settings say of the model's answers."""
     place_by_key = {key: str(origin) for key, origin in (origins or {}).items()}
     return GenerationOptions(
         max_output_tokens=settings.max_output_tokens,

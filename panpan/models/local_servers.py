@@ -69,12 +69,7 @@ class LocalServer:
 async def find_local_servers(
     probes: Sequence[Probe] = PROBES, *, time_limit_s: float = TIME_LIMIT_S
 ) -> tuple[LocalServer, ...]:
-    """Return the model servers that answer on this machine, in the order of `probes`.
-
-    Args:
-        probes: What to look for.
-        time_limit_s: Seconds for all of them together.
-    """
+    """Return the model servers that answer on this machine, in the order of `probes`."""
     found: dict[Probe, LocalServer] = {}
 
     async def look(probe: Probe) -> None:
@@ -90,11 +85,7 @@ async def find_local_servers(
 
 
 def advice_without_model(found: Sequence[LocalServer]) -> str:
-    """Return three lines: the ways to a model, and how to see the demo.
-
-    Args:
-        found: Model servers that run on this machine.
-    """
+    """Return three lines: the ways to a model, and how to see the demo."""
     if found:
         servers = " or ".join(f"{clean_for_terminal(server.flag)} ({server.title} is running)" for server in found)
     else:
@@ -109,7 +100,6 @@ def advice_without_model(found: Sequence[LocalServer]) -> str:
 
 
 async def _ask(probe: Probe) -> LocalServer | None:
-    """Return the server that lists its models."""
     try:
         async with await anyio.connect_tcp(_HOST, probe.port) as stream:
             # HTTP/1.0, so that the answer is neither chunked nor followed by another

@@ -199,7 +199,6 @@ class Chooser:
         return (with_key or makers[0]).name
 
     def _at(self, name: str, text: str | None, requirement: ModelRequirement, reason: str) -> Destination:
-        """Return the destination for a model at a provider."""
         named, vendor = self._providers.get(name), vendor_named(name)
         if named is None and vendor is None and name in self._kinds:
             return self._of_kind(name, text or "", reason)
@@ -259,7 +258,6 @@ class Chooser:
         raise NoModelError("no model is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or another vendor's key")
 
     def _of_kind(self, kind: str, name: str, reason: str) -> Destination:
-        """Return the destination for a model of a provider kind."""
         named = self._providers.get(kind)
         with provider_kind(kind, self._kinds[kind]) as models:
             known = models.known_model(name, self._env, named)
@@ -389,7 +387,6 @@ def key_for(
 
 
 def _of_provider(destination: Destination, env: Mapping[str, str]) -> Key | None:
-    """Return the key that the settings keep beside the provider."""
     named = destination.named
     if named is None:
         return None

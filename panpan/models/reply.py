@@ -256,11 +256,7 @@ class ReplyBuilder:
                 self._end_call(block)
 
     def finish(self, stop_reason: StopReason | None) -> None:
-        """End the reply.
-
-        Args:
-            stop_reason: Why it ended.
-        """
+        """End the reply."""
         self.start()
         self.close_block()
         self._settle(_CUTS.get(stop_reason))
@@ -285,7 +281,6 @@ class ReplyBuilder:
         return events
 
     def _name(self, block: OpenBlock, wire_id: str) -> None:
-        """Give a call an id that nothing else has."""
         if wire_id and wire_id in self._wire_ids:
             block.problem = REPEATED_ID
         self._wire_ids.add(wire_id)

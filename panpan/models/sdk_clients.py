@@ -63,11 +63,6 @@ class SdkClasses:
 def load_sdk(sdk: Sdk, *, client_name: str, error_name: str) -> SdkClasses:
     """Import what is needed of an SDK. Safe to call from any thread, since the import system does the locking.
 
-    Args:
-        sdk: Name of its package.
-        client_name: Name of its asynchronous client.
-        error_name: Name of the root of its errors.
-
     Raises:
         ImportError: It is not installed.
     """
@@ -331,14 +326,7 @@ _REFUSED = re.compile(r"4\d\d ")
 
 
 def request_error(exc: Exception, *, provider: str, redactor: Redactor, idle_timeout_s: float) -> ProviderError:
-    """Return our error for `exc`.
-
-    Args:
-        exc: What the SDK or the network raised.
-        provider: Name of the provider, for the message.
-        redactor: Knows the secrets that must not be shown.
-        idle_timeout_s: How long an answer was waited for, for the message.
-    """
+    """Return our error for what the SDK or the network raised."""
     import httpx2
 
     if isinstance(getattr(exc, "status_code", None), int):
@@ -419,7 +407,6 @@ def _is_here(exc: Exception) -> bool:
 
 
 def _proxy(exc: Exception) -> ProxySetting | None:
-    """Return the proxy that the request went through."""
     url = getattr(getattr(exc, "request", None), "url", None)
     return None if url is None or is_loopback(str(url)) else proxy_for(str(url))
 

@@ -314,7 +314,6 @@ class Transport:
             raise self._stream_error(reason, response) from exc
 
     async def _document(self, response: Any, first: bytes, chunks: AsyncGenerator[bytes, None]) -> dict[str, Any]:
-        """Return the JSON object that the answer is."""
         data = bytearray(first)
         async for chunk in chunks:
             data += chunk

@@ -55,12 +55,7 @@ def sampling_fields(options: ModelOptions) -> dict[str, float]:
 
 
 def joined_body(head: bytes, messages: Sequence[bytes]) -> bytes:
-    """Return a whole body.
-
-    Args:
-        head: The body up to where the messages begin, with the bracket that opens them.
-        messages: Each as JSON, or several with commas between; at least one.
-    """
+    """Return a whole body: `head` ends with the bracket that opens the messages, of which there is at least one."""
     pieces = list(messages)
     pieces[0] = head + pieces[0]
     pieces[-1] += b"]}"

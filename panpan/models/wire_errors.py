@@ -111,11 +111,7 @@ def provider_error(
 ) -> ProviderError:
     """Return the error of our tree that this is.
 
-    Args:
-        error: What the server said.
-        provider: Name of the provider, for the message.
-        redactor: Knows the secrets that must not be shown.
-        is_mid_stream: Whether the reply had begun; a server that breaks off for no reason may do better next time.
+    In the middle of a reply, a server that breaks off for no reason may do better next time.
     """
     detail = one_line(error.message, redactor) or error.kind
     status = error.status

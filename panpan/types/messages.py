@@ -247,7 +247,7 @@ class Compaction:
     """What stands in the place of the output of tools, by the id of the kept message that has it."""
     report: CompactionReport = CompactionReport()
     reply: AssistantMessage | None = None
-    """The model's reply to the wish for a summary, for what it cost; None where it was not asked."""
+    """The model's reply to the request for a summary, for what it cost; None where it was not asked."""
     hint: str = ""
     """What the user wanted the summary to heed."""
     uuid: str = field(default_factory=new_id)

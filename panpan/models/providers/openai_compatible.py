@@ -411,7 +411,6 @@ def _usage(usage: dict[str, Any]) -> Usage:
 
 
 def _first(choices: object) -> dict[str, Any] | None:
-    """Return the one choice that was asked for."""
     for choice in list_in(choices):
         if isinstance(choice, dict) and not choice.get("index"):
             return choice

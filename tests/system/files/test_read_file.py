@@ -1,11 +1,179 @@
+"""Tests of opening the place that was judged, and no other."""
+
+import errno
 import os
 import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
 from panpan.errors import ToolError
-from panpan.system.files.read_file import open_regular_file, read_regular_file
+from panpan.system.files.read_file import (
+    ON_THE_WAY,
+    open_below,
+    open_regular_file,
+    openat2,
+    opened_folder,
+    read_regular_file,
+    set_mode,
+    status_of,
+    walk_beneath,
+)
+
+Way: TypeAlias = Callable[[int, Sequence[str]], int]
+
+needs_openat2 = pytest.mark.skipif(sys.platform != "linux", reason="openat2 is of Linux")
+
+
+def by_openat2(folder: int, names: Sequence[str]) -> int:
+    return openat2(folder, "/".join(names), ON_THE_WAY)
+
+
+@pytest.fixture(params=[pytest.param(by_openat2, marks=needs_openat2), walk_beneath, open_below])
+def way(request: pytest.FixtureRequest) -> Way:
+    opened: Way = request.param
+    return opened
+
+
+def identity(fd: int) -> tuple[int, int]:
+    status = os.fstat(fd)
+    os.close(fd)
+    return status.st_dev, status.st_ino
+
+
+def test_a_folder_is_opened_by_its_names(way: Way, tmp_path: Path) -> None:
+    (tmp_path / "a" / "bö").mkdir(parents=True)
+    status = (tmp_path / "a" / "bö").stat()
+
+    with opened_folder(tmp_path) as folder:
+        assert identity(way(folder, ["a", "bö"])) == (status.st_dev, status.st_ino)
+
+
+@pytest.mark.parametrize(
+    ("names", "error"),
+    [
+        ("link", errno.ELOOP),
+        ("link/below", errno.ELOOP),
+        ("below/link", errno.ELOOP),
+        ("below/link/below", errno.ELOOP),
+        ("dangling", errno.ELOOP),
+        ("inside", errno.ELOOP),
+        ("file", errno.ENOTDIR),
+        ("file/below", errno.ENOTDIR),
+        ("none", errno.ENOENT),
+        ("below/none/below", errno.ENOENT),
+    ],
+)
+def test_no_link_and_no_file_is_a_part_of_the_way(way: Way, names: str, error: int, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere" / "below").mkdir(parents=True)
+    (tmp_path / "top" / "below").mkdir(parents=True)
+    (tmp_path / "top" / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "top" / "below" / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "top" / "dangling").symlink_to("nowhere")
+    (tmp_path / "top" / "inside").symlink_to("below")
+    (tmp_path / "top" / "file").touch()
+
+    with opened_folder(tmp_path / "top") as folder, pytest.raises(OSError) as caught:  # noqa: PT011 - by its number
+        way(folder, names.split("/"))
+
+    assert caught.value.errno == error
+
+
+def test_a_folder_that_may_not_be_listed_can_be_passed(way: Way, tmp_path: Path) -> None:
+    (tmp_path / "closed" / "below").mkdir(parents=True)
+    (tmp_path / "closed").chmod(0o100)
+
+    with opened_folder(tmp_path) as folder:
+        os.close(way(folder, ["closed", "below"]))
+
+
+@needs_openat2
+def test_openat2_takes_no_nul_for_the_end_of_a_path(tmp_path: Path) -> None:
+    with opened_folder(tmp_path.parent) as folder, pytest.raises(ValueError, match="null byte"):
+        openat2(folder, f"{tmp_path.name}\0x", ON_THE_WAY)
+
+
+def test_what_is_missing_is_made_on_the_way(tmp_path: Path) -> None:
+    with opened_folder(tmp_path / "a" / "b", is_made=True) as folder:
+        os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
+
+    assert (tmp_path / "a" / "b" / "file").exists()
+
+
+def test_without_being_asked_nothing_is_made(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), opened_folder(tmp_path / "a" / "b"):
+        pass
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_made_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "top" / "sub").mkdir(parents=True)
+    (tmp_path / "top" / "sub" / "link").symlink_to(tmp_path / "elsewhere")
+
+    with (
+        pytest.raises(OSError, match="a link is in the way"),
+        opened_folder(tmp_path / "top" / "sub" / "link" / "new", is_made=True),
+    ):
+        pass
+
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_folder_that_is_swapped_while_it_is_open_leads_nowhere_else(tmp_path: Path) -> None:
+    (tmp_path / "top").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+
+    with opened_folder(tmp_path / "top") as folder:
+        (tmp_path / "top").rename(tmp_path / "moved")
+        (tmp_path / "top").symlink_to(tmp_path / "elsewhere")
+        os.close(open_below(folder, ["made"], is_made=True))
+
+    assert (tmp_path / "moved" / "made").is_dir()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_status_and_mode_are_those_of_the_place_and_of_no_link(tmp_path: Path) -> None:
+    (tmp_path / "file").touch(0o600)
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "folder-link").symlink_to(tmp_path)
+
+    set_mode(tmp_path / "file", 0o640)
+    with pytest.raises(OSError, match="a link is in the way"):
+        set_mode(tmp_path / "link", 0o777)
+    with pytest.raises(OSError, match="a link is in the way"):
+        set_mode(tmp_path / "folder-link" / "file", 0o777)
+
+    assert stat.S_IMODE(status_of(tmp_path / "file").st_mode) == 0o640
+    assert stat.S_ISLNK(status_of(tmp_path / "link").st_mode)
+
+
+def test_the_mode_of_a_file_that_may_not_be_read_is_set(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "file").chmod(0)
+
+    set_mode(tmp_path / "file", 0o600)
+
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600
+
+
+@needs_openat2
+def test_all_of_it_holds_where_the_kernel_refuses_openat2() -> None:
+    here = Path(__file__).parent
+    files = [here / name for name in ("test_atomic_write.py", "test_read_file.py")]
+    chosen = "link or swapped"
+    argv = [sys.executable, "-m", "tests.system.files.without_openat2", *map(str, files), "-k", chosen]
+
+    ran = subprocess.run(argv, capture_output=True, text=True, timeout=120, cwd=here.parents[1])
+
+    assert ran.returncode == 0, ran.stdout
+    assert " passed" in ran.stdout
 
 
 def test_the_bytes_are_returned_as_they_are(tmp_path: Path) -> None:

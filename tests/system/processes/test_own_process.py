@@ -1,18 +1,105 @@
-"""Processes that panpan started end with it when it is killed; those that may outlive it go on."""
+"""Tests of panpan's own process: hidden, ended with its parent, and its watchdog."""
 
 import os
 import secrets
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import anyio
 import pytest
 
-from panpan.system.processes.own_process import Watchdog
-from panpan.system.processes.process_table import running_processes
+from panpan.system.processes.own_process import Watchdog, wait_for_end_of
+from panpan.system.processes.process_table import MARKS_VARIABLE, running_processes
+from tests.needed_programs import need
 from tests.system.backends import run_on, until
 from tests.system.sandbox.boxes import made
+
+SOURCES = f"{Path(__file__).parents[3]}:{Path(anyio.__file__).parents[1]}"
+NOBODY = "65534"
+
+CODE = """
+import fcntl, os, subprocess, sys
+from panpan.system.processes.own_process import hide_process
+hide_process(os.environ)
+fcntl.flock(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)
+subprocess.run(["/bin/sh", "-c", "cat /proc/$PPID/environ | tr '\\\\0' '\\\\n' | grep KEY"])
+look = '''
+import os, sys
+from panpan.system.files.file_lock import lock_holder
+holder = lock_holder(os.open(sys.argv[1], os.O_RDONLY))
+print(holder is not None and holder.pid == os.getppid())
+'''
+subprocess.run([sys.executable, "-B", "-c", look, sys.argv[1]])
+"""
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that other users can reach and write to."""
+    with TemporaryDirectory() as name:
+        Path(name).chmod(0o777)
+        yield Path(name).resolve()
+
+
+def told(folder: Path, **env: str) -> tuple[list[str], str]:
+    """Return what the children of a panpan of an ordinary user print, and what goes wrong."""
+    need("setpriv")
+    need("/usr/bin/python3")
+    as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"] if os.geteuid() == 0 else []
+    python = "/usr/bin/python3" if as_nobody else sys.executable
+    ended = subprocess.run(
+        [*as_nobody, python, "-B", "-u", "-c", CODE, str(folder / "locked")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": SOURCES, "KEY": "secret", **env},
+    )
+    if "ModuleNotFoundError" in ended.stderr:
+        pytest.skip("other users cannot read panpan or its libraries here")
+    return ended.stdout.splitlines(), ended.stderr
+
+
+def test_commands_cannot_read_the_environment_of_panpan(open_folder: Path) -> None:
+    lines, errors = told(open_folder)
+
+    assert lines == ["True"], errors  # who owns a lock is known still
+    assert "Permission denied" in errors
+
+
+def test_a_panpan_of_another_one_stays_visible(open_folder: Path) -> None:
+    lines, errors = told(open_folder, **{MARKS_VARIABLE: "0" * 32})
+
+    assert lines == ["KEY=secret", "True"], errors
+
+
+def test_wait_ends_with_the_process() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    waiting = threading.Thread(target=wait_for_end_of, args=(process.pid,), kwargs={"getppid": lambda: process.pid})
+    waiting.start()
+    was_waiting = waiting.is_alive()
+
+    process.communicate(b"\n")
+    waiting.join(20)
+
+    assert (was_waiting, waiting.is_alive()) == (True, False)
+
+
+def test_wait_ends_without_a_descriptor_once_the_parent_is_another() -> None:
+    seen = iter([0, 0, 7])  # 0 is a parent in another namespace, which no descriptor can be had of
+
+    wait_for_end_of(0, getppid=lambda: next(seen))
+
+    assert list(seen) == []
+
+
+def test_wait_ends_at_once_where_the_parent_was_gone_before() -> None:
+    wait_for_end_of(os.getppid(), getppid=lambda: os.getppid() + 1)
+
 
 PROGRAM = """
 import os, sys

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from panpan import open_session
-from panpan.capabilities.cassettes.recorded import replies_of
 from panpan.capabilities.cassettes.recorded_file import read_recorded
+from panpan.capabilities.cassettes.recorded_reply import replies_of
 from panpan.capabilities.cassettes.recorded_session import RecordedSession, read_session
 from panpan.capabilities.cassettes.replay import Mode, Replay
 from panpan.capabilities.cassettes.replay_run import ReplayReport, play, replay_session

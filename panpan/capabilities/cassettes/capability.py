@@ -44,7 +44,7 @@ class CassetteModels(ProviderKind):
 
         path = Path(resolved.base_url)
         if is_recorded(path):
-            from panpan.capabilities.cassettes.recorded import RecordedProvider
+            from panpan.capabilities.cassettes.recorded_reply import RecordedProvider
 
             return RecordedProvider.from_file(path)
         from panpan.capabilities.cassettes.tape import CassetteProvider

@@ -33,7 +33,6 @@ from panpan.version import __version__
 
 VERSION = 1
 MAX_BYTES = 256_000_000
-"""Longest file that is written or read."""
 
 _SNIFFED_BYTES = 4_096
 
@@ -216,7 +215,6 @@ class Header:
     """Which of "permission", "user" and "plan" somebody was there for."""
     is_attended: bool
     is_resumed: bool
-    """True if the session had begun before the recording."""
     prompts: Prompts = Prompts()
     profile: str = FULL.name
     """How much of panpan the model was given."""

@@ -35,7 +35,6 @@ class RecordedRequest:
     additions: tuple[UserMessage | SystemReminder, ...]
     """What panpan put into the conversation just before it."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """How the model was asked to answer."""
     reply: RecordedReply = RecordedReply(())
     """Without events where the recording was cut off there."""
 
@@ -51,7 +50,6 @@ class RecordedTurn:
     """What the provider said when it was asked how many tokens a request has."""
     is_interrupted: bool = False
     is_whole: bool = False
-    """True if its end was recorded."""
 
 
 @dataclass(slots=True)
@@ -60,9 +58,7 @@ class RecordedCompaction:
 
     is_undo: bool
     hint: str = ""
-    """What the summary had to heed."""
     requests: list[RecordedRequest] = field(default_factory=list)
-    """Those for the summary."""
     counts: list[int | None] = field(default_factory=list)
     is_interrupted: bool = False
     is_whole: bool = True
@@ -80,7 +76,6 @@ class Rewound:
     """The user took back what was said since."""
 
     kept: int
-    """How many messages were left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +83,6 @@ class ModelChanged:
     """The user chose another model."""
 
     profile: str
-    """How much of panpan it was given."""
     window_tokens: int | None
     """Of its context window; None where that was not known."""
 
@@ -117,15 +111,11 @@ class RecordedSession:
     """What was made shorter of it before the recording began."""
     steps: list[RecordedStep] = field(default_factory=list)
     made_shorter: list[Compaction] = field(default_factory=list)
-    """What was made shorter since."""
     messages: list[Message] = field(default_factory=list)
-    """The conversation as it was in the end."""
     results: dict[str, ToolResultMessage] = field(default_factory=dict)
-    """By the ids of the calls."""
     begun: set[str] = field(default_factory=set)
     """Ids of the calls that began to change something."""
     answers: list[Mapping[str, Any]] = field(default_factory=list)
-    """What somebody was asked and said, in order."""
     end: str = ""
     """Why the recording ended early; empty where it did not."""
 

@@ -46,7 +46,6 @@ from panpan.types.permission import (
 )
 
 Note: TypeAlias = Callable[[Mapping[str, Any]], None]
-"""Writes an answer down."""
 
 
 def recording_askers(askers: Askers, note: Note) -> Askers:

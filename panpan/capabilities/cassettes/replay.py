@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio
 
-from panpan.capabilities.cassettes.recorded import final
-from panpan.capabilities.cassettes.recorded_reply import Change, changed_json, changed_reply
+from panpan.capabilities.cassettes.recorded_reply import Change, changed_json, changed_reply, final
 from panpan.capabilities.cassettes.recorded_session import (
     ModelChanged,
     RecordedCompaction,

@@ -24,14 +24,17 @@ from panpan.types.events import Compacted, FileChange, Output, StreamEvent, Tool
 from panpan.types.llm import ModelClient, ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
 from panpan.types.permission import (
+    Asker,
     Decision,
     PermissionAnswer,
     PermissionQuestion,
     PlanAnswer,
     PlanApproved,
+    PlanAsker,
     PlanProposal,
     PlanRejected,
     UserAnswer,
+    UserAsker,
     UserQuestion,
 )
 from panpan.types.reminders import MEMORY, PROJECT_CONTEXT
@@ -137,51 +140,46 @@ def tape_askers(recorded: RecordedSession) -> Askers:
     """Return who answers in a replay: somebody for each kind of question for which somebody was there."""
     asks = recorded.header.asks
     return Askers(
-        _Permission(recorded),
-        _User(recorded) if "user" in asks else None,
-        _Plan(recorded) if "plan" in asks else None,
+        _permission(recorded),
+        _user(recorded) if "user" in asks else None,
+        _plan(recorded) if "plan" in asks else None,
     )
 
 
-class _Permission:
-    """Implements `Asker`."""
+def _permission(recorded: RecordedSession) -> Asker:
+    answers = {line["toolUseId"]: line["answer"] for line in _answers(recorded, "permission")}
+    ran = recorded.begun | {id_ for id_, answer in answers.items() if answer.get("is_allowed") is True}
 
-    def __init__(self, recorded: RecordedSession) -> None:
-        answers = {line["toolUseId"]: line["answer"] for line in _answers(recorded, "permission")}
-        self._said_yes = {id_ for id_, answer in answers.items() if answer.get("is_allowed") is True}
-        self._feedback = {id_: str(answer.get("feedback", "")) for id_, answer in answers.items()}
-        self._ran = recorded.begun | self._said_yes
-
-    async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
+    async def ask(question: PermissionQuestion) -> PermissionAnswer:
         id_ = question.tool_use_id
         if question.is_protected or any(reason.kind in _CLOSED for reason in question.reasons):
             return PermissionAnswer(is_allowed=False, feedback="a cassette does not open this")
-        return PermissionAnswer(is_allowed=id_ in self._ran, feedback=self._feedback.get(id_, ""))
+        return PermissionAnswer(is_allowed=id_ in ran, feedback=str(answers.get(id_, {}).get("feedback", "")))
+
+    return ask
 
 
-class _User:
-    """Implements `UserAsker`."""
+def _user(recorded: RecordedSession) -> UserAsker:
+    said = _answers(recorded, "user")
 
-    def __init__(self, recorded: RecordedSession) -> None:
-        self._said = _answers(recorded, "user")
-
-    async def __call__(self, questions: Sequence[UserQuestion]) -> Sequence[UserAnswer] | None:
-        line = next(self._said, None)
+    async def ask(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer] | None:
+        line = next(said, None)
         answers = None if line is None else user_answers(line["answer"])
         return answers if answers is not None and len(answers) == len(questions) else None
 
+    return ask
 
-class _Plan:
-    """Implements `PlanAsker`."""
 
-    def __init__(self, recorded: RecordedSession) -> None:
-        self._said = _answers(recorded, "plan")
+def _plan(recorded: RecordedSession) -> PlanAsker:
+    said = _answers(recorded, "plan")
 
-    async def __call__(self, proposal: PlanProposal) -> PlanAnswer:
-        line = next(self._said, None)
+    async def ask(proposal: PlanProposal) -> PlanAnswer:
+        line = next(said, None)
         answer = PlanRejected() if line is None else plan_answer(line["answer"])
         is_open = not isinstance(answer, PlanApproved) or answer.mode in ("default", "acceptEdits")
         return answer if is_open else PlanRejected()
+
+    return ask
 
 
 def _answers(recorded: RecordedSession, asked: str) -> Iterator[Mapping[str, Any]]:

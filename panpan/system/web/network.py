@@ -77,9 +77,7 @@ class WebNetwork:
     """The outside, as the clients of it see it; tests give their own."""
 
     resolve: Resolve = resolve
-    """Finds the addresses of a host."""
     dial: Dial = connect
-    """Connects to one of them."""
     certificates: Callable[[], "SSLContext"] = usual_certificates
     """Says which certificates count; called in a thread."""
     private: PrivateHosts = NO_PRIVATE_HOSTS

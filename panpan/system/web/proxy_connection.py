@@ -144,7 +144,6 @@ class Waits:
     head_s: float = 20.0
     """For a request to arrive, without its body."""
     dial_s: float = 15.0
-    """For a server to answer at one address."""
     idle_s: float = 900.0
     """For anything to arrive in either direction; a server may compute for minutes before it says a word."""
     linger_s: float = 1.0

@@ -76,7 +76,6 @@ class Waits:
     open_s: float = 15.0
     """For Chromium to have a new page; it takes a tenth of a second, unless it hangs."""
     begin_s: float = 60.0
-    """For the server to begin its answer."""
     load_s: float = 15.0
     """For the document to be there; what is there by then is read all the same."""
     scroll_s: float = 0.4
@@ -181,11 +180,11 @@ class Browser:
     ) -> RenderedPage:
         from panpan.capabilities.web.browser.page_rendering import rendered_page
 
-        manners = BrowserProfile(self._user_agent, self._product, chromium.launch.hides_driver, storage)
+        profile = BrowserProfile(self._user_agent, self._product, chromium.launch.hides_driver, storage)
         limit_s = self._waits.begin_s + self._waits.load_s + request.wait_s + _STEPS_S
         try:
             with anyio.fail_after(limit_s):
-                return await rendered_page(chromium, self._network, request, manners, self._waits)
+                return await rendered_page(chromium, self._network, request, profile, self._waits)
         except TimeoutError:
             await chromium.kill()  # whatever hangs, the next page does not wait for it
             raise ToolError(f"the page of {request.plain.host} was given up after {limit_s:g} s") from None

@@ -211,24 +211,24 @@ _OF_PROXY = "panpan: "
 
 
 async def rendered_page(
-    chromium: RunningChromium, network: WebNetwork, request: RenderRequest, manners: BrowserProfile, waits: Waits
+    chromium: RunningChromium, network: WebNetwork, request: RenderRequest, profile: BrowserProfile, waits: Waits
 ) -> RenderedPage:
     """Return the page as it became; raise `ToolError` if it cannot be shown, or not in time."""
     async with FilterProxy(network.for_page(request.plain)) as proxy:
         try:
-            return await _shown_through(proxy, chromium, request, manners, waits)
+            return await _shown_through(proxy, chromium, request, profile, waits)
         except ToolError as exc:  # which would leave the proxy's task group in a group of errors
             refused = exc
     raise refused
 
 
 async def _shown_through(
-    proxy: FilterProxy, chromium: RunningChromium, request: RenderRequest, manners: BrowserProfile, waits: Waits
+    proxy: FilterProxy, chromium: RunningChromium, request: RenderRequest, profile: BrowserProfile, waits: Waits
 ) -> RenderedPage:
     from playwright.async_api import Error
 
     try:
-        async with page_context(chromium, proxy, manners, waits.open_s) as context:
+        async with page_context(chromium, proxy, profile, waits.open_s) as context:
             return await _shown(context, proxy, request, waits)
     except Error as exc:
         raise _why_not_shown(request.plain, str(exc), proxy) from exc
@@ -236,7 +236,7 @@ async def _shown_through(
 
 @asynccontextmanager
 async def page_context(
-    chromium: RunningChromium, proxy: FilterProxy, manners: BrowserProfile | None = None, open_s: float = 15.0
+    chromium: RunningChromium, proxy: FilterProxy, profile: BrowserProfile | None = None, open_s: float = 15.0
 ) -> AsyncGenerator["BrowserContext", None]:
     """Give what one page has for itself: its way out, its storage, and no permission.
 
@@ -245,10 +245,10 @@ async def page_context(
     """
     from playwright.async_api import Error
 
-    manners = manners or BrowserProfile()
+    profile = profile or BrowserProfile()
     try:
         with anyio.fail_after(open_s):
-            context = await _new_context(chromium, proxy, manners)
+            context = await _new_context(chromium, proxy, profile)
     except Error:  # Chromium or its driver is gone
         await chromium.kill()
         raise
@@ -256,7 +256,7 @@ async def page_context(
         await chromium.kill()
         raise ToolError(f"the browser did not answer within {open_s:g} s, and was ended") from None
     try:
-        if manners.hides_driver:
+        if profile.hides_driver:
             await hide_driver(context)
         yield context
     finally:
@@ -269,23 +269,23 @@ async def page_context(
                 await chromium.kill()
 
 
-async def _new_context(chromium: RunningChromium, proxy: FilterProxy, manners: BrowserProfile) -> "BrowserContext":
+async def _new_context(chromium: RunningChromium, proxy: FilterProxy, profile: BrowserProfile) -> "BrowserContext":
     return await chromium.driven.new_context(
         proxy={"server": f"http://{PROXY_HOST}:{proxy.port}", "bypass": "<-loopback>"},
         accept_downloads=False,
         service_workers="block",
         permissions=[],
-        user_agent=manners.user_agent or await _user_agent(chromium, manners),
-        storage_state=manners.storage,  # type: ignore[arg-type]  # the same, as a dict of its own type
+        user_agent=profile.user_agent or await _user_agent(chromium, profile),
+        storage_state=profile.storage,  # type: ignore[arg-type]  # the same, as a dict of its own type
     )
 
 
-async def _user_agent(chromium: RunningChromium, manners: BrowserProfile) -> str:
+async def _user_agent(chromium: RunningChromium, profile: BrowserProfile) -> str:
     session = await chromium.driven.new_browser_cdp_session()
     version = await session.send("Browser.getVersion")
     await session.detach()
     said = str(version["userAgent"])
-    return without_driver(said) if manners.hides_driver else f"{said} {manners.product}".strip()
+    return without_driver(said) if profile.hides_driver else f"{said} {profile.product}".strip()
 
 
 async def _shown(context: "BrowserContext", proxy: FilterProxy, request: RenderRequest, waits: Waits) -> RenderedPage:

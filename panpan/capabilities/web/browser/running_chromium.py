@@ -144,7 +144,6 @@ class Launch:
     """How Chromium is started."""
 
     program: str
-    """Its absolute path."""
     env: Mapping[str, str]
     """Its whole environment; no keys."""
     hides_driver: bool = False

@@ -28,11 +28,7 @@ _TAB = 4
 
 
 class Thinking:
-    """One block of thinking, from now on.
-
-    Args:
-        clock: Returns seconds that only ever grow.
-    """
+    """One block of thinking, from now on."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
@@ -45,11 +41,9 @@ class Thinking:
 
     @property
     def text(self) -> str:
-        """All that came."""
         return "".join(self._parts).strip()
 
     def feed(self, text: str) -> None:
-        """Take what came."""
         self._add(self._clean.feed(text))
 
     def live_lines(self, width: int, theme: Theme, *, is_expanded: bool) -> list[str]:
@@ -85,7 +79,6 @@ def _text_rows(text: str, width: int, theme: Theme) -> list[str]:
 
 
 def _last_words(text: str, width: int) -> str:
-    """Return as many of the last words as there is room for."""
     said = ""
     for word in reversed(text.split()):
         longer = f"{word} {said}" if said else word
@@ -96,12 +89,7 @@ def _last_words(text: str, width: int) -> str:
 
 
 class ReplyView:
-    """Follows the replies of a turn, one after the other.
-
-    Args:
-        canvas: Where they are shown.
-        transcript: Keeps a thought that was cut short.
-    """
+    """Follows the replies of a turn, one after the other; the transcript keeps a thought that was cut short."""
 
     def __init__(self, canvas: Canvas, transcript: Transcript) -> None:
         self._canvas = canvas
@@ -109,12 +97,14 @@ class ReplyView:
         self._fresh = FreshText()
         self._text: MarkdownStream | None = None
         self._thinking: Thinking | None = None
-        self.is_expanded = False
-        """Whether thinking is shown whole."""
+        self._is_expanded = False
+
+    def expand(self, *, is_on: bool) -> None:
+        """Show thinking whole, or its last words."""
+        self._is_expanded = is_on
 
     @property
     def is_thinking(self) -> bool:
-        """Whether the model thinks at the moment."""
         return self._thinking is not None
 
     def follow(self, event: Event) -> None:
@@ -142,9 +132,8 @@ class ReplyView:
                 pass
 
     def live_lines(self, width: int) -> Sequence[str]:
-        """Return the rows that may still change."""
         if self._thinking is not None:
-            return self._thinking.live_lines(width, self._canvas.theme, is_expanded=self.is_expanded)
+            return self._thinking.live_lines(width, self._canvas.theme, is_expanded=self._is_expanded)
         return () if self._text is None else self._text.tail()
 
     def end(self) -> None:
@@ -160,9 +149,7 @@ class ReplyView:
         if not fresh.text:
             return
         if self._text is None:
-            from panpan.faces.terminal.rendering.markdown import (
-                MarkdownStream,  # not needed to take the first key
-            )
+            from panpan.faces.terminal.rendering.markdown import MarkdownStream  # not needed to take the first key
 
             self._text = MarkdownStream(self._canvas.width, self._canvas.theme)
             self._canvas.show("")
@@ -178,7 +165,7 @@ class ReplyView:
     def _end_thinking(self, *, is_cut_short: bool) -> None:
         if self._thinking is not None:
             theme, width = self._canvas.theme, self._canvas.width
-            self._canvas.show(*self._thinking.final_lines(width, theme, is_expanded=self.is_expanded))
+            self._canvas.show(*self._thinking.final_lines(width, theme, is_expanded=self._is_expanded))
             if is_cut_short and (text := self._thinking.text):
                 self._transcript.keep_cut_short(self._thinking.heading, text)
             self._thinking = None

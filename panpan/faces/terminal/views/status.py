@@ -55,7 +55,7 @@ _MODES: Mapping[PermissionMode, tuple[str, Role]] = {
 
 @dataclass(frozen=True, slots=True)
 class StatusState:
-    """What the line tells; what is empty or None is left out."""
+    """Facts for the line; those that are empty or None are left out."""
 
     mode: PermissionMode = "default"
     vi_mode: str = ""
@@ -105,7 +105,6 @@ def status_line(state: StatusState, width: int, theme: Theme) -> str:
 
 
 def _parts(state: StatusState, width: int) -> list[_Part]:
-    """Return the parts in the order in which they stand."""
     mode, role = _MODES[state.mode]
     percent = state.context_used_percent
     context = "" if percent is None else f"{percent:.0f}% context"
@@ -219,7 +218,7 @@ class UserStatusLine:
 
     Args:
         command: The user's; a file of the project must never name one.
-        cwd: Where it runs.
+        cwd: Folder to run in.
         env: The user's environment; keys are left out of the command's.
         changed: Called when there is another line.
         warn: Told once why the command's line is not shown.
@@ -319,7 +318,6 @@ class UserStatusLine:
 
 
 def _new_file() -> Path:
-    """Return a new file that only its owner may read."""
     fd, name = tempfile.mkstemp(".json", "panpan-status-")
     os.close(fd)
     return Path(name)
@@ -338,22 +336,14 @@ def coloured_line(output: str) -> str:
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Return what the command gets: no keys, but the terminal as it is, for which it makes colours."""
+    """Return the command's: without keys, but with the terminal as it is, for which it makes colours."""
     kept = user_environment(env)
     kept.pop("NO_COLOR", None)
     return kept | {name: env[name] for name in ("TERM", "NO_COLOR", "COLORTERM") if name in env}
 
 
 class StatusView:
-    """What is known of a session at the moment.
-
-    Args:
-        session: The session.
-        env: For the user's own command.
-        vi_mode: Returns the mode of the vi keys; empty where they are off.
-        changed: Called when there is something new to draw.
-        warn: Told why the user's own command is not shown.
-    """
+    """Shows the facts of a session; `warn` is told why the user's own command is not shown."""
 
     def __init__(
         self,
@@ -376,7 +366,6 @@ class StatusView:
         self._look()
 
     async def run(self) -> None:
-        """Run the user's own command when something changes, until cancelled."""
         if self._own is not None:
             await self._own.run()
 
@@ -385,7 +374,6 @@ class StatusView:
         self._look()
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
-        """Return the line."""
         state = self._state()
         if self._own is not None:
             self._own.tell(status_json(state, self._facts()))

@@ -39,19 +39,14 @@ class _Running:
     is_error: bool = False
 
     def elapsed_s(self, now_s: float) -> float:
-        """Return how long it has taken."""
         return (now_s if self.ended_s is None else self.ended_s) - self.began_s
 
 
 class ToolsView:
-    """Follows the tools of a turn.
+    """Follows the tools of a turn; the transcript keeps the output of those that were cut short.
 
-    Args:
-        canvas: Where they are shown.
-        clock: Returns seconds that only ever grow.
-        transcript: Keeps what those printed that were cut short.
-        asked_about: Returns the ids of the calls about which the user is asked at the moment.
-        colour_of: Returns the colour of a kind of subagent, as its definition says; empty where it has none.
+    `asked_about` returns the ids of the calls about which the user is asked at the moment, `colour_of` the colour of a
+    kind of subagent, as its definition says, or nothing.
     """
 
     def __init__(
@@ -71,9 +66,13 @@ class ToolsView:
         self._colour_of = colour_of
         self.is_expanded = False
 
+    def expand(self, *, is_on: bool) -> None:
+        """Show more of the output of tools, or less."""
+        self.is_expanded = is_on
+
     @property
     def are_running(self) -> bool:
-        """Whether a tool runs, or its result is still to come."""
+        """True also while a result is still to come."""
         return bool(self._running)
 
     def is_wanted(self, tool_use_id: str) -> bool:
@@ -83,7 +82,7 @@ class ToolsView:
 
     @property
     def are_moving(self) -> bool:
-        """Whether one works, so that its row changes by itself; a subagent that only waits for the user does not."""
+        """True if one works, so that its row changes by itself; a subagent that only waits for the user does not."""
         asked_about = self._asked_about()
         return any(
             tool.ended_s is None and not (tool.subagent is not None and tool.subagent.only_waits(asked_about))
@@ -118,7 +117,6 @@ class ToolsView:
         self._canvas.refresh()
 
     def live_lines(self, width: int) -> Sequence[str]:
-        """Return rows for the tools that run."""
         theme, now_s = self._canvas.theme, self._clock()
         rows: list[str] = []
         subagents: list[RunningSubagent] = []

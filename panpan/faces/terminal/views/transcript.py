@@ -22,12 +22,7 @@ MAX_CUT_SHORT = 50
 
 
 class Transcript:
-    """What was said and done in a session.
-
-    Args:
-        conversation: It.
-        subagents: Tells what the session's subagents said and did; None: nothing of it is known.
-    """
+    """Everything said and done in a session and, as far as known, in its subagents."""
 
     def __init__(self, conversation: Conversation, subagents: PastSubagents | None = None) -> None:
         self._conversation = conversation
@@ -36,20 +31,14 @@ class Transcript:
         """How many messages come before, a heading, and the text."""
 
     def keep_cut_short(self, heading: str, text: str) -> None:
-        """Keep what no message has, such as the output of a tool that was interrupted.
-
-        Args:
-            heading: One line.
-            text: The whole of it.
-        """
+        """Keep what no message has, such as the output of a tool that was interrupted, under a heading of one line."""
         kept = self._cut_short[1 - MAX_CUT_SHORT :]
         self._cut_short = [*kept, (len(self._conversation.messages), heading, text)]
 
     def rows(self, theme: Theme) -> Iterator[str]:
         """Yield all of it, harmless, the newest last; nothing where nothing was said. May be read in a thread."""
         messages, cut_short = list(self._conversation.messages), self._cut_short
-        first = max(len(messages) - MAX_MESSAGES, 0)
-        if first:
+        if first := max(len(messages) - MAX_MESSAGES, 0):
             yield theme.paint("dim", f"… {first:,} earlier messages: /export writes them")
         teller = _Teller(theme, self._subagents.turns() if self._subagents is not None else None)
         for number, message in enumerate(messages[first:], first + 1):
@@ -60,13 +49,7 @@ class Transcript:
 
 
 class _Teller:
-    """Tells one conversation, message by message.
-
-    Args:
-        theme: How it looks.
-        turns: What its subagents said and did; None: nothing of it is known.
-        agent_id: Of the subagent whose conversation it is; empty: that of the session.
-    """
+    """Tells one conversation, message by message; `agent_id` is empty for that of the session."""
 
     def __init__(self, theme: Theme, turns: PastTurns | None, agent_id: str = "") -> None:
         self._theme = theme
@@ -108,7 +91,6 @@ class _Teller:
                     pass
 
     def _rows_of_subagent(self, tool_use_id: str) -> Iterator[str]:
-        """Yield what a subagent said and did for one call, with a mark before each row."""
         turn = self._turns.take(tool_use_id, of=self._agent_id) if self._turns is not None else None
         if turn is None:
             return
@@ -119,7 +101,7 @@ class _Teller:
 
 
 def _result_text(message: ToolResultMessage) -> str:
-    """Return what a call brought: the change where it is one, else what the model reads."""
+    """Return the change where it is one, else the text that the model reads."""
     files = message.display.files if isinstance(message.display, DiffDisplay) else ()
     lines = [line for file in files for line in (*([file.path] if len(files) > 1 else ()), *diff_text(file.diff))]
     return "\n".join(lines) or message.text

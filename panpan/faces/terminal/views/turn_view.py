@@ -47,20 +47,13 @@ CHARS_AFTER_STOP = 4_000
 class Shower(Protocol):
     """Shows events."""
 
-    def show(self, event: Event) -> None:
-        """Show what `event` adds."""
+    def show(self, event: Event) -> None: ...
 
-    async def caught_up(self) -> None:
-        """Let keys be taken, and wait while more is shown than the terminal takes."""
+    async def caught_up(self) -> None: ...
 
 
 class PacedShower:
-    """Shows the events of one turn, and waits in between.
-
-    Args:
-        view: Where they are shown.
-        is_stopped: Whether the user has stopped the turn.
-    """
+    """Shows the events of one turn, and waits in between."""
 
     def __init__(self, view: Shower, is_stopped: Callable[[], bool]) -> None:
         self._view = view
@@ -165,7 +158,6 @@ class TurnView:
 
     @property
     def is_in_retry_pause(self) -> bool:
-        """Whether a request waits to be sent again."""
         return self._retry is not None and monotonic() < self._retry_at_s
 
     def is_of_turn(self, question: PermissionQuestion) -> bool:
@@ -174,12 +166,11 @@ class TurnView:
 
     @property
     def is_moving(self) -> bool:
-        """Whether what it shows changes by itself; nothing does while only the user is waited for."""
+        """True if its rows change by themselves; nothing does while only the user is waited for."""
         return self._began_s is not None and (not self._is_asking() or self._tools.are_moving)
 
     @property
     def runs_tools(self) -> bool:
-        """Whether a call runs at the moment."""
         return self._tools.are_running
 
     @property
@@ -189,7 +180,6 @@ class TurnView:
 
     @property
     def _waited_s(self) -> float:
-        """Seconds in which the turn waited for the user."""
         return self._waiting.seconds - self._waited_before_s
 
     async def show_past(self, messages: Sequence[Message]) -> None:
@@ -242,7 +232,6 @@ class TurnView:
                 pass
 
     async def caught_up(self) -> None:
-        """Let keys be taken, and wait while more is shown than the terminal takes."""
         await self._canvas.caught_up()
 
     def fail(self, message: str) -> None:
@@ -251,7 +240,6 @@ class TurnView:
         say(self._canvas, f"✗ {message}", "bad")
 
     def note(self, text: str) -> None:
-        """Say something that the user should know."""
         say(self._canvas, text, "warn")
 
     def keep_plan(self, text: str) -> None:
@@ -271,22 +259,21 @@ class TurnView:
         """Show more of what runs, or less; return whether something runs that this changes."""
         if not (self._tools.are_running or self._reply.is_thinking):
             return False
-        self._tools.is_expanded = self._reply.is_expanded = not self._tools.is_expanded
+        is_expanded = not self._tools.is_expanded
+        self._tools.expand(is_on=is_expanded)
+        self._reply.expand(is_on=is_expanded)
         self._canvas.refresh()
         return True
 
     def transcript(self) -> Iterable[str]:
-        """Return all that was said and done, for a pager."""
         return self._transcript.rows(self._canvas.theme)
 
     def live_lines(self, width: int) -> Sequence[str]:
-        """Return the rows that change."""
         if self._began_s is None:
             return ()
         return [*self._reply.live_lines(width), *self._tools.live_lines(width), "", *self._activity(width)]
 
     def _activity(self, width: int) -> Sequence[str]:
-        """Return the rows that say what goes on, and how to stop it."""
         theme, now_s = self._canvas.theme, monotonic()
         if self._is_asking():  # which says itself what its keys do
             parts = [("… waiting for your answer", 0), *([("the others go on", 1)] if self._tools.are_moving else [])]

@@ -63,7 +63,7 @@ def test_expanded_it_says_how_many_lines_lie_above() -> None:
     view.follow(ToolProgress("1", "".join(f"line {number}\n" for number in range(30))))
 
     folded = rows_of(view)
-    view.is_expanded = True
+    view.expand(is_on=True)
     expanded = rows_of(view)
 
     assert folded == ["* Bash make", *(f"    line {number}" for number in (27, 28, 29))]
@@ -72,7 +72,7 @@ def test_expanded_it_says_how_many_lines_lie_above() -> None:
 
 def test_expanded_it_says_nothing_where_all_is_on_the_screen() -> None:
     view = ToolsView(Canvas(), Clock(), Transcript(Conversation()))
-    view.is_expanded = True
+    view.expand(is_on=True)
     view.follow(ToolStarted("1", "Bash", "make"))
     view.follow(ToolProgress("1", "\none\n\ntwo\n"))
 
@@ -229,7 +229,7 @@ def test_however_events_interleave_the_rows_stay_bounded_and_each_agent_keeps_it
     titles: list[list[str]], order: list[int], width: int, is_expanded: bool
 ) -> None:
     view, canvas = agents_view()
-    view.is_expanded = is_expanded
+    view.expand(is_on=is_expanded)
     streams = [
         [
             event

@@ -177,7 +177,6 @@ class Agent:
         return self._model
 
     def use(self, model: ModelParts) -> None:
-        """Ask another model from the next turn on."""
         self._model = model
 
     @property
@@ -186,7 +185,6 @@ class Agent:
 
     @property
     def is_busy(self) -> bool:
-        """True while a turn runs, or other work that nothing may come between."""
         return self._work is not None
 
     @contextmanager

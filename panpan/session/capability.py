@@ -148,7 +148,6 @@ class Capabilities:
         return [command for one in self._all if one.is_outside for command in one.commands()]
 
     def status(self) -> "Sequence[StatusItem]":
-        """Return what faces may show of all of them at the moment."""
         return [item for capability in self._all for item in capability.status()]
 
     def tools(self, agent: "Agent") -> Sequence[Tool[Any]]:
@@ -163,7 +162,6 @@ class Capabilities:
         return list(tools.values())
 
     def hooks(self, agent: "Agent") -> Sequence[Hook]:
-        """Return the hooks of an agent, in the order in which they are asked."""
         return [hook for capability in self._all for hook in capability.hooks(agent)]
 
     @asynccontextmanager

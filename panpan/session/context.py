@@ -107,7 +107,6 @@ class SessionContext:
 
     @property
     def warn(self) -> Callable[[str], None]:
-        """Told what the user should know, one sentence each."""
         return self.frontend.warn
 
     @property
@@ -150,7 +149,6 @@ class SessionContext:
 
     @property
     def product(self) -> str:
-        """Name and version of panpan, as web servers are told."""
         return f"panpan/{__version__}"
 
     @property

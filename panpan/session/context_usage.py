@@ -147,7 +147,6 @@ class ContextUsage:
 
     @property
     def used_tokens(self) -> int:
-        """All parts together."""
         return sum(part.tokens for part in self.parts)
 
     @property
@@ -169,8 +168,11 @@ def context_usage(conversation: Conversation, window_tokens: int | None, *, exac
         exact: The provider's count of the request; None where it was not asked or cannot say.
     """
     known = _known(conversation)
-    weighed = [*_weighed_prefix(conversation), *_weighed_messages(conversation.sent[: known.messages])]
-    tokens = _by_source(weighed)
+    prefix: Sequence[_Weighed] = (
+        ("system prompt", text_tokens(conversation.system)),
+        ("tools", tool_tokens(conversation.tools)),
+    )
+    tokens = _by_source((*prefix, *_weighed_messages(conversation.sent[: known.messages])))
     if known.tokens is not None:
         tokens = _scaled(tokens, known.tokens)
     later = _by_source(_weighed_messages(conversation.sent[known.messages :]))
@@ -285,11 +287,6 @@ def _scaled(tokens: Sequence[int], wanted: int) -> list[int]:
         return [*tokens[:-2], wanted, *tokens[-1:]]  # something was counted where nothing is seen: a reply, say
     ends = [round(end * wanted / whole) for end in accumulate(tokens)]
     return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
-
-
-def _weighed_prefix(conversation: Conversation) -> Iterator[_Weighed]:
-    yield "system prompt", text_tokens(conversation.system)
-    yield "tools", tool_tokens(conversation.tools)
 
 
 def _weighed_messages(messages: Iterable[Message]) -> Iterator[_Weighed]:

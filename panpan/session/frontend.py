@@ -101,7 +101,6 @@ class Frontend:
 
     @classmethod
     def of(cls, options: SessionOptions, slash_commands: MakeCommands) -> "Frontend":
-        """Return the frontend that the keywords of `open_session` describe."""
         return cls(
             Askers(options.get("ask"), options.get("ask_user"), options.get("ask_plan")),
             options.get("says_yes", False),
@@ -166,5 +165,4 @@ class SessionConfig:
         )
 
     def with_options(self, **changed: Any) -> "SessionConfig":
-        """Return the same with other options."""
         return replace(self, options=cast("SessionOptions", {**self.options, **changed}))

@@ -30,7 +30,6 @@ class ToldMessage:
 
     @property
     def whole(self) -> str:
-        """All of it, as it is shown."""
         return f"[{self.number}] {self.heading}:\n{self.text}"
 
 
@@ -103,11 +102,6 @@ def compaction_lines(compaction: Compaction) -> Sequence[str]:
         lines.append(f"no summary: {report.problem}; the computed record stands in its place")
     lines.append("all of it is in the session's log; /compact undo takes it back")
     return lines
-
-
-def compaction_line(compaction: Compaction) -> str:
-    """Return it in one line."""
-    return "; ".join(compaction_lines(compaction))
 
 
 def _kept(compaction: Compaction) -> str:

@@ -32,7 +32,6 @@ class PromptOptions:
 
     @property
     def are_chosen(self) -> bool:
-        """True if there are any."""
         return bool(self.override or self.append)
 
 
@@ -60,12 +59,10 @@ class SessionModels:
 
     @property
     def setup(self) -> SessionSetup:
-        """The settings of the session, with the model that is asked and all tools."""
         return self._setup
 
     @property
     def every_tool(self) -> Sequence[Tool[Any]]:
-        """All tools that there are."""
         return self._setup.every_tool
 
     @property
@@ -128,7 +125,6 @@ class SessionModels:
         return SubagentModel(setup.model.model, client, setup.profile, setup.context_window)
 
     async def close_subagents(self) -> None:
-        """Close what subagents asked."""
         while self._of_subagents:
             _, model = self._of_subagents.popitem()
             await model.llm.aclose()

@@ -130,7 +130,8 @@ def title_generator(
             model = await to_thread.run_sync(find_model)
             if model is setup.model and wanted == "auto" and model.is_local:
                 return None  # it would lose what it keeps of the conversation, and the user's turn would wait for it
-            return _made_of(await ask_model(model, _question(prompt), budget))
+            reply = await ask_model(model, title_question(prompt), budget)
+            return None if reply is None else GeneratedTitle(title_in(reply), reply)
         except Exception as error:  # whatever is wrong with it, the session goes on
             log.debug("no title", extra={"error": repr(error)})
             why = str(error) or "no answer came in time"
@@ -140,19 +141,10 @@ def title_generator(
     return make
 
 
-async def generate_title(llm: ModelClient, prompt: str) -> GeneratedTitle | None:
-    """Ask a model for a title of what the user said first."""
-    question = _question(prompt)
-    return _made_of(await reply_to(llm, question.system_prompt, question.text))
-
-
-def _question(prompt: str) -> Question:
+def title_question(prompt: str) -> Question:
+    """Return the question for a title of what the user said first."""
     text = f"<prompt>\n{prompt[:MAX_PROMPT_CHARS]}\n</prompt>"
     return Question(_system_prompt(), text, _MAX_OUTPUT_TOKENS, TIME_LIMIT_S)
-
-
-def _made_of(reply: AssistantMessage | None) -> GeneratedTitle | None:
-    return None if reply is None else GeneratedTitle(title_in(reply), reply)
 
 
 def title_in(reply: AssistantMessage) -> str:

@@ -62,10 +62,6 @@ class Reminders(Hook):
         self._max_per_session = max_per_session
         self._told = _Told()
 
-    def add_source(self, source: ReminderSource) -> None:
-        """Ask one more source from now on."""
-        self._sources.append(source)
-
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         for source in self._sources:
             await _heard(source, source.turn_started(conversation))

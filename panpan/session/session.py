@@ -52,7 +52,6 @@ class AddedFolders:
 
     @property
     def all(self) -> Sequence[Path]:
-        """Those that were added, canonical, in their order."""
         return tuple(self._folders)
 
     def add(self, folder: str | Path) -> Path:
@@ -177,6 +176,9 @@ class Session(AsyncContextManagerMixin):
         finally:
             self.agent.transcript.log.close()
 
+    async def _close_model(self) -> None:
+        await self.agent.model.aclose()  # the one that it has then
+
     def find(self, kind: type[OfferedT]) -> OfferedT | None:
         """Return the object of a class, or of one that names it as its base, that a feature offers, or None."""
         return self.capabilities.find(kind)
@@ -184,9 +186,6 @@ class Session(AsyncContextManagerMixin):
     def __getitem__(self, kind: type[OfferedT]) -> OfferedT:
         """Return the same, or raise KeyError."""
         return self.capabilities[kind]
-
-    async def _close_model(self) -> None:
-        await self.agent.model.aclose()
 
     # turns
 
@@ -358,7 +357,6 @@ class Session(AsyncContextManagerMixin):
 
     @property
     def info(self) -> SessionInfo:
-        """What a face may want to say about it, as it is now."""
         model = self.agent.model
         return SessionInfo(
             id=self.agent.id,
@@ -372,7 +370,6 @@ class Session(AsyncContextManagerMixin):
 
     @property
     def log_path(self) -> Path:
-        """The file that all that is said is recorded in."""
         return self.agent.transcript.log.path
 
     @property
@@ -386,7 +383,6 @@ class Session(AsyncContextManagerMixin):
 
     @property
     def title(self) -> str | None:
-        """What the session is called; None if nobody has given it a title."""
         return self._title
 
     def rename(self, title: str) -> str:
@@ -411,7 +407,10 @@ class Session(AsyncContextManagerMixin):
         self._title = self._title or made.title or None
         if self._title is not None:
             self._recorder.decided(TitleRecord(summary=self._title, reply=record_of(made.reply)).as_json())
-        self._note_side_calls()
+        try:
+            self._recorder.note_side_calls()
+        except SessionLogError as error:
+            self.agent.warn(str(error))
 
     # what the model may do
 
@@ -503,12 +502,6 @@ class Session(AsyncContextManagerMixin):
             if warning not in known:
                 self.agent.warn(warning)
         self._recorder.decided(ModelRecord(model=model.name, effort=model.effort).as_json())
-
-    def _note_side_calls(self) -> None:
-        try:
-            self._recorder.note_side_calls()
-        except SessionLogError as error:
-            self.agent.warn(str(error))
 
 
 def _behind_typed(message: UserMessage) -> Sequence[UserContent]:

@@ -50,7 +50,6 @@ class SessionSetup:
 
     @property
     def profile(self) -> ModelProfile:
-        """How much of panpan the model is given."""
         return self.model.profile
 
     @property
@@ -67,18 +66,15 @@ class SessionSetup:
 
     @property
     def rule_sources(self) -> Sequence[RuleSource]:
-        """The permission rules, by where they were written."""
         return rule_sources(self.loaded)
 
     @property
     def warnings_of_model(self) -> Sequence[str]:
-        """What the user should know of the model, one sentence each."""
         banner = (self.profile.banner,) if self.profile.banner else ()
         return (*banner, *notes_on_answers(self.model, self.answers))
 
     @property
     def warnings_of_settings(self) -> Sequence[str]:
-        """What the user should know of the settings, one sentence each."""
         names = [tool.name for tool in self.every_tool]
         return (*self.loaded.warnings, *rules_of_no_tool(self.rule_sources, names))
 
@@ -95,7 +91,6 @@ class SessionSetup:
         return replace(self, overrides=overrides, model=model).checked()
 
     def with_effort(self, effort: Effort | None) -> "SessionSetup":
-        """Return the same with another effort."""
         return replace(self, answers=replace(self.answers, effort=effort, effort_place=""))
 
     def with_thinking(self, *, is_on: bool) -> "SessionSetup":

@@ -25,9 +25,10 @@ from panpan.session.one_shot import (
     MAX_PROMPT_CHARS,
     MAX_TITLE_CHARS,
     GeneratedTitle,
-    generate_title,
+    reply_to,
     title_generator,
     title_in,
+    title_question,
 )
 from panpan.session.session import Session, Titles
 from panpan.session.setup import SessionSetup, load_setup
@@ -74,11 +75,12 @@ def test_a_reply_that_is_cut_or_calls_a_tool_is_no_title() -> None:
 async def test_the_model_sees_the_beginning_of_the_prompt_and_no_tools() -> None:
     llm = ScriptedLLM(say("A title"))
 
-    made = await generate_title(llm, "do it " * 1000)
+    question = title_question("do it " * 1000)
+    reply = await reply_to(llm, question.system_prompt, question.text)
 
     (request,) = llm.requests
-    assert made is not None
-    assert made.title == "A title"
+    assert reply is not None
+    assert title_in(reply) == "A title"
     assert len(request.messages[0].text) < MAX_PROMPT_CHARS + 50
     assert (request.tools, "title" in request.system) == ((), True)
 

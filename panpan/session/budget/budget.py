@@ -238,7 +238,6 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        """Time that turns have taken, up to now."""
         running = self.clock.seconds - self._runs_since if self._turns else 0.0
         return self._spent.seconds + running
 
@@ -291,7 +290,6 @@ class Budget:
 
     @property
     def waits_for_others(self) -> bool:
-        """True if a request runs that may give back some of what it has reserved."""
         return any(node._held.reservations for node in self.and_above())
 
     @property

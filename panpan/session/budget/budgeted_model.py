@@ -38,7 +38,6 @@ class ArrivingReply:
         self._output_tokens = 0
 
     def follow(self, event: ModelEvent) -> None:
-        """Note what an event adds."""
         match event:
             case ReplyStarted():
                 self._started, self._began_s, self._output_tokens = event, time.monotonic(), 0
@@ -144,7 +143,6 @@ class BudgetedModel:
             self._count_cut_short(arriving)
 
     async def count_tokens(self, request: ModelRequest) -> int | None:
-        """Return how many input tokens a request has, or None if the provider cannot say."""
         return await self._llm.count_tokens(request)
 
     @property

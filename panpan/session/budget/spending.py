@@ -29,7 +29,6 @@ class ModelCosts:
         return None if self.unpriced_replies else self.known_cost_usd
 
     def add(self, reply: AssistantMessage) -> None:
-        """Count one more reply of the model."""
         if reply.stop_reason == "interrupted" and reply.cost_usd is None and not reply.usage.context_tokens:
             self.uncounted_replies += 1
             return
@@ -51,7 +50,6 @@ class ModelCosts:
         self.estimated_replies += other.estimated_replies
 
     def since(self, earlier: "ModelCosts") -> "ModelCosts":
-        """Return what came since it was `earlier`."""
         now, before = self.usage.model_dump(), earlier.usage.model_dump()
         return ModelCosts(
             self.model,
@@ -98,22 +96,18 @@ class SessionCosts:
 
     @property
     def usage(self) -> Usage:
-        """Tokens of all models."""
         return sum((costs.usage for costs in self.by_model.values()), Usage())
 
     @property
     def known_cost_usd(self) -> float:
-        """US dollars of all replies whose price is known."""
         return sum(costs.known_cost_usd for costs in self.by_model.values())
 
     @property
     def uncounted_replies(self) -> int:
-        """Replies that were interrupted before the provider had counted their tokens."""
         return sum(costs.uncounted_replies for costs in self.by_model.values())
 
     @property
     def estimated_replies(self) -> int:
-        """Replies that were cut short, of which it is estimated what they cost."""
         return sum(costs.estimated_replies for costs in self.by_model.values())
 
     @property
@@ -171,7 +165,6 @@ class Spending:
 
     @property
     def usage(self) -> Usage:
-        """Tokens of all models."""
         return sum((costs.usage for costs in self.by_model.values()), Usage())
 
     @property
@@ -181,7 +174,6 @@ class Spending:
 
     @property
     def known_usd(self) -> float:
-        """US dollars of all replies whose price is known."""
         return sum(costs.known_cost_usd for costs in self.by_model.values())
 
     @property
@@ -191,7 +183,6 @@ class Spending:
 
     @property
     def is_estimated(self) -> bool:
-        """True if a part of it is an estimate."""
         return any(costs.estimated_replies for costs in self.by_model.values())
 
     @property
@@ -201,13 +192,11 @@ class Spending:
         return next((one.model for one in costs if one.unpriced_replies and one.usage.context_tokens), None)
 
     def add_reply(self, reply: AssistantMessage) -> None:
-        """Count a reply, which one request was made for."""
         self.calls += 1
         self.api_duration_s += reply.duration_s
         self.by_model.setdefault(reply.model, ModelCosts(reply.model)).add(reply)
 
     def add(self, other: "Spending") -> None:
-        """Count what was spent elsewhere, too."""
         self.calls += other.calls
         self.seconds += other.seconds
         self.api_duration_s += other.api_duration_s
@@ -215,7 +204,6 @@ class Spending:
             self.by_model.setdefault(model, ModelCosts(model)).join(costs)
 
     def copy(self) -> "Spending":
-        """Return what it is now."""
         same = Spending()
         same.add(self)
         return same

@@ -1,8 +1,7 @@
 """Writes a session to a file of the user's: private, whole or not at all, and never over what is there."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from itertools import chain, count
 from pathlib import Path
 
 from anyio import to_thread
@@ -54,7 +53,8 @@ def _export(transcript: Transcript, redactor: Redactor, folder: Path, wanted: st
                 _write_new(subagent_path(path, subagent.agent_id), written.encode(errors="replace"))
         return path
     stem = f"panpan-{transcript.exported_at.strftime('%Y-%m-%d-%H%M%S')}"
-    for free in _names(folder / stem):
+    for number in range(1, MAX_TRIES + 1):
+        free = folder / f"{stem}{f'-{number}' if number > 1 else ''}{DEFAULT_SUFFIX}"
         if _is_written(free, data):
             return free
     raise ConfigError(f"{folder} holds {MAX_TRIES} exports of this second; name a file")
@@ -78,11 +78,6 @@ def _path(folder: Path, wanted: str, default_suffix: str) -> Path:
     if wanted.endswith("/") or path.is_dir():
         raise ConfigError(f"{path} is a folder; name a file in it, such as {path / 'session.md'}")
     return path if path.suffix else path.with_name(path.name + default_suffix)
-
-
-def _names(beginning: Path) -> Iterator[Path]:
-    numbers = chain([""], (f"-{number}" for number in count(2)))
-    return (Path(f"{beginning}{number}{DEFAULT_SUFFIX}") for _, number in zip(range(MAX_TRIES), numbers, strict=False))
 
 
 def _is_written(path: Path, data: bytes) -> bool:

@@ -84,7 +84,6 @@ class _Reply:
     """What its newest part says of it."""
 
     def whole(self) -> AssistantMessage:
-        """Return it, when all parts have been taken."""
         model = self.body.get("model")
         return AssistantMessage(
             uuid=self.uuid,
@@ -105,7 +104,6 @@ class _Conversion:
         self._boundary: Mapping[str, Any] | None = None
 
     def messages(self) -> Iterator[Message]:
-        """Yield what has been taken, in its order."""
         for message in self._messages:
             if not isinstance(message, _Reply):
                 yield message
@@ -113,7 +111,6 @@ class _Conversion:
                 yield message.whole()
 
     def take(self, record: Record) -> None:
-        """Take a record of the conversation."""
         is_own = format_version(record) > 0
         own = message_of(record) if is_own else None
         noted = session_record(record) if is_own else None

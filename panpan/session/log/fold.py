@@ -223,15 +223,8 @@ def _never_begun(records: Iterable[Mapping[str, Any]]) -> set[str]:
     for record in records:
         match record:
             case {"type": "assistant", "notesStarts": True, "message": {"content": [*blocks]}}:
-                asked.update(id_ for block in blocks for id_ in _tool_use_ids(block))
+                uses = (block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_use")
+                asked.update(id_ for use in uses if isinstance(id_ := use.get("id"), str))
             case {"type": "system", "subtype": "call_started", "toolUseId": str(id_)}:
                 begun.add(id_)
     return asked - begun
-
-
-def _tool_use_ids(block: Any) -> Sequence[str]:
-    match block:
-        case {"type": "tool_use", "id": str(id_)}:
-            return (id_,)
-        case _:
-            return ()

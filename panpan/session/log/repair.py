@@ -14,7 +14,7 @@ from panpan.session.log.fold import folded, is_new_root, parents_of, path_to_new
 from panpan.session.log.log_writer import copy_subagents, write_whole_log
 from panpan.session.log.record_kinds import SYSTEM_RECORDS, SystemRecord, session_record, subtypes_of
 from panpan.session.log.records import FORMAT_VERSION, format_version, message_of
-from panpan.session.log.session_log import open_to_read, read_records
+from panpan.session.log.session_log import ends_in_mid_line, open_to_read, read_records
 from panpan.session.stored.store import newest_first
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import new_id
@@ -52,7 +52,7 @@ def validate(log: Path, further: Iterable[type[SystemRecord]] = ()) -> list[Find
     damaged: list[int] = []
     try:
         records = list(read_records(log, note_damage=damaged.append))
-        is_torn = _is_torn(log, status)
+        is_torn = _is_torn(log)
     except SessionError as error:
         return [*found, Finding("unreadable", str(error))]
     if not records:
@@ -172,13 +172,10 @@ def _of_calls(records: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
         )
 
 
-def _is_torn(log: Path, status: os.stat_result) -> bool:
-    if not status.st_size:
-        return False
+def _is_torn(log: Path) -> bool:
     try:
         with open_to_read(log) as file:
-            file.seek(-1, os.SEEK_END)
-            return file.read(1) != b"\n"
+            return ends_in_mid_line(file.fileno())
     except OSError:
         return False
 

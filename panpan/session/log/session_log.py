@@ -151,7 +151,7 @@ class SessionLog:
         try:
             self.is_locked = self._lock()
             """True if the file system has locks, so that no other panpan writes into it."""
-            self._is_torn = _ends_in_mid_line(self._fd)
+            self._is_torn = ends_in_mid_line(self._fd)
             self._newest_ns = _newest_in_future(path)
         except BaseException:
             os.close(self._fd)
@@ -235,7 +235,7 @@ class SessionLog:
             while written < len(data):
                 written += os.write(self._fd, data[written:])
         except OSError as error:
-            self._is_torn = self._is_torn if written else _ends_in_mid_line(self._fd)
+            self._is_torn = self._is_torn if written else ends_in_mid_line(self._fd)
             raise SessionLogError(
                 f"the session log {self.path} cannot be written: {error.strerror}; "
                 "what was said since is kept in memory and written as soon as it can be"
@@ -338,6 +338,7 @@ def _newest_in_future(path: Path) -> int:
     return newest + 1_000 if newest > time.time_ns() else 0
 
 
-def _ends_in_mid_line(fd: int) -> bool:
+def ends_in_mid_line(fd: int) -> bool:
+    """Return True if the last line of a log has no end, as a crash leaves it."""
     size = os.fstat(fd).st_size
     return size > 0 and os.pread(fd, 1, size - 1) != b"\n"

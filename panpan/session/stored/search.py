@@ -116,7 +116,6 @@ class SearchIndex:
             raise
 
     def close(self) -> None:
-        """Give the file back."""
         self._database.close()
 
     def new_bytes(self, logs: Iterable[Path]) -> int:

@@ -67,10 +67,10 @@ def summary_of(path: Path) -> SessionSummary | None:
                 if _is_of(_OPENED, line):
                     is_interactive = _record(line).get("interactive") is not False
                 if _is_of(_TITLE, line):
-                    title = _title(_record(line)) or title
+                    title = _text(_record(line), "summary")[:MAX_PROMPT_CHARS] or title
                 if not (cwd and prompt):
                     record = _record(line)
-                    cwd = cwd or _cwd(record)
+                    cwd = cwd or _text(record, "cwd")
                     prompt = prompt or _first_line(record)
     except OSError:
         return None
@@ -89,14 +89,9 @@ def _record(line: bytes) -> Mapping[str, Any]:
     return parsed(line) or {}
 
 
-def _cwd(record: Mapping[str, Any]) -> str:
-    cwd = record.get("cwd")
-    return cwd if isinstance(cwd, str) else ""
-
-
-def _title(record: Mapping[str, Any]) -> str:
-    title = record.get("summary")
-    return title[:MAX_PROMPT_CHARS] if isinstance(title, str) else ""
+def _text(record: Mapping[str, Any], name: str) -> str:
+    text = record.get(name)
+    return text if isinstance(text, str) else ""
 
 
 def _first_line(record: Mapping[str, Any]) -> str:

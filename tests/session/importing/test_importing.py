@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.todos.todos import ToldTodos
+from panpan.capabilities.todos.todos import KnownTodos
 from panpan.core.conversation import Conversation
 from panpan.errors import SessionError
 from panpan.session.export.as_json import claude_text, json_text
@@ -108,9 +108,9 @@ def test_checklist_of_a_call_is_shown_and_is_no_list_of_the_session(claude: Clau
             ChecklistItem(content="", active_form=""),
         )
     )
-    told = ToldTodos()
-    told.follow([found])
-    assert not told.todos
+    known = KnownTodos()
+    known.follow([found])
+    assert not known.todos
 
 
 def test_a_reply_whose_calls_ran_while_it_was_written_is_one_reply(claude: ClaudeTranscript, tmp_path: Path) -> None:

@@ -174,8 +174,7 @@ async def test_nothing_comes_between_a_cut_reply_and_the_rest_of_it() -> None:
 
 
 async def test_a_source_that_fails_costs_nothing_but_what_it_would_have_said(tmp_path: Path) -> None:
-    reminders = Reminders([Failing()], 20)
-    reminders.add_source(Source(reminder("plugin:1")))
+    reminders = Reminders([Failing(), Source(reminder("plugin:1"))], 20)
     llm = ScriptedLLM(call(("1", "Look", {})), say("done"))
 
     async with session_in(tmp_path, llm, looking(), hooks=[reminders]) as session:

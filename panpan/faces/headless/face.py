@@ -87,6 +87,14 @@ class TurnSummary:
             case _:
                 pass
 
+    def note_files(self, files: Sequence[FileChange]) -> None:
+        """Note what a turn changed that failed, since no event tells it."""
+        self.files = files
+
+    def note_spent(self, spent: Spending) -> None:
+        """Note what was spent since the last result."""
+        self.spent = spent
+
     def _follow_subagent(self, here: SubagentEvent) -> None:
         match here.event:
             case AssistantMessage() as reply:

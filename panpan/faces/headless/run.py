@@ -308,7 +308,7 @@ class _Run:
                         outcome = INTERRUPTED
         except PanpanError as error:
             outcome = outcome_of_error(error)
-            self._summary.files = session.turn_files  # of a turn that failed no event tells
+            self._summary.note_files(session.turn_files)
         except Exception as error:  # a bug; the result is shown, and the report is written above
             await self._show(Outcome("error_during_execution", 1, f"unexpected {type(error).__name__}"), 0.0)
             raise
@@ -322,7 +322,7 @@ class _Run:
         assert self.face is not None
         self._has_result = True
         spent = self._budget.spent
-        self._summary.spent = spent.since(self._told)
+        self._summary.note_spent(spent.since(self._told))
         self._told = spent
         await self.face.end(self._summary, outcome, duration_s)
 

@@ -30,7 +30,7 @@ from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.screen.windows import Contents, DialogView
 from panpan.faces.terminal.terminal_state import TerminalState
 from panpan.faces.terminal.views.status import StatusView
-from panpan.faces.terminal.views.turn_view import TurnView, greeting
+from panpan.faces.terminal.views.turn_view import AroundTurn, TurnView, greeting
 from panpan.session.command import Command, Leave, Next, Option, OptionSearch
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
@@ -64,17 +64,20 @@ class Repl:
         definitions, background = session.find(AgentKinds), session.find(Background)
         kinds = () if definitions is None else definitions.all
         colours = {one.name: one.color for one in kinds}
-        self._view = TurnView(
-            self,
-            session.conversation,
+        around = AroundTurn(
             has_begun=self._turn_has_begun,
             is_over=self._turn_is_over,
             is_asking=self._is_asking,
-            rule_place=asking.rule_place,
-            waiting=asking.waiting,
             can_move=lambda: background is not None and bool(background.movable),
             doing=lambda: self._todos.doing,
             asked_about=lambda: asking.asked_about,
+        )
+        self._view = TurnView(
+            self,
+            session.conversation,
+            around,
+            rule_place=asking.rule_place,
+            waiting=asking.waiting,
             subagents=session.find(PastSubagents),
             colour_of=lambda kind: colours.get(kind, ""),
         )
@@ -156,7 +159,7 @@ class Repl:
     def _keep_left_over(self) -> None:
         """Let the next session have what nobody got; where there is none, it is told at the end."""
         if isinstance(self._leaving.then, Leave):
-            self._state.not_sent += [sent.text for sent in self._prompts.left_over]
+            self._state.take_back(sent.text for sent in self._prompts.left_over)
         else:
             self._state.waiting.take(self._prompts.left_over)
 
@@ -177,7 +180,7 @@ class Repl:
     @property
     def theme_setting(self) -> ThemeSetting:
         """What the user chose of it."""
-        return self._state.theme_setting
+        return self._state.look.setting
 
     @property
     def width(self) -> int:

@@ -30,7 +30,7 @@ from panpan.faces.terminal.input.keys import WaitingInput
 from panpan.faces.terminal.screen.notify import keep_title, restore_title
 from panpan.faces.terminal.screen.screen import Screen, SteadyOutput, reflows
 from panpan.faces.terminal.screen.theme import choose_theme, query_background
-from panpan.faces.terminal.terminal_state import TerminalState
+from panpan.faces.terminal.terminal_state import Look, TerminalState
 from panpan.types.dataclass import dataclass
 
 HUNG_UP = 129
@@ -170,9 +170,8 @@ def _terminal_state(setup: ReplSetup, stop: Callable[[], object]) -> TerminalSta
         state.warn(text)
 
     history = PromptHistory(look.history_file, warn)
-    state = TerminalState(
-        setup.env, output, screen, box, draft, history, waiting, theme, look.theme, answer.background, look.vim
-    )
+    shown = Look(theme, look.theme, answer.background, look.vim)
+    state = TerminalState(setup.env, output, screen, box, draft, history, waiting, shown)
     box.use_history(history)
     return state
 

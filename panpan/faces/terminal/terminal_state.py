@@ -1,7 +1,7 @@
 """What outlives a session: the terminal, how it looks, and what is typed."""
 
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
 
 from panpan.config.ui_look import ThemeSetting
 from panpan.faces.terminal.input.draft import Draft
@@ -11,6 +11,18 @@ from panpan.faces.terminal.rendering.text_rows import say
 from panpan.faces.terminal.screen.screen import Screen, SteadyOutput
 from panpan.faces.terminal.screen.theme import Theme, choose_theme
 from panpan.types.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How the terminal looks, and which keys it has."""
+
+    theme: Theme
+    setting: ThemeSetting
+    """What the user chose, of which `theme` was made."""
+    background: str | None = None
+    """Colour behind the text, as the terminal said when panpan started; None: it did not say."""
+    has_vi_keys: bool = False
 
 
 @dataclass(slots=True)
@@ -27,14 +39,14 @@ class TerminalState:
     """What was sent, in this run and in earlier ones."""
     waiting: WaitingInput
     """What the input does while no session is open."""
-    theme: Theme
-    theme_setting: ThemeSetting
-    """What the user chose, of which `theme` was made."""
-    background: str | None = None
-    """Colour behind the text, as the terminal said when panpan started; None: it did not say."""
-    has_vi_keys: bool = False
-    not_sent: list[str] = field(default_factory=list)
+    look: Look
+    _not_sent: list[str] = field(default_factory=list)
     """What was sent in the last session and nobody got."""
+
+    @property
+    def theme(self) -> Theme:
+        """Colours and signs."""
+        return self.look.theme
 
     @property
     def width(self) -> int:
@@ -49,9 +61,13 @@ class TerminalState:
         """Tell the user what he should know."""
         say(self, text, "warn")
 
+    def take_back(self, not_sent: Iterable[str]) -> None:
+        """Take what was sent and nobody got, to be told of at the end."""
+        self._not_sent += not_sent
+
     def keep_typed(self) -> None:
         """Keep what was sent and nobody got, and what is typed, for whoever starts panpan again; and say so."""
-        not_sent = [*self.not_sent, *self.waiting.sent]
+        not_sent = [*self._not_sent, *self.waiting.sent]
         typed = [text] if (text := self.draft.unfolded).strip() else []
         for text in (*not_sent, *typed):
             if text not in self.history.get_strings():  # as what was sent is, mostly
@@ -64,12 +80,12 @@ class TerminalState:
 
     def use_theme(self, setting: ThemeSetting) -> None:
         """Show everything from now on in another theme."""
-        self.theme_setting = setting
-        self.theme = choose_theme(setting, self.env, self.background)
-        self.screen.use_theme(self.theme)
+        theme = choose_theme(setting, self.env, self.look.background)
+        self.look = replace(self.look, theme=theme, setting=setting)
+        self.screen.use_theme(theme)
 
     def toggle_vim(self) -> bool:
         """Switch the keys of vi on or off, and return whether they are on."""
-        self.has_vi_keys = not self.has_vi_keys
-        self.screen.use_vi_keys(is_on=self.has_vi_keys)
-        return self.has_vi_keys
+        self.look = replace(self.look, has_vi_keys=not self.look.has_vi_keys)
+        self.screen.use_vi_keys(is_on=self.look.has_vi_keys)
+        return self.look.has_vi_keys

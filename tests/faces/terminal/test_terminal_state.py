@@ -6,7 +6,7 @@ import pytest
 from prompt_toolkit.history import InMemoryHistory
 
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.terminal.terminal_state import TerminalState
+from panpan.faces.terminal.terminal_state import Look, TerminalState
 
 
 def state_with(*, not_sent=(), waiting=(), typed="", recalled=()):
@@ -17,9 +17,9 @@ def state_with(*, not_sent=(), waiting=(), typed="", recalled=()):
         history.append_string(text)
     state = TerminalState(
         {}, None, screen, None, SimpleNamespace(unfolded=typed), history, SimpleNamespace(sent=list(waiting)),
-        Theme("dark", has_sequences=False), "dark",
+        Look(Theme("dark", has_sequences=False), "dark"),
     )  # fmt: skip
-    state.not_sent = list(not_sent)
+    state.take_back(not_sent)
     return state, shown, history
 
 

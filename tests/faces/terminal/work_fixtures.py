@@ -8,7 +8,7 @@ import anyio
 
 from panpan.capabilities.shell.capability import UserCommands
 from panpan.faces.amounts import WaitingTime
-from panpan.faces.terminal.views.turn_view import TurnView
+from panpan.faces.terminal.views.turn_view import AroundTurn, TurnView
 from panpan.types.events import ModelEvent
 from panpan.types.llm import ModelRequest
 from panpan.types.messages import Message, UserMessage
@@ -66,9 +66,7 @@ def view_on(screen: FakeScreen) -> TurnView:
     return TurnView(
         screen,
         screen.session.conversation,
-        has_begun=lambda: None,
-        is_over=lambda duration_s: None,
-        is_asking=lambda: False,
+        AroundTurn(),
         rule_place="",
         waiting=WaitingTime(lambda: 0.0),
     )

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -54,21 +55,35 @@ _MODES: Mapping[PermissionMode, tuple[str, Role]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class ModelStatus:
+    """The model, and how full its context window is."""
+
+    name: str = ""
+    thinks: bool = False
+    """True if it is asked to think before it answers."""
+    context_used_percent: float | None = None
+    """From 0 to 100."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What was spent."""
+
+    usd: float
+    is_estimated: bool = False
+    """True if a part of it is an estimate."""
+
+
+@dataclass(frozen=True, slots=True)
 class StatusState:
     """Facts for the line; those that are empty or None are left out."""
 
     mode: PermissionMode = "default"
     vi_mode: str = ""
     """Such as "NORMAL"; empty where the vi keys are off."""
-    model: str = ""
-    thinks: bool = False
-    """Whether the model is asked to think before it answers."""
-    context_used_percent: float | None = None
-    """Of the context window, from 0 to 100."""
-    cost_usd: float | None = None
+    model: ModelStatus = ModelStatus()
+    cost: Cost | None = None
     """Of the session."""
-    is_cost_estimated: bool = False
-    """True if a part of it is an estimate."""
     folder: str = ""
     """Where commands and completion start; empty where that is the workspace itself."""
     branch: str = ""
@@ -106,21 +121,21 @@ def status_line(state: StatusState, width: int, theme: Theme) -> str:
 
 def _parts(state: StatusState, width: int) -> list[_Part]:
     mode, role = _MODES[state.mode]
-    percent = state.context_used_percent
+    percent = state.model.context_used_percent
     context = "" if percent is None else f"{percent:.0f}% context"
     parts = [_Part(mode, role, 0)]
     if state.vi_mode:
         parts.append(_Part(state.vi_mode, "accent", 3))
-    if state.model:
-        parts.append(_Part(_short_model(clean_line(state.model), mode, context, width), "dim", 1))
-    if state.thinks:
+    if state.model.name:
+        parts.append(_Part(_short_model(clean_line(state.model.name), mode, context, width), "dim", 1))
+    if state.model.thinks:
         parts.append(_Part("thinking", "dim", 5))
     if percent is not None:
         parts.append(_Part(context, _fullness(percent), 2))
     if state.folder:
         parts.append(_Part(f"in {clean_line(state.folder)}", "accent", 3))
-    if state.cost_usd is not None:
-        shown = cost_in_short(state.cost_usd, is_estimated=state.is_cost_estimated, decimals=2)
+    if state.cost is not None:
+        shown = cost_in_short(state.cost.usd, is_estimated=state.cost.is_estimated, decimals=2)
         parts.append(_Part(shown, "dim", 6))
     if state.branch:
         parts.append(_Part(clean_line(state.branch), "dim", 7))
@@ -167,20 +182,11 @@ class SessionFacts:
     transcript_path: str
     cwd: str
     project_dir: str
-    version: str
-    """Of panpan."""
-    model_name: str = ""
-    """For people; the model's id where it is empty."""
+    costs: SessionCosts
     context_window: int | None = None
     """Tokens."""
     context_tokens: int | None = None
     """Tokens of it that are used."""
-    duration_s: float = 0.0
-    api_duration_s: float = 0.0
-    lines_added: int = 0
-    lines_removed: int = 0
-    vim_mode: str = ""
-    """Such as "NORMAL"; empty where the vi keys are off."""
 
 
 def status_json(state: StatusState, facts: SessionFacts) -> str:
@@ -190,26 +196,26 @@ def status_json(state: StatusState, facts: SessionFacts) -> str:
         "session_id": facts.session_id,
         "transcript_path": facts.transcript_path,
         "cwd": facts.cwd,
-        "model": {"id": state.model, "display_name": facts.model_name or state.model},
+        "model": {"id": state.model.name, "display_name": state.model.name},
         "workspace": {"current_dir": facts.cwd, "project_dir": facts.project_dir},
-        "version": facts.version,
+        "version": __version__,
         "output_style": {"name": "default"},
         "permission_mode": state.mode,
         "cost": {
-            "total_cost_usd": state.cost_usd,
-            "total_duration_ms": round(facts.duration_s * 1000),
-            "total_api_duration_ms": round(facts.api_duration_s * 1000),
-            "total_lines_added": facts.lines_added,
-            "total_lines_removed": facts.lines_removed,
+            "total_cost_usd": state.cost.usd if state.cost is not None else None,
+            "total_duration_ms": round(facts.costs.duration_s * 1000),
+            "total_api_duration_ms": round(facts.costs.api_duration_s * 1000),
+            "total_lines_added": facts.costs.lines_added,
+            "total_lines_removed": facts.costs.lines_removed,
         },
         "context_window": {
             "context_window_size": facts.context_window,
             "used_tokens": facts.context_tokens,
-            "used_percentage": state.context_used_percent,
+            "used_percentage": state.model.context_used_percent,
         },
     }
-    if facts.vim_mode:
-        told["vim"] = {"mode": facts.vim_mode}
+    if state.vi_mode:
+        told["vim"] = {"mode": state.vi_mode}
     return json.dumps(told)
 
 
@@ -404,15 +410,16 @@ class StatusView:
                 self._costs.add(message)
             self._counted = len(messages)
             self._tokens = used_tokens(self._session.conversation)
-        window = self._session.context_window
+        window, budget = self._session.context_window, self._session.budget
         return StatusState(
             mode=self._session.permission_mode,
             vi_mode=self._vi_mode(),
-            model=self._session.model,
-            thinks=self._session.thinks,
-            context_used_percent=100 * self._tokens / window if window and messages else None,
-            cost_usd=self._session.budget.known_usd or None,
-            is_cost_estimated=self._session.budget.is_estimated,
+            model=ModelStatus(
+                self._session.model,
+                self._session.thinks,
+                100 * self._tokens / window if window and messages else None,
+            ),
+            cost=Cost(budget.known_usd, budget.is_estimated) if budget.known_usd else None,
             folder=self._folder(),
             branch=self._branch,
             of_features=[item for item in self._session.capabilities.status() if isinstance(item, TextDisplay)],
@@ -420,18 +427,13 @@ class StatusView:
         )
 
     def _facts(self) -> SessionFacts:
-        cwd = str(self._session.info.cwd)
+        session = self._session
         return SessionFacts(
-            session_id=self._session.info.id,
-            transcript_path=str(self._session.log_path),
-            cwd=str(self._session.agent.context.paths.cwd),
-            project_dir=cwd,
-            version=__version__,
-            context_window=self._session.context_window,
+            session_id=session.info.id,
+            transcript_path=str(session.log_path),
+            cwd=str(session.agent.context.paths.cwd),
+            project_dir=str(session.info.cwd),
+            costs=replace(self._costs, api_duration_s=session.budget.spent.api_duration_s),
+            context_window=session.context_window,
             context_tokens=self._tokens,
-            duration_s=self._costs.duration_s,
-            api_duration_s=self._session.budget.spent.api_duration_s,
-            lines_added=self._costs.lines_added,
-            lines_removed=self._costs.lines_removed,
-            vim_mode=self._vi_mode(),
         )

@@ -64,11 +64,16 @@ class ToolsView:
         self._transcript = transcript
         self._asked_about = asked_about
         self._colour_of = colour_of
-        self.is_expanded = False
+        self._is_expanded = False
+
+    @property
+    def is_expanded(self) -> bool:
+        """True if more of what runs is shown."""
+        return self._is_expanded
 
     def expand(self, *, is_on: bool) -> None:
         """Show more of the output of tools, or less."""
-        self.is_expanded = is_on
+        self._is_expanded = is_on
 
     @property
     def are_running(self) -> bool:
@@ -120,7 +125,7 @@ class ToolsView:
         theme, now_s = self._canvas.theme, self._clock()
         rows: list[str] = []
         subagents: list[RunningSubagent] = []
-        count = _EXPANDED_LINES if self.is_expanded else _FOLDED_LINES
+        count = _EXPANDED_LINES if self._is_expanded else _FOLDED_LINES
         for tool in self._shown:
             name, title, elapsed_s = tool.call.name, tool.call.title, tool.elapsed_s(now_s)
             if tool.subagent is not None:
@@ -131,11 +136,11 @@ class ToolsView:
             else:
                 row = title_line(name, title, elapsed_s, tool.is_error, width, theme)
             rows.append(row)
-            if self.is_expanded and (above := tool.output.count_above(count)):
+            if self._is_expanded and (above := tool.output.count_above(count)):
                 rows.append(theme.paint("dim", cut(f"    … {above:,} line{'s' * (above != 1)} above", width)))
             rows += tool.output.preview(count, width, theme)
         asked_about = self._asked_about() if subagents else ()
-        return rows + subagent_rows(subagents, asked_about, now_s, width, theme, is_expanded=self.is_expanded)
+        return rows + subagent_rows(subagents, asked_about, now_s, width, theme, is_expanded=self._is_expanded)
 
     def end(self) -> None:
         """The turn is over: no result follows; what was still running is shown as far as it got."""
@@ -185,5 +190,5 @@ class ToolsView:
         agent = self._agent_role(title) if is_agent else None
         self._canvas.show(
             title_line(name, title, elapsed_s, message.is_error, width, theme, agent=agent),
-            *result_lines(message, width, theme, title=title, is_expanded=self.is_expanded),
+            *result_lines(message, width, theme, title=title, is_expanded=self._is_expanded),
         )

@@ -19,6 +19,7 @@ from panpan.session.in_words import compaction_lines
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, printable
+from panpan.types.dataclass import dataclass
 from panpan.types.events import (
     Compacted,
     Event,
@@ -103,20 +104,32 @@ _MAX_REASON_CHARS = 200
 """Of why a request is tried again."""
 
 
+@dataclass(frozen=True, slots=True)
+class AroundTurn:
+    """Tells a turn what goes on around it, and is told when it begins and ends."""
+
+    has_begun: Callable[[], None] = lambda: None
+    is_over: Callable[[float], None] = lambda duration_s: None
+    """Given the seconds that the turn took."""
+    is_asking: Callable[[], bool] = lambda: False
+    """True while the turn waits for an answer of the user."""
+    can_move: Callable[[], bool] = lambda: False
+    """True while a call runs that could go on in the background."""
+    doing: Callable[[], str] = lambda: ""
+    """Returns what the model says that it is doing; empty where it says nothing."""
+    asked_about: Callable[[], Collection[str]] = tuple
+    """Returns the ids of the calls about which the user is asked at the moment."""
+
+
 class TurnView:
     """Follows the turns of a session.
 
     Args:
         canvas: Where they are shown.
         conversation: What they make longer.
-        has_begun: Called when a turn has begun.
-        is_over: Called when a turn is over, with the seconds that it took.
-        is_asking: Whether the turn waits for an answer of the user.
+        around: What goes on around them.
         rule_place: Where "always" is kept, as it is shown.
         waiting: How long the user was waited for, which is not the turn's own time.
-        can_move: Whether a call runs that could go on in the background.
-        doing: Returns what the model says that it is doing; empty where it says nothing.
-        asked_about: Returns the ids of the calls about which the user is asked at the moment.
         subagents: Tells what subagents said and did; None: nothing of it is known.
         colour_of: Returns the colour of a kind of subagent; empty where it has none.
     """
@@ -125,31 +138,22 @@ class TurnView:
         self,
         canvas: Canvas,
         conversation: Conversation,
+        around: AroundTurn,
         *,
-        has_begun: Callable[[], None],
-        is_over: Callable[[float], None],
-        is_asking: Callable[[], bool],
         rule_place: str,
         waiting: WaitingTime,
-        can_move: Callable[[], bool] = lambda: False,
-        doing: Callable[[], str] = lambda: "",
-        asked_about: Callable[[], Collection[str]] = tuple,
         subagents: PastSubagents | None = None,
         colour_of: Callable[[str], str] = lambda kind: "",
     ) -> None:
         self._canvas = canvas
-        self._has_begun = has_begun
-        self._is_over = is_over
-        self._is_asking = is_asking
+        self._around = around
         self._rule_place = rule_place
         self._waiting = waiting
-        self._can_move = can_move
-        self._doing = doing
         self._waited_before_s = 0.0
         """When the turn began."""
         self._transcript = Transcript(conversation, subagents)
         self._reply = ReplyView(canvas, self._transcript)
-        self._tools = ToolsView(canvas, monotonic, self._transcript, asked_about, colour_of)
+        self._tools = ToolsView(canvas, monotonic, self._transcript, around.asked_about, colour_of)
         self._began_s: float | None = None
         """When the turn began; None: none runs."""
         self._waits_for = ""
@@ -167,7 +171,7 @@ class TurnView:
     @property
     def is_moving(self) -> bool:
         """True if its rows change by themselves; nothing does while only the user is waited for."""
-        return self._began_s is not None and (not self._is_asking() or self._tools.are_moving)
+        return self._began_s is not None and (not self._around.is_asking() or self._tools.are_moving)
 
     @property
     def runs_tools(self) -> bool:
@@ -202,7 +206,7 @@ class TurnView:
         self._began_s, self._waited_before_s = monotonic(), self._waiting.seconds
         if prompt is not None:
             self._show_prompt(prompt)
-        self._has_begun()
+        self._around.has_begun()
 
     def show(self, event: Event) -> None:
         """Show what `event` adds."""
@@ -252,7 +256,7 @@ class TurnView:
         """The turn is over, in whatever way."""
         self._finish()
         duration_s, self._began_s = self.duration_s, None
-        self._is_over(duration_s)
+        self._around.is_over(duration_s)
         self._canvas.refresh()
 
     def toggle_expanded(self) -> bool:
@@ -275,7 +279,7 @@ class TurnView:
 
     def _activity(self, width: int) -> Sequence[str]:
         theme, now_s = self._canvas.theme, monotonic()
-        if self._is_asking():  # which says itself what its keys do
+        if self._around.is_asking():  # which says itself what its keys do
             parts = [("… waiting for your answer", 0), *([("the others go on", 1)] if self._tools.are_moving else [])]
             return [theme.paint("dim", cut(fitted(parts, width, " · ") or parts[0][0], width))]
         if self._retry is not None and now_s < self._retry_at_s:
@@ -285,12 +289,14 @@ class TurnView:
             return [theme.paint("warn", row) for row in rows]
         waits_for = clean_for_terminal(self._waits_for).split("\n")[0]
         what = (
-            waits_for or cut(self._doing(), max(width // 2, 1)) or ("running" if self._tools.are_running else "working")
+            waits_for
+            or cut(self._around.doing(), max(width // 2, 1))
+            or ("running" if self._tools.are_running else "working")
         )
         parts = [(f"{spinner(now_s, theme)} {what} {self.duration_s:.0f} s", 0), ("esc interrupts", 1)]
         if self._tools.are_running:
             parts.append((f"ctrl+o {'folds' if self._tools.is_expanded else 'expands'}", 2))
-        if self._can_move():
+        if self._around.can_move():
             parts.append(("ctrl+b background", 3))
         return [theme.paint("dim", cut(fitted(parts, width, " · ") or parts[0][0], width))]
 

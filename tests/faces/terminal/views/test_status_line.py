@@ -8,15 +8,14 @@ from hypothesis import strategies as st
 
 from panpan.faces.terminal.rendering.cells import cell_width
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.terminal.views.status import StatusState, beside_mode, status_line
+from panpan.faces.terminal.views.status import Cost, ModelStatus, StatusState, beside_mode, status_line
 from panpan.types.display import text
 
 DARK = Theme("dark")
 FULL = StatusState(
     mode="plan",
-    model="claude-opus-5",
-    context_used_percent=43.4,
-    cost_usd=1.5,
+    model=ModelStatus("claude-opus-5", context_used_percent=43.4),
+    cost=Cost(1.5),
     branch="main",
     of_features=(text("2 tasks running", "accent"),),
     hint="? for keys",
@@ -34,7 +33,7 @@ def test_everything_is_told_where_there_is_room() -> None:
 
 
 def test_status_line_marks_a_cost_that_is_estimated() -> None:
-    state = replace(FULL, is_cost_estimated=True)
+    state = replace(FULL, cost=Cost(1.5, is_estimated=True))
 
     assert "· ~$1.50 ·" in plain(status_line(state, 200, DARK))
 
@@ -55,7 +54,7 @@ def test_a_folder_that_is_not_the_workspace_is_told_before_cost_and_branch() -> 
 
 
 def test_the_keys_of_vi_and_thinking_have_a_sign() -> None:
-    state = StatusState(vi_mode="NORMAL", model="m", thinks=True)
+    state = StatusState(vi_mode="NORMAL", model=ModelStatus("m", thinks=True))
 
     assert plain(status_line(state, 80, DARK)) == "default · NORMAL · m · thinking"
 
@@ -78,13 +77,14 @@ def test_however_long_the_line_of_the_users_own_is_the_mode_stays(own: str, widt
 
 def test_what_is_not_known_is_left_out() -> None:
     assert plain(status_line(StatusState(), 80, DARK)) == "default"
-    assert "0% context" in plain(status_line(StatusState(context_used_percent=0.0), 80, DARK))
+    assert "0% context" in plain(status_line(StatusState(model=ModelStatus(context_used_percent=0.0)), 80, DARK))
     assert "1 task running" in plain(status_line(StatusState(of_features=(text("1 task running"),)), 80, DARK))
 
 
 def test_a_window_that_fills_up_changes_its_colour() -> None:
     low, high, full = (
-        status_line(StatusState(context_used_percent=percent), 80, DARK) for percent in (10.0, 85.0, 97.0)
+        status_line(StatusState(model=ModelStatus(context_used_percent=percent)), 80, DARK)
+        for percent in (10.0, 85.0, 97.0)
     )
 
     assert DARK.paint("dim", "10% context") in low
@@ -93,7 +93,7 @@ def test_a_window_that_fills_up_changes_its_colour() -> None:
 
 
 def test_no_name_can_drive_the_terminal() -> None:
-    line = status_line(replace(FULL, branch="x\x1b]0;evil\x07y", model="a\x1b[2J\nb"), 200, DARK)
+    line = status_line(replace(FULL, branch="x\x1b]0;evil\x07y", model=ModelStatus("a\x1b[2J\nb")), 200, DARK)
 
     assert "evil" not in line
     assert "\x1b[2J" not in line
@@ -104,9 +104,8 @@ def test_no_name_can_drive_the_terminal() -> None:
     st.builds(
         StatusState,
         mode=st.sampled_from(["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]),
-        model=st.text(max_size=40),
-        context_used_percent=st.none() | st.floats(0, 100),
-        cost_usd=st.none() | st.floats(0, 1e6),
+        model=st.builds(ModelStatus, name=st.text(max_size=40), context_used_percent=st.none() | st.floats(0, 100)),
+        cost=st.none() | st.builds(Cost, usd=st.floats(0, 1e6)),
         branch=st.text("abc/日本語é👍", max_size=40),
         of_features=st.lists(st.text(max_size=20).map(text), max_size=3),
         hint=st.text(max_size=60),
@@ -118,10 +117,11 @@ def test_it_is_never_wider_than_the_terminal(state: StatusState, width: int) -> 
 
 
 def test_mode_and_model_stay_before_everything_else_where_there_is_little_room() -> None:
-    state = replace(FULL, mode="default", model="claude-sonnet-4-5-20250929", hint="")
+    long, short = (ModelStatus(name, context_used_percent=43.4) for name in ("claude-sonnet-4-5-20250929", "gpt-5"))
+    state = replace(FULL, mode="default", model=long, hint="")
 
     assert plain(status_line(state, 40, DARK)) == "default · claude-sonnet-4… · 43% context"
     assert plain(status_line(replace(state, mode="bypassPermissions"), 40, DARK)) == (
         "bypass permissions · claude-sonnet-4-5-…"
     )
-    assert plain(status_line(replace(state, model="gpt-5"), 40, DARK)) == "default · gpt-5 · 43% context · $1.50"
+    assert plain(status_line(replace(state, model=short), 40, DARK)) == "default · gpt-5 · 43% context · $1.50"

@@ -9,7 +9,7 @@ from panpan.core.conversation import Conversation
 from panpan.faces.amounts import WaitingTime
 from panpan.faces.terminal.rendering.cells import cell_width
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.terminal.views.turn_view import TurnView
+from panpan.faces.terminal.views.turn_view import AroundTurn, TurnView
 from panpan.types.content import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import (
     BlockStarted,
@@ -60,13 +60,9 @@ class View:
         self.turns = TurnView(
             self.canvas,
             Conversation(),
-            has_begun=lambda: None,
-            is_over=lambda duration_s: None,
-            is_asking=lambda: self.is_asking,
+            AroundTurn(is_asking=lambda: self.is_asking, doing=lambda: self.doing, can_move=lambda: self.can_move),
             rule_place="~/rules.toml",
             waiting=self.waiting,
-            doing=lambda: self.doing,
-            can_move=lambda: self.can_move,
         )
 
     async def past(self, *messages: Message) -> Sequence[str]:

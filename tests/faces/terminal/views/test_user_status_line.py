@@ -13,14 +13,18 @@ from hypothesis import strategies as st
 from panpan.faces.terminal.rendering.cells import cell_width, cut
 from panpan.faces.terminal.views.status import (
     PAUSE_S,
+    Cost,
+    ModelStatus,
     SessionFacts,
     StatusState,
     UserStatusLine,
     coloured_line,
     status_json,
 )
+from panpan.session.budget.spending import SessionCosts
+from panpan.version import __version__
 
-FACTS = SessionFacts("id", "/h/id.jsonl", "/w/sub", "/w", "1.2.3", duration_s=1.5, lines_added=4)
+FACTS = SessionFacts("id", "/h/id.jsonl", "/w/sub", "/w", SessionCosts(duration_s=1.5, lines_added=4))
 
 
 class Watched:
@@ -74,7 +78,7 @@ async def lines_of(
 
 
 async def test_the_command_reads_json_and_its_first_line_is_shown(tmp_path: Path) -> None:
-    told = status_json(StatusState(model="opus", cost_usd=0.25, context_used_percent=12.0), FACTS)
+    told = status_json(StatusState(model=ModelStatus("opus", context_used_percent=12.0)), FACTS)
     script = tmp_path / "line.py"
     script.write_text(
         "import json, sys\ntold = json.load(sys.stdin)\n"
@@ -149,14 +153,14 @@ async def test_there_is_no_line_before_the_first_run(tmp_path: Path) -> None:
 
 
 def test_the_json_has_the_shape_that_such_commands_know() -> None:
-    told = json.loads(status_json(StatusState(model="opus", cost_usd=0.5), FACTS))
+    told = json.loads(status_json(StatusState(model=ModelStatus("opus"), cost=Cost(0.5)), FACTS))
 
     assert told["model"] == {"id": "opus", "display_name": "opus"}
     assert told["workspace"] == {"current_dir": "/w/sub", "project_dir": "/w"}
     assert told["cost"]["total_cost_usd"] == 0.5
     assert told["cost"]["total_duration_ms"] == 1500
     assert told["cost"]["total_lines_added"] == 4
-    assert (told["session_id"], told["transcript_path"], told["version"]) == ("id", "/h/id.jsonl", "1.2.3")
+    assert (told["session_id"], told["transcript_path"], told["version"]) == ("id", "/h/id.jsonl", __version__)
     assert "vim" not in told
 
 

@@ -89,6 +89,9 @@ def checksum_of(path: Path, remote: RemoteFile) -> Checksum:
 class PlannedPart(PartialFile):
     """A part of a planned file. A context manager; leaving it keeps what came, if anything did.
 
+    It becomes the file only whole and with the right checksum, and never in the place of another one. Its folder is
+    held open and reached through no link: who swaps it for one meanwhile leads nothing elsewhere. Synchronous.
+
     Raises:
         ToolError: It cannot be written, or another download of it runs.
     """

@@ -190,12 +190,12 @@ Parsed: TypeAlias = dict[str, Any]
 
 
 def main() -> None:
-    """Do what the standard input says."""
+    """Parse the page on the standard input, in a process of its own: what strangers send costs nothing else."""
     sys.stdout.buffer.write(answer(sys.stdin.buffer))
 
 
 def answer(asked: BinaryIO) -> bytes:
-    """Return what became of what came."""
+    """Return the parsed page as JSON, or `{"error": why}`, for a line of JSON and the body behind it."""
     job = json.loads(asked.readline())
     try:
         made = _MAKERS[job["kind"]](job, asked.read())

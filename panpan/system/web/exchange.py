@@ -1,4 +1,8 @@
-"""One exchange over HTTP/1.1: the request, its redirects, the head and the body of the answer."""
+"""One exchange over HTTP/1.1: the request, its redirects, the head and the body of the answer.
+
+The rule: a connection carries one exchange and is closed, so that no answer can be taken for that of another request.
+No piece of a body is large, and a body that grows out of all proportion is an error.
+"""
 
 import zlib
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence

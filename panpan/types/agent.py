@@ -26,6 +26,38 @@ class SpendingLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentAccess:
+    """What a subagent may use; whoever starts it bounds that further."""
+
+    tools: tuple[str, ...] | None = None
+    """Names; None: all that a subagent can have."""
+    disallowed_tools: tuple[str, ...] = ()
+    permission_mode: PermissionMode | None = None
+    """Holds beside the mode of whoever starts it, the stricter of the two; None: that one alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentModel:
+    """The model of a subagent."""
+
+    name: str = "inherit"
+    """As with `--model`; "inherit" is the model of whoever starts it."""
+    sampling: Sampling = Sampling()
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRun:
+    """How a subagent runs."""
+
+    max_turns: int | None = None
+    """Rounds at most."""
+    background: bool = False
+    """True if it runs in the background unless the call says otherwise."""
+    isolation: Isolation | None = None
+    limits: SpendingLimits = SpendingLimits()
+
+
+@dataclass(frozen=True, slots=True)
 class AgentDefinition:
     """One kind of subagent, as a file, `--agents` or panpan itself defines it."""
 
@@ -34,22 +66,11 @@ class AgentDefinition:
     """When to use it; the model chooses by this."""
     prompt: str
     """Its system prompt."""
-    tools: tuple[str, ...] | None = None
-    """Names of the tools that it gets; None: all that a subagent can have."""
-    disallowed_tools: tuple[str, ...] = ()
-    model: str = "inherit"
-    """As with `--model`; "inherit" is the model of whoever starts it."""
-    permission_mode: PermissionMode | None = None
-    """Holds beside the mode of whoever starts it, the stricter of the two; None: that one alone."""
-    max_turns: int | None = None
-    """Rounds at most."""
-    background: bool = False
-    """Whether it runs in the background unless the call says otherwise."""
-    isolation: Isolation | None = None
+    access: AgentAccess = AgentAccess()
+    model: AgentModel = AgentModel()
+    run: AgentRun = AgentRun()
     color: str = ""
     """For faces; one of red, blue, green, yellow, purple, orange, pink, cyan, or empty."""
-    limits: SpendingLimits = SpendingLimits()
-    sampling: Sampling = Sampling()
     source: str = "panpan"
     """Where it comes from: a file, "--agents", or "panpan" for those it is shipped with."""
 

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 
 import anyio
@@ -63,19 +64,7 @@ class TaskRecord(BaseModel):
 
     @property
     def info(self) -> TaskInfo:
-        return TaskInfo(
-            id=self.id,
-            kind=self.kind,
-            title=self.title,
-            state=self.state,
-            started_at=self.started_at,
-            output=self.output,
-            ended_at=self.ended_at,
-            exit_code=self.exit_code,
-            tool_use_id=self.tool_use_id,
-            agent_id=self.agent_id,
-            note=self.note,
-        )
+        return TaskInfo(**{one.name: getattr(self, one.name) for one in fields(TaskInfo)})
 
 
 class Registry:

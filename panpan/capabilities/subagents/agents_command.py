@@ -34,10 +34,10 @@ async def _agents(terminal: Terminal, rest: str) -> None:
 
 
 def _told(definition: AgentDefinition) -> str:
-    model = "the session's model" if definition.model == "inherit" else definition.model
-    tools = "all tools" if definition.tools is None else ", ".join(definition.tools) or "no tools"
-    if definition.tools is None and definition.disallowed_tools:
-        tools += f" but {', '.join(definition.disallowed_tools)}"
+    model = "the session's model" if definition.model.name == "inherit" else definition.model.name
+    tools = "all tools" if definition.access.tools is None else ", ".join(definition.access.tools) or "no tools"
+    if definition.access.tools is None and definition.access.disallowed_tools:
+        tools += f" but {', '.join(definition.access.disallowed_tools)}"
     lines = (definition.description, f"{model} · {tools}", f"from {definition.source}")
     return "\n".join(clean_line(line) for line in lines)
 

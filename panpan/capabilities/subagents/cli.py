@@ -209,13 +209,13 @@ def _values(definition: AgentDefinition) -> Iterator[tuple[str, Any]]:
     yield "name", definition.name
     yield "source", definition.source
     yield "description", definition.description
-    yield "tools", None if definition.tools is None else list(definition.tools)
-    yield "disallowedTools", list(definition.disallowed_tools)
-    yield "model", definition.model
-    yield "permissionMode", definition.permission_mode
-    yield "maxTurns", definition.max_turns
-    yield "background", definition.background
-    yield "isolation", definition.isolation
+    yield "tools", None if definition.access.tools is None else list(definition.access.tools)
+    yield "disallowedTools", list(definition.access.disallowed_tools)
+    yield "model", definition.model.name
+    yield "permissionMode", definition.access.permission_mode
+    yield "maxTurns", definition.run.max_turns
+    yield "background", definition.run.background
+    yield "isolation", definition.run.isolation
     yield "color", definition.color
-    limits = definition.limits
+    limits = definition.run.limits
     yield "limits", {"usd": limits.usd, "tokens": limits.tokens, "seconds": limits.seconds, "calls": limits.calls}

@@ -91,16 +91,16 @@ class SubagentHost:
         A definition made for another agent may name a model that is not to be had here; the session's own is asked
         then.
         """
-        models, is_bound, sampling = self._models, self.definitions.is_bound(definition.name), definition.sampling
+        models, is_bound, sampling = self._models, self.definitions.is_bound(definition.name), definition.model.sampling
         if task.model not in (None, "inherit"):
             return models.for_subagents(task.model, sampling=sampling), ""
-        if definition.model == "inherit":
+        if definition.model.name == "inherit":
             return models.for_subagents(sampling=sampling), ""
         try:
-            return models.for_subagents(definition.model, only_here=is_bound, sampling=sampling), ""
+            return models.for_subagents(definition.model.name, only_here=is_bound, sampling=sampling), ""
         except PanpanError as error:
             model = models.for_subagents(sampling=sampling)
-            named = f"the model {definition.model} of the subagent {definition.name}"
+            named = f"the model {definition.model.name} of the subagent {definition.name}"
             note = f"{named} is not used but {model.name}: {error}"
             self.session.warn(note)
             return model, note

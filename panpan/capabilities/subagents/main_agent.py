@@ -50,13 +50,15 @@ def main_agent(
     overrides: dict[str, object] = {}
     if off := _tools_off(definition, setup, tools()):
         overrides["tools.enabled"] = {**setup.settings.tools.enabled, **dict.fromkeys(off, False)}
-    mode, present = definition.permission_mode, setup.settings.permission.mode
+    mode, present = definition.access.permission_mode, setup.settings.permission.mode
     if mode is not None and STRICTNESS[mode] > STRICTNESS[present]:
         overrides["permission.mode"] = mode
-    names_other = definition.model != "inherit" and setup.loaded.origins["model"].kind != "flag"
+    names_other = definition.model.name != "inherit" and setup.loaded.origins["model"].kind != "flag"
     if names_other and _has_model(definition, setup, definitions, warn):
-        overrides["model"] = definition.model
-    overrides |= {name: value for name, value in definition.sampling.given.items() if setup.overrides.get(name) is None}
+        overrides["model"] = definition.model.name
+    overrides |= {
+        name: value for name, value in definition.model.sampling.given.items() if setup.overrides.get(name) is None
+    }
     return MainAgent(definition.prompt, overrides)
 
 
@@ -73,11 +75,12 @@ def _has_model(
 ) -> bool:
     why = ""
     try:
-        there, here = setup.with_model(definition.model).model, setup.model
+        there, here = setup.with_model(definition.model.name).model, setup.model
         if definitions.is_bound(definition.name) and (there.provider, there.base_url) != (here.provider, here.base_url):
             why = f"it is at {there.provider}, and only a model at {here.provider} may be"
     except PanpanError as error:
         why = str(error)
     if why:
-        warn(f"the model {definition.model} of the agent {definition.name} is not used but {setup.model.model}: {why}")
+        wanted = definition.model.name
+        warn(f"the model {wanted} of the agent {definition.name} is not used but {setup.model.model}: {why}")
     return not why

@@ -85,7 +85,7 @@ class Opened:
         """True if it works in a worktree; a resumed one works where it did."""
         if not self.is_new:
             return bool(self.record.worktree)
-        return (task.isolation or self.definition.isolation) == "worktree"
+        return (task.isolation or self.definition.run.isolation) == "worktree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ def open_child(host: SubagentHost, parent: Parent, task: SubagentTask, opened: O
     permissions = AgentPermissions(
         gate_of_child(above.gate, session.gate, definition, of_copy),
         LabelledAsker(above.permissions.ask, record.label),
-        above.budget.child(record.label, definition.limits, agent_id=record.id),
-        definition.max_turns or DEFAULT_ROUNDS,
+        above.budget.child(record.label, definition.run.limits, agent_id=record.id),
+        definition.run.max_turns or DEFAULT_ROUNDS,
     )
     with ExitStack() as stack:
         transcript = _transcript(opened, context, host.place)
@@ -194,16 +194,16 @@ def child_tools(
 
 def only_looks(definition: AgentDefinition, tools: Sequence[Tool[Any]]) -> bool:
     """True if its agents can change nothing, whatever they are asked to do."""
-    if definition.permission_mode == "plan":
+    if definition.access.permission_mode == "plan":
         return True
     return all(tool.only_reads for tool in tools if allows_tool(definition, tool.name))
 
 
 def allows_tool(definition: AgentDefinition, tool: str) -> bool:
     """True if a definition lets its agents have a tool; brackets behind a name are for rules."""
-    if any(_names(pattern, tool) for pattern in definition.disallowed_tools):
+    if any(_names(pattern, tool) for pattern in definition.access.disallowed_tools):
         return False
-    return definition.tools is None or any(_names(pattern, tool) for pattern in definition.tools)
+    return definition.access.tools is None or any(_names(pattern, tool) for pattern in definition.access.tools)
 
 
 class ChildGate(Gate):
@@ -265,7 +265,7 @@ def gate_of_child(
     parent: Gate, rules: PermissionGate, definition: AgentDefinition, of_copy: PermissionGate | None = None
 ) -> ChildGate:
     """Return the gate of a subagent; one that is begun in plan mode stays in it as long as it lives."""
-    mode = "plan" if parent.mode == "plan" else definition.permission_mode
+    mode = "plan" if parent.mode == "plan" else definition.access.permission_mode
     return ChildGate(parent, None if mode is None else rules.with_mode(mode), of_copy)
 
 

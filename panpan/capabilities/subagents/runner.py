@@ -184,7 +184,11 @@ class SubagentRunner:
         definition = self._host.definitions.get(task.agent)
         if definition is None:
             return True  # nothing will run
-        if self._is_for_background(task, definition) or definition.isolation or (task.isolation and not task.resume):
+        if (
+            self._is_for_background(task, definition)
+            or definition.run.isolation
+            or (task.isolation and not task.resume)
+        ):
             return True
         return only_looks(definition, self._host.tools) or self._agent.gate.mode == "plan"
 
@@ -244,5 +248,5 @@ class SubagentRunner:
 
     def _is_for_background(self, task: SubagentTask, definition: AgentDefinition) -> bool:
         """True if nobody waits for it; a subagent always waits, since the session alone hears of ends."""
-        is_wanted = definition.background if task.in_background is None else task.in_background
+        is_wanted = definition.run.background if task.in_background is None else task.in_background
         return is_wanted and self._agent.is_main

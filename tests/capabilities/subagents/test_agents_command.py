@@ -6,13 +6,20 @@ import pytest
 
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions
 from panpan.capabilities.subagents.host import SubagentHost
-from panpan.types.agent import AgentDefinition
+from panpan.types.agent import AgentAccess, AgentDefinition, AgentModel
 from tests.faces.terminal.commands.command_fixtures import terminal_in, type_in
 from tests.fakes.agent_logs import keep_turn
 
-EXPLORE = AgentDefinition("explore", "Looks around\nin the code.", "Look.", tools=("Read", "Grep"), source="panpan")
+EXPLORE = AgentDefinition(
+    "explore", "Looks around\nin the code.", "Look.", AgentAccess(("Read", "Grep")), source="panpan"
+)
 WRITER = AgentDefinition(
-    "writer", "Writes \x1b[2Jdocs.", "Write.", disallowed_tools=("Bash",), model="fast", source="agents/writer.md"
+    "writer",
+    "Writes \x1b[2Jdocs.",
+    "Write.",
+    AgentAccess(disallowed_tools=("Bash",)),
+    AgentModel("fast"),
+    source="agents/writer.md",
 )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from panpan.capabilities.subagents.opening import allows_tool, child_tools, only_looks
-from panpan.types.agent import AgentDefinition
+from panpan.types.agent import AgentAccess, AgentDefinition
 from tests.fakes.every_tool import every_tool
 
 EVERY = every_tool()
@@ -11,9 +11,7 @@ NAMES = [tool.name for tool in EVERY]
 
 
 def agent(*tools: str, without: tuple[str, ...] = (), mode: str | None = None) -> AgentDefinition:
-    return AgentDefinition(
-        "a", "b", "c", tools=tools or None, disallowed_tools=without, permission_mode="plan" if mode else None
-    )
+    return AgentDefinition("a", "b", "c", AgentAccess(tools or None, without, "plan" if mode else None))
 
 
 def names(definition: AgentDefinition, *, on: list[str] = NAMES, nests: bool = False) -> set[str]:

@@ -12,7 +12,7 @@ from panpan.capabilities.shell.bash import BashInput, BashTool
 from panpan.capabilities.subagents.opening import LabelledAsker, gate_of_child, stricter
 from panpan.core.hooks import ToolCall
 from panpan.permissions.gate import PermissionGate
-from panpan.types.agent import AgentDefinition
+from panpan.types.agent import AgentAccess, AgentDefinition
 from panpan.types.permission import (
     Allow,
     Ask,
@@ -51,7 +51,7 @@ def test_the_stricter_word_counts_and_opens_no_path_that_one_of_them_keeps_close
 
 
 def definition(mode: PermissionMode | None) -> AgentDefinition:
-    return AgentDefinition("worker", "works", "Work.", permission_mode=mode)
+    return AgentDefinition("worker", "works", "Work.", AgentAccess(permission_mode=mode))
 
 
 @pytest.mark.parametrize("make", [lambda root: write_in(root), lambda root: bash_in(root)], ids=["write", "bash"])

@@ -204,23 +204,23 @@ def as_text(definition: AgentDefinition) -> str:
 def _head(definition: AgentDefinition) -> Iterator[tuple[str, str]]:
     yield "name", definition.name
     yield "description", json.dumps(definition.description, ensure_ascii=False)
-    if definition.tools is not None:
-        yield "tools", _list(definition.tools)
-    if definition.disallowed_tools:
-        yield "disallowedTools", _list(definition.disallowed_tools)
-    yield "model", json.dumps(definition.model, ensure_ascii=False)
-    limits = definition.limits
+    if definition.access.tools is not None:
+        yield "tools", _list(definition.access.tools)
+    if definition.access.disallowed_tools:
+        yield "disallowedTools", _list(definition.access.disallowed_tools)
+    yield "model", json.dumps(definition.model.name, ensure_ascii=False)
+    limits = definition.run.limits
     rest = {
-        "permissionMode": definition.permission_mode,
-        "maxTurns": definition.max_turns,
-        "background": "true" if definition.background else None,
-        "isolation": definition.isolation,
+        "permissionMode": definition.access.permission_mode,
+        "maxTurns": definition.run.max_turns,
+        "background": "true" if definition.run.background else None,
+        "isolation": definition.run.isolation,
         "color": definition.color or None,
         "maxBudgetUsd": limits.usd,
         "maxTokens": limits.tokens,
         "maxSeconds": limits.seconds,
         "maxCalls": limits.calls,
-        **definition.sampling.given,
+        **definition.model.sampling.given,
     }
     yield from ((key, str(value)) for key, value in rest.items() if value is not None)
 

@@ -244,12 +244,12 @@ def _believed(
         if trust.is_trusted
         else "you have not trusted the project"
     )
-    if definition.model != "inherit":
-        text = f"its model {definition.model} does not count: {why}"
+    if definition.model.name != "inherit":
+        text = f"its model {definition.model.name} does not count: {why}"
         problems.append(Problem(text, is_error=False, source=definition.source))
-        definition = replace(definition, model="inherit")
-    if (definition.max_turns or 0) > MAX_ROUNDS_OF_PROJECT:
-        text = f"of its {definition.max_turns:,} rounds {MAX_ROUNDS_OF_PROJECT} count: {why}"
+        definition = replace(definition, model=replace(definition.model, name="inherit"))
+    if (definition.run.max_turns or 0) > MAX_ROUNDS_OF_PROJECT:
+        text = f"of its {definition.run.max_turns:,} rounds {MAX_ROUNDS_OF_PROJECT} count: {why}"
         problems.append(Problem(text, is_error=False, source=definition.source))
-        definition = replace(definition, max_turns=MAX_ROUNDS_OF_PROJECT)
+        definition = replace(definition, run=replace(definition.run, max_turns=MAX_ROUNDS_OF_PROJECT))
     return Found(definition, is_bound=True)

@@ -12,7 +12,7 @@ from typing import cast, get_args
 
 from panpan.system.text.front_matter import Entry, Value
 from panpan.system.text.terminal_text import printable
-from panpan.types.agent import AgentDefinition, Isolation, SpendingLimits
+from panpan.types.agent import AgentAccess, AgentDefinition, AgentModel, AgentRun, Isolation, SpendingLimits
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Sampling
 from panpan.types.permission import PermissionMode, is_permission_mode
@@ -64,21 +64,19 @@ def definition_from(
     description = _description(fields)
     if not prompt.strip():
         fields.problems.append(Problem("there is no prompt: below the head of a file stands what the agent is told"))
+    # In the order of `KEYS`, since the first problem is told where none has a line.
+    tools, disallowed, model, mode = _tools(fields), _disallowed(fields), _model(fields), _mode(fields)
+    max_turns, background, isolation = (fields.whole_number("maxTurns"), fields.is_on("background"), _isolation(fields))
+    color, limits, sampling = _color(fields), _limits(fields), _sampling(fields)
     definition = AgentDefinition(
         name,
         description,
         prompt.strip(),
-        tools=_tools(fields),
-        disallowed_tools=_disallowed(fields),
-        model=_model(fields),
-        permission_mode=_mode(fields),
-        max_turns=fields.whole_number("maxTurns"),
-        background=fields.is_on("background"),
-        isolation=_isolation(fields),
-        color=_color(fields),
-        limits=_limits(fields),
-        sampling=_sampling(fields),
-        source=source,
+        AgentAccess(tools, disallowed, mode),
+        AgentModel(model, sampling),
+        AgentRun(max_turns, background, isolation, limits),
+        color,
+        source,
     )
     fields.problems += _notes_on_keys(head)
     is_usable = not any(problem.is_error for problem in fields.problems)
@@ -211,7 +209,7 @@ def notes_on_parts(names: Iterable[str], *, are_given: bool, line: int) -> Itera
 
 def notes_on_tools(definition: AgentDefinition, known: Collection[str]) -> Iterator[Problem]:
     """Yield a note on each tool that does not exist."""
-    names = (*(definition.tools or ()), *definition.disallowed_tools)
+    names = (*(definition.access.tools or ()), *definition.access.disallowed_tools)
     yield from notes_on_unknown(names, known, source=definition.source)
 
 

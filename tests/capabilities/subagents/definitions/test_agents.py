@@ -46,9 +46,9 @@ def test_panpan_reads_of_them_what_they_say() -> None:
         head, body = run_parser(FOLDER / f"{definition.name}.md")
         assert definition.description == head["description"]
         assert definition.prompt == body
-        assert set(definition.tools or ()) == tools_of(head)
-        assert definition.permission_mode == head.get("permissionMode")
-        assert (definition.model, definition.source) == ("inherit", "panpan")
+        assert set(definition.access.tools or ()) == tools_of(head)
+        assert definition.access.permission_mode == head.get("permissionMode")
+        assert (definition.model.name, definition.source) == ("inherit", "panpan")
 
 
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.stem)

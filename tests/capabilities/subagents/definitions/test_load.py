@@ -120,7 +120,7 @@ def test_the_model_of_a_project_counts_where_its_bytes_are_trusted(folders: Fold
     folders.write(folders.user_home / ".claude/agents", "foreign", "p", "model: opus")
 
     definitions = folders.load(is_trusted=is_trusted)
-    models = {one.name: one.model for one in definitions.all if one.name not in SHIPPED}
+    models = {one.name: one.model.name for one in definitions.all if one.name not in SHIPPED}
 
     assert models == {
         "own": "opus" if is_trusted else "inherit",
@@ -145,7 +145,7 @@ def test_a_project_lets_its_agents_go_on_for_long_only_where_it_is_trusted(folde
 
     definitions = folders.load(is_trusted=is_trusted)
 
-    turns = {one.name: one.max_turns for one in definitions.all}
+    turns = {one.name: one.run.max_turns for one in definitions.all}
     assert (turns["long"], turns["short"], turns["users"]) == (5000 if is_trusted else 100, 5, 5000)
 
 
@@ -157,7 +157,7 @@ def test_a_file_that_changed_after_it_was_trusted_names_no_model(folders: Folder
     own = definitions.get("own")
 
     assert own is not None
-    assert own.model == "inherit"
+    assert own.model.name == "inherit"
 
 
 def test_files_are_read_once_and_not_before_they_are_asked_for(folders: Folders) -> None:
@@ -273,7 +273,7 @@ def test_where_the_home_is_the_project_its_folders_are_the_user_s(folders: Folde
 
     mine = definitions.get("mine")
     assert mine is not None
-    assert mine.model == "opus"
+    assert mine.model.name == "opus"
 
 
 def test_of_two_files_of_one_name_in_a_folder_the_first_counts_and_it_is_noted(folders: Folders) -> None:
@@ -298,8 +298,8 @@ def test_the_command_line_gives_definitions(folders: Folders) -> None:
     quick = folders.load(given=dict(said)).get("quick")
 
     assert quick is not None
-    assert (quick.tools, quick.max_turns, quick.background) == (("Read", "Task"), 3, True)
-    assert (quick.limits.usd, quick.source, quick.model) == (0.5, "--agents", "inherit")
+    assert (quick.access.tools, quick.run.max_turns, quick.run.background) == (("Read", "Task"), 3, True)
+    assert (quick.run.limits.usd, quick.source, quick.model.name) == (0.5, "--agents", "inherit")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from panpan.capabilities.subagents.definitions.read_definition import (
     Problem,
     notes_on_tools,
 )
-from panpan.types.agent import AgentDefinition, SpendingLimits
+from panpan.types.agent import AgentAccess, AgentDefinition, AgentModel, AgentRun, SpendingLimits
 from panpan.types.llm import Sampling
 from panpan.types.permission import PermissionMode
 
@@ -71,15 +71,10 @@ def test_every_key_is_understood() -> None:
         "reviewer",
         "Reads a change.",
         "You review.",
-        tools=("Read", "Task", "mcp__docs__*"),
-        disallowed_tools=("Write", "Bash"),
-        model="haiku",
-        permission_mode="plan",
-        max_turns=12,
-        background=True,
-        isolation="worktree",
+        AgentAccess(("Read", "Task", "mcp__docs__*"), ("Write", "Bash"), "plan"),
+        AgentModel("haiku"),
+        AgentRun(12, True, "worktree", SpendingLimits(usd=0.5, tokens=9000, seconds=1.5, calls=7)),
         color="blue",
-        limits=SpendingLimits(usd=0.5, tokens=9000, seconds=1.5, calls=7),
         source="x.md",
     )
     assert notes(WHOLE) == [
@@ -106,7 +101,7 @@ def test_what_is_not_said_is_the_session_s() -> None:
     ],
 )
 def test_a_definition_gives_the_tools_that_it_names_and_no_more(line: str, tools: tuple[str, ...] | None) -> None:
-    assert defined(with_head(line)).tools == tools
+    assert defined(with_head(line)).access.tools == tools
 
 
 @pytest.mark.parametrize(
@@ -118,7 +113,7 @@ def test_a_definition_gives_the_tools_that_it_names_and_no_more(line: str, tools
     ],
 )
 def test_what_a_definition_takes_away_in_part_is_taken_whole(line: str, taken: tuple[str, ...]) -> None:
-    assert defined(with_head(line)).disallowed_tools == taken
+    assert defined(with_head(line)).access.disallowed_tools == taken
 
 
 @pytest.mark.parametrize(
@@ -218,10 +213,10 @@ Read.
 def test_a_definition_of_opencode_is_understood() -> None:
     definition = defined(OPENCODE, "opencode")
 
-    assert (definition.name, definition.description, definition.model) == ("x", "Reads docs", "anthropic/x")
-    assert definition.max_turns == 5
-    assert definition.tools is None
-    assert set(definition.disallowed_tools) == {
+    assert (definition.name, definition.description, definition.model.name) == ("x", "Reads docs", "anthropic/x")
+    assert definition.run.max_turns == 5
+    assert definition.access.tools is None
+    assert set(definition.access.disallowed_tools) == {
         "Write",
         "Edit",
         "MultiEdit",
@@ -237,9 +232,9 @@ def test_where_opencode_switches_all_off_only_what_is_on_is_given() -> None:
     text = '---\ndescription: d\ntools: {"*": false, read: true, grep: true}\n---\np'
     denied = '---\ndescription: d\npermission: {"*": deny}\n---\np'
 
-    assert defined(text, "opencode").tools == ("Read", "Grep")
-    assert defined(text, "opencode").disallowed_tools == ()
-    assert defined(denied, "opencode").disallowed_tools == ("*",)
+    assert defined(text, "opencode").access.tools == ("Read", "Grep")
+    assert defined(text, "opencode").access.disallowed_tools == ()
+    assert defined(denied, "opencode").access.disallowed_tools == ("*",)
 
 
 @pytest.mark.parametrize(
@@ -255,8 +250,8 @@ def test_a_definition_of_gemini_is_understood() -> None:
         "gemini",
     )
 
-    assert definition.tools == ("Read", "Edit", "MultiEdit", "Bash", "other")
-    assert (definition.max_turns, definition.limits) == (9, SpendingLimits(seconds=90.0))
+    assert definition.access.tools == ("Read", "Edit", "MultiEdit", "Bash", "other")
+    assert (definition.run.max_turns, definition.run.limits) == (9, SpendingLimits(seconds=90.0))
     assert read(with_head("timeout_mins: soon"), "gemini")[0] is None
     assert read(with_head("tools: {a: b}"), "gemini")[0] is None
 
@@ -275,7 +270,7 @@ def test_a_new_file_that_is_filled_in_can_be_used_and_shows_every_key() -> None:
     assert defined(text).name == "my-agent"
     assert all(f"{key}: " in text for key in set(KEYS) - {"maxCalls"})
     uncommented = "\n".join(line.removeprefix("# ") if ": " in line[:20] else line for line in text.splitlines())
-    assert defined(uncommented).isolation == "worktree"
+    assert defined(uncommented).run.isolation == "worktree"
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=60).filter(
@@ -292,15 +287,16 @@ DEFINITIONS = st.builds(
     NAMES,
     LINES,
     LINES.filter(lambda text: bool(text.strip())),
-    tools=st.one_of(st.none(), TOOLS),
-    disallowed_tools=TOOLS,
-    model=WORDS.filter(str.isprintable),
-    permission_mode=st.sampled_from(MODES),
-    max_turns=COUNTS,
-    background=st.booleans(),
-    isolation=st.sampled_from([None, "worktree"]),
+    access=st.builds(AgentAccess, st.one_of(st.none(), TOOLS), TOOLS, st.sampled_from(MODES)),
+    model=st.builds(AgentModel, WORDS.filter(str.isprintable), st.just(Sampling())),
+    run=st.builds(
+        AgentRun,
+        COUNTS,
+        st.booleans(),
+        st.sampled_from([None, "worktree"]),
+        st.builds(SpendingLimits, usd=SPENT, tokens=COUNTS, seconds=SPENT, calls=COUNTS),
+    ),
     color=st.sampled_from(["", *COLORS]),
-    limits=st.builds(SpendingLimits, usd=SPENT, tokens=COUNTS, seconds=SPENT, calls=COUNTS),
     source=st.just("x.md"),
 )
 
@@ -328,6 +324,6 @@ def test_sampling_out_of_its_bounds_is_an_error(line: str) -> None:
 
 
 def test_sampling_is_read() -> None:
-    sampling = defined(with_head("temperature: 0", "top_p: 0.9", "top_k: 40")).sampling
+    sampling = defined(with_head("temperature: 0", "top_p: 0.9", "top_k: 40")).model.sampling
 
     assert sampling == Sampling(0.0, 0.9, 40)

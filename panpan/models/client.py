@@ -21,16 +21,14 @@ from panpan.types.events import ModelEvent, RetryScheduled, StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage
 
-# How long to wait before another try, and when to give up.
-#
-# Exponential back-off with full jitter: any pause between nothing and the current bound, so that many clients that
-# failed together do not come back together
-# (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
-
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Bounds of trying again. All times in seconds."""
+    """Bounds of trying again; all times in seconds.
+
+    The pause is between nothing and the current bound, so that many clients that failed together do not come back
+    together: full jitter (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+    """
 
     max_tries: int = 8
     """The first one counts."""

@@ -6,14 +6,14 @@ No SDK is imported here and nothing is sent: the provider does the rest when it 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from panpan.config.models import VENDORS, ModelFacts, vendor_named
 from panpan.errors import ConfigError
 from panpan.models.model_choice import Chooser, ModelRequirement, NoModelError, key_for, merged
 from panpan.models.provider_kind import FULL, NO_KINDS, ModelProfile, NamedProvider, ProviderKinds, provider_kind
 from panpan.types.dataclass import dataclass
-from panpan.types.llm import Effort, ModelOptions, Provider
+from panpan.types.llm import Effort, ModelOptions, Provider, Sampling
 
 if TYPE_CHECKING:
     from panpan.config.settings import Settings
@@ -66,18 +66,18 @@ class GenerationOptions:
     """None: no extended thinking."""
     is_budget_chosen: bool = False
     """Whether the user said how much; if not, it is the default."""
-    thinking_place: str = ""
-    """Where thinking was switched on, such as "--thinking" or `FILE:LINE`; empty where it was in the session."""
     effort: Effort | None = None
-    effort_place: str = ""
-    """Where the effort was set, likewise."""
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
+    sampling: Sampling = Sampling()
+    places: Mapping[str, str] = field(default_factory=dict)
+    """Where `thinking` and `effort` were set, such as "--effort" or `FILE:LINE`; empty if it was in the session."""
     max_tries: int | None = None
     """None: the client's own."""
     idle_timeout_s: float | None = None
     """None: the provider's own."""
+
+    def in_session(self, key: str, **changes: Any) -> Self:
+        """Return the same with what the user changed in the session, which no file or flag is named for any more."""
+        return replace(self, **changes, places={**self.places, key: ""})
 
 
 def resolve_model(
@@ -167,17 +167,13 @@ def _if_at_same_place(users: ResolvedModel, resolve: Callable[[], ResolvedModel]
 
 def generation_options(settings: "Settings", origins: "Mapping[str, Origin] | None" = None) -> GenerationOptions:
     """Return what the settings say of the model's answers."""
-    place_by_key = {key: str(origin) for key, origin in (origins or {}).items()}
     return GenerationOptions(
         max_output_tokens=settings.max_output_tokens,
         thinking_budget_tokens=settings.thinking_budget_tokens if settings.thinking else None,
         is_budget_chosen="thinking_budget_tokens" in settings.model_fields_set,
-        thinking_place=place_by_key.get("thinking", ""),
         effort=settings.effort,
-        effort_place=place_by_key.get("effort", ""),
-        temperature=settings.temperature,
-        top_p=settings.top_p,
-        top_k=settings.top_k,
+        sampling=Sampling(settings.temperature, settings.top_p, settings.top_k),
+        places={key: str(origins[key]) for key in ("thinking", "effort") if origins and key in origins},
         max_tries=settings.retry.max_tries,
         idle_timeout_s=settings.idle_timeout_s,
     )
@@ -260,7 +256,7 @@ def profile_of(resolved: ResolvedModel) -> "VendorProfile":
 
 def model_options(resolved: ResolvedModel, answers: GenerationOptions) -> ModelOptions:
     """Return how the model is asked to answer, within what it can."""
-    wanted = answers.max_output_tokens or DEFAULT_OUTPUT_TOKENS
+    wanted, sampling = answers.max_output_tokens or DEFAULT_OUTPUT_TOKENS, answers.sampling
     limit = resolved.facts.max_output_tokens
     is_limit_sure = resolved.facts.is_known or answers.max_output_tokens is None
     return ModelOptions(
@@ -268,16 +264,11 @@ def model_options(resolved: ResolvedModel, answers: GenerationOptions) -> ModelO
         max_output_tokens=min(wanted, limit) if is_limit_sure else wanted,
         thinking_budget_tokens=answers.thinking_budget_tokens,
         effort=answers.effort,
-        temperature=resolved.profile.temperature if answers.temperature is None else answers.temperature,
-        top_p=answers.top_p,
-        top_k=answers.top_k,
+        temperature=resolved.profile.temperature if sampling.temperature is None else sampling.temperature,
+        top_p=sampling.top_p,
+        top_k=sampling.top_k,
         extra_body=resolved.body,
     )
-
-
-# What the user should know of options for the answer that the model does not fulfil as they were said.
-#
-# The rule: an option is never left out without a word. The notes follow from the same data as the requests.
 
 
 def _requirement(source: "Source", why_override: str | None = None) -> ModelRequirement:
@@ -344,7 +335,7 @@ def _of_openai(resolved: ResolvedModel, answers: GenerationOptions) -> Iterator[
     profile, who = profile_of(resolved), f"{resolved.model} at {resolved.provider}"
     if answers.thinking_budget_tokens is not None:
         if not profile.thinking:
-            requirement = setting_in_words("thinking", answers.thinking_place)
+            requirement = setting_in_words("thinking", answers.places.get("thinking", ""))
             yield f"{who} has no switch for thinking that panpan knows, so {requirement} has no effect; use --effort"
         elif answers.is_budget_chosen and "$budget" not in profile.thinking.values():
             yield f"{who} takes no number of tokens to think, so the thinking budget has no effect; use --effort"

@@ -30,11 +30,6 @@ from panpan.types.events import (
 )
 from panpan.types.messages import AssistantMessage, StopReason, Usage, unique_id
 
-# Reads the arguments of a tool call, which the model wrote as JSON text and which may be anything.
-#
-# The rule: only a whole JSON object passes. Everything else is an `ArgumentsError` whose text tells the model what to
-# do.
-
 MAX_ARGUMENT_CHARS = 8 * 1024 * 1024
 """Longest arguments of one call."""
 

@@ -26,13 +26,10 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 
-# Imports the part of a vendor's SDK that sends requests, and not the thousands of modules that it brings with it.
-#
 # Most of an SDK is a class for each kind of request and answer, which panpan neither builds nor reads. So its client
-# is loaded without them, from the installed files but under another name (`anthropic` as `_panpan_anthropic`), and
-# with placeholders for the two folders that hold those classes. The rule: the SDK's own name is never touched, so that
-# whoever imports it in the same process gets the real and whole package; and whatever is not as expected, while
-# loading or when the errors are tried, leads to the ordinary import.
+# is loaded without them, under another name (`anthropic` as `_panpan_anthropic`), with placeholders for the two folders
+# that hold those classes. Whoever imports the SDK in the same process gets the whole package; and whatever is not as
+# expected, while loading or when the errors are tried, leads to the ordinary import.
 
 log = logging.getLogger(__name__)
 
@@ -179,12 +176,6 @@ class _Placeholder(ModuleType):
         return placeholder
 
 
-# Opening the SDKs' clients: the one place that imports them, and only when a request is about to be sent.
-#
-# The SDKs know how to address, sign and send a request and how to find proxies and certificates (the usual variables,
-# such as HTTPS_PROXY and SSL_CERT_FILE); their retries are off, because the client above shows and can interrupt each
-# pause.
-
 NO_KEY = "none"
 """Sent where no key is set; local servers ignore it, and an empty one would not make a valid header."""
 
@@ -316,11 +307,6 @@ def _is_host_of(base_url: str | None, domain: str) -> bool:
     return host == domain or host.endswith(f".{domain}")
 
 
-# From what an SDK raises before there is an answer to read, to our error tree.
-#
-# The SDKs differ in their classes and agree in their shape: an error with a `status_code` holds the response; any
-# other has the network's error, of httpx2, as its cause.
-
 _REFUSED = re.compile(r"4\d\d ")
 """What a proxy answers that wants a password, or does not serve such addresses."""
 
@@ -400,14 +386,18 @@ def _is_untrusted(exc: BaseException | None) -> bool:
     return False
 
 
+def _url_of(exc: Exception) -> Any:
+    """Return where the request went; None where it is not known."""
+    return getattr(getattr(exc, "request", None), "url", None)
+
+
 def _is_here(exc: Exception) -> bool:
-    """Return whether the request went to this machine."""
-    url = getattr(getattr(exc, "request", None), "url", None)
+    url = _url_of(exc)
     return url is not None and is_loopback(str(url))
 
 
 def _proxy(exc: Exception) -> ProxySetting | None:
-    url = getattr(getattr(exc, "request", None), "url", None)
+    url = _url_of(exc)
     return None if url is None or is_loopback(str(url)) else proxy_for(str(url))
 
 
@@ -423,5 +413,5 @@ def _address(exc: Exception) -> str:
     """Return where the request went, so that a wrong address is seen at once; empty where it is not known."""
     import httpx2
 
-    url = getattr(getattr(exc, "request", None), "url", None)
+    url = _url_of(exc)
     return f" at {url.scheme}://{url.netloc.decode()}" if isinstance(url, httpx2.URL) else ""

@@ -19,16 +19,6 @@ from panpan.models.wire_errors import WireError, one_line, provider_error, read_
 from panpan.system.text.redact import Redactor
 from panpan.types.dataclass import dataclass
 
-# Server-sent events: bytes of a stream in, whole events out, whatever the sizes in which the bytes come.
-#
-# Follows the WHATWG standard (https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2.6). The
-# rule: the events do not depend on how the stream was cut into chunks. Only what providers use is returned, the name
-# and the data of an event; `id` and `retry` concern a browser's reconnecting and are skipped. Data stay bytes, because
-# a JSON reader decodes them faster than we could, and because a character may not be cut at an event's border anyway.
-#
-# Streams come by the ten thousand events, so the usual form, `event: x` and one line of `data: …`, takes a short way
-# through `bytes.split`; everything else goes line by line.
-
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 """Longest event; twice what the arguments of a tool may be."""
 
@@ -46,7 +36,11 @@ class ServerSentEvent(NamedTuple):
 
 
 class SseParser:
-    """Parses one stream.
+    """Parses one stream of server-sent events, whatever the sizes in which its bytes come.
+
+    It follows the WHATWG standard (https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2.6), but
+    skips `id` and `retry`, which concern a browser's reconnecting. Data stay bytes, which a JSON reader decodes faster.
+    Streams come by the ten thousand events, so that the usual form takes a short way.
 
     Args:
         sender: Who sends it, for messages.

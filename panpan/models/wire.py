@@ -119,14 +119,6 @@ def _read_leniently(data: bytes) -> Any:
         return None
 
 
-# Keeps the wire form of a growing history, so that each message is turned into bytes once.
-#
-# On the wire a history is a row of groups: a reply of the model, then everything until the next reply (results, the
-# user's words, reminders), which a provider may join into one message. Every group before the newest reply is closed
-# and keeps its bytes; a request encodes only what came after, and joins. The rule: this holds as long as the history
-# grows at its end. The messages are compared by identity; where they are not the ones of last time, everything is
-# encoded anew.
-
 UserSide: TypeAlias = UserMessage | SystemReminder | ToolResultMessage
 """What stands between two replies."""
 
@@ -140,7 +132,11 @@ class WireGroup:
 
 
 class WireHistory:
-    """The wire form of one conversation for one model.
+    """The wire form of one conversation for one model; each message is turned into bytes once.
+
+    On the wire a history is a row of groups: a reply, then everything until the next reply, which a provider may join
+    into one message. A group before the newest reply keeps its bytes as long as the history grows at its end. Messages
+    are compared by identity; if they are not those of last time, everything is encoded again.
 
     Args:
         encode_reply: Returns a reply as JSON, or None where nothing of it can be sent; the groups around it then merge.
@@ -199,11 +195,6 @@ class WireHistory:
             groups.append(WireGroup(self._tail_data, is_reply=False))
 
 
-# Remembers the wire form of what a provider has sent, for the few conversations that it serves side by side.
-#
-# A provider serves a session and its subagents, each with its own system prompt, tools and history. The rule: what is
-# remembered only saves work; the bytes are always those that encoding everything anew would give.
-
 MAX_CONVERSATIONS = 8
 """Conversations that are remembered; the one not used for longest goes first."""
 
@@ -247,7 +238,9 @@ class _Head:
 
 
 class Prefix:
-    """What was sent before.
+    """What was sent before in the few conversations that a provider serves, such as those of a session's subagents.
+
+    What is remembered only saves work: the bytes are always those that encoding everything again would give.
 
     Args:
         encode_head: Encodes a body up to its messages.

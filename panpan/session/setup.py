@@ -91,12 +91,12 @@ class SessionSetup:
         return replace(self, overrides=overrides, model=model).checked()
 
     def with_effort(self, effort: Effort | None) -> "SessionSetup":
-        return replace(self, answers=replace(self.answers, effort=effort, effort_place=""))
+        return replace(self, answers=self.answers.in_session("effort", effort=effort))
 
     def with_thinking(self, *, is_on: bool) -> "SessionSetup":
         """Return the same with a model that thinks first, where it can, or that does not."""
         budget = self.settings.thinking_budget_tokens if is_on else None
-        return replace(self, answers=replace(self.answers, thinking_budget_tokens=budget, thinking_place=""))
+        return replace(self, answers=self.answers.in_session("thinking", thinking_budget_tokens=budget))
 
     def checked(self) -> "SessionSetup":
         """Return this, or raise BudgetError if there is a budget and the price of the model is not known."""

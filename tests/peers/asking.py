@@ -10,7 +10,7 @@ from panpan.models.client import LLMClient
 from panpan.models.factory import GenerationOptions, create_client, resolve_model
 from panpan.models.model_choice import ModelRequirement, NamedProvider
 from panpan.types.events import RetryScheduled
-from panpan.types.llm import ModelRequest, ToolDefinition
+from panpan.types.llm import ModelRequest, Sampling, ToolDefinition
 from panpan.types.messages import AssistantMessage, Message
 
 DIALECTS: Sequence[Dialect] = ("openai", "anthropic")
@@ -33,7 +33,7 @@ async def client_of(
     """Open a client of a peer for the block; it asks for the likeliest answer, which is the same each time."""
     server = NamedProvider("peer", dialect, peer.base_url, api_key=peer.api_key if api_key is None else api_key)
     resolved = resolve_model([ModelRequirement(model="peer/any")], {}, providers={"peer": server})
-    client = create_client(resolved, GenerationOptions(max_output_tokens=max_output_tokens, temperature=0.0))
+    client = create_client(resolved, GenerationOptions(max_output_tokens=max_output_tokens, sampling=Sampling(0.0)))
     try:
         yield client
     finally:

@@ -71,11 +71,11 @@ class EmbeddedModels(ProviderKind):
         from panpan.models.factory import setting_in_words
 
         if answers.thinking_budget_tokens is not None:
-            wish = setting_in_words("thinking", answers.thinking_place)
+            wish = setting_in_words("thinking", answers.places.get("thinking", ""))
             yield f"the small local model does not think, so {wish} has no effect"
         if answers.effort is not None:
-            wish = setting_in_words("the effort", answers.effort_place)
+            wish = setting_in_words("the effort", answers.places.get("effort", ""))
             yield f"the small local model knows no effort, so {wish} has no effect"
-        for name, value in (("top_p", answers.top_p), ("top_k", answers.top_k)):
+        for name, value in (("top_p", answers.sampling.top_p), ("top_k", answers.sampling.top_k)):
             if value is not None:
                 yield f"the small local model takes no {name}, so it has no effect"

@@ -25,14 +25,6 @@ from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest
 from panpan.types.messages import StopReason, Usage
 
-# Puts parallel tool calls together from the deltas of a chat completions stream.
-#
-# By the documentation a call has an index, comes with id and name first, and then in pieces of its arguments. Servers
-# leave out each of these, repeat id and name in every delta, make up a new id for each, count every call 0, send
-# arguments whole or as an object, or mix the pieces of several calls. The rule: calls are told of one after the other.
-# A later one waits until the arguments of those before are a whole JSON object, which nothing can add to, or until the
-# reply ends.
-
 
 @dataclass(slots=True)
 class _Call:
@@ -62,7 +54,12 @@ class _Call:
 
 
 class CallAssembler:
-    """The calls of one reply.
+    """The calls of one reply, put together from the deltas of a stream.
+
+    By the documentation a call has an index, comes with id and name first, and then in pieces of its arguments. Servers
+    leave out each of these, repeat id and name in every delta, make up a new id for each, count every call 0, send
+    arguments whole or as an object, or mix the pieces of several calls. So calls are told of one after the other: a
+    later one waits until the arguments of those before are a whole JSON object, or until the reply ends.
 
     Args:
         builder: Told of the calls, in order.

@@ -16,7 +16,7 @@ from panpan.models.factory import GenerationOptions, model_options, resolve_mode
 from panpan.models.model_choice import ModelRequirement
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import BlockFinished, ReplyStarted, StreamEvent, Waiting
-from panpan.types.llm import ModelOptions, ModelRequest
+from panpan.types.llm import ModelOptions, ModelRequest, Sampling
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 from tests.model_server import ModelServer, call, say, serving
 
@@ -288,7 +288,7 @@ def test_what_it_is_asked_for_is_what_it_can() -> None:
     assert model.reason == "the small local model, on this machine, since --model chose it"
     assert model.profile == PROFILE.model
     assert model_options(model, GenerationOptions()) == OPTIONS
-    assert model_options(model, GenerationOptions(temperature=0.7, max_output_tokens=99_999)) == replace(
+    assert model_options(model, GenerationOptions(sampling=Sampling(0.7), max_output_tokens=99_999)) == replace(
         OPTIONS, temperature=0.7
     )
 

@@ -1,1 +1,1 @@
-"""What begins with a slash."""
+"""Slash commands of the faces."""

@@ -14,7 +14,7 @@ from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
 
 _NO_EFFORT = "default"
-"""What the model does by itself."""
+"""The model's own choice."""
 EFFORTS: Sequence[str] = (_NO_EFFORT, *get_args(Effort))
 
 
@@ -74,7 +74,7 @@ class DetectedModel:
     """One model that can be chosen."""
 
     name: str
-    """What to choose it by: `provider/model`."""
+    """Name to choose it by: `provider/model`."""
     model: str
     """Its name as the provider knows it."""
     detail: str

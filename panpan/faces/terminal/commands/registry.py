@@ -103,7 +103,7 @@ _NEARLY = 0.75
 """Likeness from 0 to 1 (difflib) below which a word is no mistyped command."""
 _MOST_NAMES = 3
 _MEANT_COMMANDS = {"exit": "/exit", "quit": "/exit", "q": "/exit", "help": "/help", "?": "/help"}
-"""What a line means that is one of these words and nothing else."""
+"""Lines that mean a command and are nothing else."""
 
 
 def all_commands(of_capabilities: Iterable[Command]) -> list[Command]:

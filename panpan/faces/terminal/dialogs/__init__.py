@@ -1,1 +1,1 @@
-"""What asks the user something and takes the keys meanwhile."""
+"""Dialogs ask the user something and take the keys meanwhile."""

@@ -34,7 +34,7 @@ _INDENT = 2
 
 @dataclass(frozen=True, slots=True)
 class AskingScreen:
-    """What questions need of the screen of one session."""
+    """Parts of one session's screen that questions need."""
 
     dialogs: DialogQueue
     room: Callable[[], int]

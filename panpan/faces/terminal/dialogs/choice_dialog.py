@@ -1,4 +1,4 @@
-"""What dialogs have in common that ask for a yes or a no."""
+"""The base of dialogs that ask for a yes or a no."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Container, Sequence

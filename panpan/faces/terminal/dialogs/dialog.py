@@ -1,4 +1,4 @@
-"""What dialogs have in common: keys, harmless text, parts of many rows, and time to read."""
+"""The base of dialogs: keys, harmless text, parts of many rows, and time to read."""
 
 import re
 from abc import ABC, abstractmethod
@@ -80,11 +80,11 @@ def coloured_lines(line: str) -> list[str]:
 
 
 class Page:
-    """Which rows are shown where not all fit."""
+    """The rows that are shown where not all fit."""
 
     def __init__(self) -> None:
         self.was_all_seen = False
-        """Whether every row has been on the screen."""
+        """True if every row has been on the screen."""
         self._seen = 0
         self._first = 0
         self._size = 1
@@ -129,7 +129,7 @@ class Page:
 
 
 QUIET_S = 0.4
-"""How long nothing may be typed before a key counts for what is on the screen; a fast typist strikes every 0.15 s."""
+"""Time without a key before one counts for what is on the screen; a fast typist strikes every 0.15 s."""
 
 
 class Quiet:

@@ -53,12 +53,12 @@ class DialogQueue:
         self._has_draft = has_draft
         self._give_back = give_back
         self.early = EarlyLetter()
-        """What was pressed before the dialog took keys."""
+        """Letter from before the dialog took keys."""
         self._has_said_wait = False
-        """Whether the dialog was drawn as one that takes no keys yet."""
+        """True if the dialog was drawn as one that takes no keys yet."""
         self._open: deque[_Open] = deque()
         self._answered = 0
-        """How many were, of those that came since none was open."""
+        """Number of those that came since none was open."""
         self._quiet = Quiet(clock)
         """Of the first dialog."""
         self._is_turned_to = False
@@ -66,7 +66,7 @@ class DialogQueue:
         self._could_turn = False
         """True if they could, when the last key was pressed."""
         self._is_too_small = False
-        """Whether the screen says that there is no room for it, and shows nothing of it."""
+        """True if the screen says that there is no room for it, and shows nothing of it."""
 
     async def ask(self, dialog: Dialog[T]) -> T:
         """Show a dialog when its turn comes, and return the answer; a cancel takes it away."""
@@ -127,7 +127,7 @@ class DialogQueue:
 
     @property
     def is_behind_draft(self) -> bool:
-        """Whether the dialog could be answered, before the key that comes now, but for a text that is half typed."""
+        """True if the dialog could be answered, before the key that comes now, but for a text that is half typed."""
         return self.first is not None and self._has_draft() and not self.takes_keys and self._could_turn
 
     def turn_to(self) -> None:
@@ -158,13 +158,13 @@ class DialogQueue:
 
     @property
     def _place(self) -> str:
-        """Which one it is of those that came together; empty where it is the only one."""
+        """Place among those that came together; empty for the only one."""
         together = self._answered + len(self._open)
         return f"{self._answered + 1} of {together}" if together > 1 else ""
 
     @property
     def _note(self) -> str:
-        """What has to be done or waited for before the dialog takes keys; empty where it does."""
+        """Hint at what the dialog waits for before it takes keys; empty once it does."""
         if self._has_draft():
             return "" if self.takes_keys else _WAITS
         if letter := self.early.letter:
@@ -232,7 +232,7 @@ _NAMES = {
     Keys.CPRResponse: "",
     Keys.SIGINT: "c-c",
 }
-"""Where a dialog's name for a key is not prompt_toolkit's own."""
+"""Names of dialogs for keys that are not prompt_toolkit's own."""
 
 
 class DialogKeys:
@@ -257,7 +257,7 @@ class DialogKeys:
         self._interrupt_turn = interrupt_turn
         self._take_back = take_back
         self.are_taken: Filter = Condition(lambda: dialogs.takes_keys)
-        """Whether a key that comes now is for a dialog."""
+        """True if a key that comes now is for a dialog."""
 
     def bind(self, keys: KeyBindings) -> None:
         """Let a dialog have every key; ESC with another key is Alt, and nothing to it; Alt+Up is the queue's."""

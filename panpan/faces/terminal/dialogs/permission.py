@@ -61,7 +61,7 @@ MAX_RULE_CELLS = 200
 Meaning: TypeAlias = Literal["once", "always", "always-like", "no", "tell"]
 
 SAVES_RULE: frozenset[Meaning] = frozenset({"always", "always-like"})
-"""What holds for ever."""
+"""Answers that hold for ever."""
 
 
 def choices_for(question: PermissionQuestion, place: str, *, ends_turn: bool = True) -> Sequence[Choice[Meaning]]:
@@ -114,16 +114,16 @@ def head_rows(question: PermissionQuestion, width: int, theme: Theme) -> list[st
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How much of the question is shown beside what would run."""
+    """Parts of the question that are shown beside what would run."""
 
     has_gaps: bool = False
-    """Whether there are a blank row and a hint."""
+    """True if there are a blank row and a hint."""
     says_why: bool = False
-    """Whether the reason is shown also where the rest is folded."""
+    """True if the reason is shown also where the rest is folded."""
     offers_rule: bool = False
-    """Whether "always" is offered, with the rules that it may save."""
+    """True if "always" is offered, with the rules that it may save."""
     is_terse: bool = False
-    """Whether the choices stand side by side, in few words."""
+    """True if the choices stand side by side, in few words."""
     fewest_rows: int = 4
     """Of what would run, where it has more."""
 
@@ -170,7 +170,7 @@ class _Layout:
     form: Form
     offered: Sequence[Choice[Meaning]]
     rows: Sequence[str]
-    """What would run, with the reason where there is room."""
+    """The change that would be made, with the reason where there is room."""
     room: int
     """For these rows; negative where not even the rest has room."""
     most: int
@@ -179,7 +179,7 @@ class _Layout:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all rows are shown."""
+        """True if all rows are shown."""
         return len(self.rows) <= self.most
 
 

@@ -75,7 +75,7 @@ class PickDialog(Dialog[int | NothingPicked]):
         self._room = room
         self._look_up = look_up
         self._found: Sequence[_Entry] = ()
-        """What was found by what is typed; empty until it was looked up."""
+        """Found by what is typed; empty until it was looked up."""
         self._is_looking_up = False
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:

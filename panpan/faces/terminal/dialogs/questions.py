@@ -45,7 +45,7 @@ class _Sheet:
 
     @property
     def answer(self) -> UserAnswer:
-        """What counts: of one choice, that or the words; of several, both."""
+        """The answer that counts: of one choice, that or the words; of several, both."""
         labels = tuple(self.question.choices[at].label for at in sorted(self.chosen))
         return UserAnswer(labels, "" if labels and not self.question.allows_several else self.words.text.strip())
 

@@ -51,17 +51,16 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class FileList:
-    """What was found at one time."""
+    """Files found at one time."""
 
     folder: Path | None = None
-    """Where the paths start from; None before the first list."""
+    """Start of the paths; None before the first list."""
     chunks: Sequence[Chunk] = ()
     """The newest files first, then folders, which end in a slash."""
     total: int = 0
     is_partial: bool = False
-    """Whether there are more files than these."""
+    """True if there are more files than these."""
     problem: str = ""
-    """Why there is no list."""
     made_at_s: float = field(default=float("-inf"), compare=False)
 
 

@@ -1,4 +1,4 @@
-"""What the user is typing, with the pastes that are folded in it; nothing of it is lost by being cleared."""
+"""The text that the user is typing, with pastes folded in it; nothing of it is lost by being cleared."""
 
 import os
 import re
@@ -50,7 +50,7 @@ class PasteTooLargeError(PanpanError):
 
 
 class Pastes:
-    """What was pasted in this run, by the words that stand for it."""
+    """Pastes of this run, by the words that stand for them."""
 
     def __init__(self) -> None:
         self._text_by_words: dict[str, str] = {}
@@ -122,7 +122,7 @@ class Draft:
         self._box = box
         self._pastes = pastes
         self._stashed: list[str] = []
-        """What was put aside, the newest last."""
+        """Texts put aside, the newest last."""
 
     @property
     def text(self) -> str:

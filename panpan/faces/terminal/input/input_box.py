@@ -37,7 +37,7 @@ class CommandCompletion(Completion):
         label = f"/{name} {arguments}".rstrip()
         super().__init__(text, start_position=-len(typed) - 1, display=label, display_meta=detail)
         self.can_run = not needs_arguments
-        """Whether it does something as it stands."""
+        """True if it does something as it stands."""
         self.is_missing = is_missing
 
 
@@ -78,13 +78,13 @@ class CompletionMenu:
         ]
 
     def was_drawn(self, *, is_whole: bool) -> None:
-        """What `rows` returned last is on the screen; or not, or not all of it."""
+        """Note that `rows` of the last call are on the screen; or not, or not all of them."""
         has_rows = self._drawn is not None and bool(self._drawn.completions)
         self._seen = self._drawn if is_whole and has_rows else None
 
     @property
     def offered(self) -> Completion | None:
-        """What Enter takes; None where nothing was offered, or one of those offered is typed already."""
+        """Completion that Enter takes; None where nothing was offered, or one of those offered is typed already."""
         state = self._buffer.complete_state
         if state is None or state is not self._seen or not state.completions:
             return None
@@ -112,7 +112,7 @@ def _nothing() -> str:
 
 
 class InputBox:
-    """Where the user types, for as long as panpan runs; `mark` returns two cells that stand before the first line."""
+    """Input of the user, for as long as panpan runs; `mark` returns two cells that stand before the first line."""
 
     def __init__(self, mark: Callable[[], str]) -> None:
         self._mark = mark
@@ -121,7 +121,6 @@ class InputBox:
         """Asked at each drawing, whether it has to leave the room to something else."""
         self.buffer = Buffer(multiline=True, complete_while_typing=True, enable_history_search=False)
         self.menu = CompletionMenu(self.buffer)
-        """What can be completed."""
         search = SearchToolbar()
         control = BufferControl(
             self.buffer,
@@ -201,7 +200,7 @@ class PromptHistory(History):
         self._lock_path = path.with_name(f"{path.name}.lock")
         self._redact: Callable[[str], str] | None = None
         self._early: list[str] = []
-        """What came before it was known what is secret."""
+        """Entries from before it was known what is secret."""
         self._warn = warn
         self._last = ""
         self._has_warned = False

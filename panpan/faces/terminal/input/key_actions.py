@@ -1,4 +1,4 @@
-"""What the keys make happen, in terms of the parts of the REPL."""
+"""Actions of the keys in a session."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,7 +15,7 @@ from panpan.session.session import Session
 from panpan.types.permission import PermissionMode
 
 MODES: Sequence[PermissionMode] = ("default", "acceptEdits", "plan")
-"""What Shift+Tab goes through; the others have to be asked for by name."""
+"""Modes of Shift+Tab; the others have to be asked for by name."""
 
 
 class KeyActions:

@@ -18,7 +18,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPress, _Flush
 from prompt_toolkit.keys import Keys
 
 SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")
-"""What terminals send: CSI u (kitty's protocol, also set up by hand in iTerm2 and others), xterm's modifyOtherKeys."""
+"""Sent by terminals: CSI u (kitty's protocol, also set up by hand in iTerm2 and others), xterm's modifyOtherKeys."""
 
 _ESCAPE = "\x1b"
 _NEW_LINE = KeyPress(Keys.ControlJ, "\n")
@@ -65,11 +65,11 @@ class KeyParser(Vt100Parser):
     def __init__(self, feed_key_callback: Callable[[KeyPress], None]) -> None:
         super().__init__(feed_key_callback)
         self._held = ""
-        """What cannot be told yet: the beginning of a sequence, or maybe of the end of a paste."""
+        """Cannot be told yet: the beginning of a sequence, or maybe of the end of a paste."""
         self._late = ""
         """The beginning of an answer whose end has not come in time; it may still come."""
         self._pasted: list[str] | None = None
-        """What came of a paste; None: there is none."""
+        """Parts of a paste; None: there is none."""
 
     def feed(self, data: str) -> None:
         if self._late:

@@ -1,4 +1,4 @@
-"""What keys do. Each does one thing; what it is, the REPL decides."""
+"""Keys, and their actions as long as no session is open."""
 
 from collections.abc import Callable, Sequence
 from time import monotonic
@@ -36,11 +36,11 @@ class Sent:
 
     text: str
     is_for_later: bool = False
-    """Whether it shall wait until the turn is over."""
+    """True if it shall wait until the turn is over."""
 
 
 class Actions(Protocol):
-    """What keys can make happen."""
+    """Actions of keys."""
 
     def enter(self) -> None: ...  # to the model that works, too
     def enter_later(self) -> None: ...  # when the turn is over
@@ -72,10 +72,10 @@ class Actions(Protocol):
 
 
 class KeysOfDialogs(Protocol):
-    """What keys do while a dialog is open."""
+    """Keys while a dialog is open."""
 
     are_taken: Filter
-    """Whether a key that comes now is for a dialog."""
+    """True if a key that comes now is for a dialog."""
 
     def bind(self, keys: KeyBindings) -> None: ...
 
@@ -161,7 +161,7 @@ def _select_second(event: KeyPressEvent) -> None:
 
 
 AGAIN_S = 3.0
-"""How soon the second one has to follow; as long as the hint is shown that tells of it."""
+"""Time for the second press; the hint that tells of it is shown as long."""
 
 
 class SecondPress:
@@ -173,9 +173,9 @@ class SecondPress:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._presses = 0
-        """How many keys were pressed, this one included."""
+        """Number of keys so far, this one included."""
         self._first: tuple[str, int, float] | None = None
-        """Which key came first, at which press and when."""
+        """The key that came first, at which press and when."""
 
     def key_pressed(self) -> None:
         """Count a key, whichever it is; called before it is handled."""
@@ -260,7 +260,6 @@ class WaitingInput:
 
     @property
     def sent(self) -> Sequence[str]:
-        """What was sent and waits."""
         return [each.text for each in self._sent]
 
     def take(self, sent: Sequence[Sent]) -> None:

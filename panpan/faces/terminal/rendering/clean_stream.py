@@ -33,7 +33,7 @@ class CleanStream:
         self._goes_on: re.Pattern[str] | None = None
         """Pieces that are held back, too, unread: so a sequence that never ends is not searched again and again."""
         self._was_return = False
-        """Whether a carriage return came last and was passed on as a newline: a newline after it is the same one."""
+        """True if a carriage return came last and was passed on as a newline: a newline after it is the same one."""
 
     def feed(self, text: str) -> str:
         """Return what of the text so far is sure and was not returned yet."""

@@ -47,7 +47,7 @@ class _Line:
     old: int | None = None
     new: int | None = None
     other: str | None = None
-    """What a removed line became, or what an added one was."""
+    """Its counterpart: the line that a removed one became, or that an added one was."""
 
 
 def diff_lines(

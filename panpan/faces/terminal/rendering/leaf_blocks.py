@@ -89,7 +89,7 @@ _NARROWEST = 4
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """How wide a table's columns are, and how what is in them stands."""
+    """Widths and alignments of a table's columns."""
 
     header: Sequence[str]
     widths: Sequence[int]

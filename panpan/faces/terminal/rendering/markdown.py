@@ -25,16 +25,16 @@ class Container:
     """One item or quotation that is open."""
 
     first: str
-    """What its first row begins with."""
+    """Beginning of its first row."""
     rest: str
-    """What each other row begins with."""
+    """Beginning of each other row."""
     indent: int = 0
     """Of an item: the column of the source where its content stands; 0 for a quotation."""
     number: int | None = None
     delimiter: str = ""
     """Of an item: what stands behind its number, or its bullet."""
     is_begun: bool = False
-    """Whether its first row is printed."""
+    """True if its first row is printed."""
 
     @property
     def source_prefix(self) -> str:
@@ -139,7 +139,7 @@ class BlockScanner:
         """In them, ends of lines included."""
         self._code: OpenCode | None = None
         self._fence = ""
-        """What ends the code."""
+        """Mark that ends the code."""
         self._table: OpenTable | None = None
         self._item_before: Container | None = None
         """The item that ended last, as long as nothing came after it."""
@@ -147,7 +147,7 @@ class BlockScanner:
         self._last_kind: Kind | None = None
         """Of what was printed last."""
         self._goes_on = False
-        """Whether what was printed last is the beginning of the leaf block that is open."""
+        """True if what was printed last is the beginning of the leaf block that is open."""
 
     def resize(self, width: int) -> bool:
         """Use another width for what is rendered later; return whether it is another one."""
@@ -322,7 +322,7 @@ class MarkdownStream:
         self._scanner = BlockScanner(max(width, NARROWEST), theme, LeafBlocks(theme))
         self._open_line = ""
         self._tail: list[str] | None = None
-        """What `tail` returned last, until something changes: it is asked for with every frame."""
+        """Last result of `tail`, until something changes: it is asked for with every frame."""
 
     def feed(self, text: str) -> list[str]:
         """Take what came, and return the rows that are finished with it."""

@@ -46,10 +46,10 @@ class Step:
     name: str
     """Of the tool; empty where it is none."""
     text: str
-    """What the tool does, what was said, or what is waited for: of any origin, and not harmless yet."""
+    """Its work, words, or reason to wait: of any origin, and not harmless yet."""
     state: StepState
     depth: int = 0
-    """How many subagents lie between: 0 is its own step, 1 that of one it has started itself."""
+    """Number of subagents between: 0 is its own step, 1 that of one it has started itself."""
 
 
 class SubagentProgress:

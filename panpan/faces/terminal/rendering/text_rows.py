@@ -110,7 +110,7 @@ class ListRow:
     label: str
     detail: str = ""
     is_faint: bool = False
-    """Whether it is there for completeness only."""
+    """True if it is there for completeness only."""
 
 
 class ListRows:

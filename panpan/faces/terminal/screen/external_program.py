@@ -73,7 +73,7 @@ def _in_foreground(tree: ProcessTree) -> list[RunningProcess]:
 
 # A pager passes on what it is given, so nothing gets to it that could drive the terminal, but for colours.
 _COLOURS = re.compile(r"(\x1b\[[0-9;:]{0,40}m)")
-"""What `Theme.paint` writes, and nothing that does more than look different."""
+"""SGR sequences as `Theme.paint` writes them, which do no more than look different."""
 
 
 def pager_command(env: Mapping[str, str]) -> Sequence[str]:
@@ -190,7 +190,7 @@ def _divided(variable: str, chosen: str, env: Mapping[str, str]) -> list[str] | 
 
 
 class _Unreadable(EditorFailed):
-    """What the user wrote is in the file and nowhere else."""
+    """The text of the user is in the file and nowhere else."""
 
 
 def _written_down(text: str) -> Path:

@@ -11,7 +11,7 @@ from panpan.faces.terminal.rendering.cells import cut
 from panpan.system.text.terminal_text import clean_line
 
 Notifying: TypeAlias = Literal["auto", "bell", "osc9", "off"]
-"""How the user wants to be called; `auto` is OSC 9 where the terminal is known to show it, else the bell."""
+"""Setting of the user; `auto` is OSC 9 where the terminal is known to show it, else the bell."""
 
 LONG_TURN_S = 10.0
 """Whoever waited less is still there."""

@@ -138,7 +138,7 @@ def reflows(env: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What stands on the screen, down to the caret."""
+    """Rows on the screen, down to the caret."""
 
     columns: int
     """Width of the terminal when it was drawn."""
@@ -208,7 +208,7 @@ ESCAPE_S = 0.04
 _ROWS_AT_ONCE = 100
 """Most rows in one write, which blocks: keys are taken before the next, also where the terminal is slow."""
 _ROWS_AHEAD = 300
-"""How many rows may wait before whoever follows a turn waits, too."""
+"""Rows that may wait before whoever follows a turn waits, too."""
 
 _GO_ON_S = 0.2
 """Within which a program that was stopped and goes on is told so."""
@@ -232,9 +232,9 @@ class Screen:
         self._output = output
         self._is_dirty = False
         self.is_handed_over = False
-        """Whether another program has the terminal."""
+        """True if another program has the terminal."""
         self.is_terminal_gone = False
-        """Whether the screen was closed because the terminal was."""
+        """True if the screen was closed because the terminal was."""
         self._has_ended = anyio.Event()
         self._goes_on = anyio.Event()
         """Set when panpan was stopped and goes on."""

@@ -80,14 +80,14 @@ _CODES_OF: Mapping[ThemeName, Mapping[Role, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """How things look; `plain` has no colours, and without sequences nothing is painted, as for a dumb terminal."""
+    """A look; `plain` has no colours, and without sequences nothing is painted, as for a dumb terminal."""
 
     name: ThemeName = "dark"
     has_sequences: bool = True
 
     @property
     def has_colour(self) -> bool:
-        """Whether anything but bold and dim is used."""
+        """True if anything but bold and dim is used."""
         return self.name != "plain" and self.has_sequences
 
     @property

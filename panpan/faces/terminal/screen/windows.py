@@ -112,7 +112,6 @@ class Contents:
 
     keys: KeyBindings
     live: Callable[[int], Sequence[str]] = _nothing
-    """What the turn is doing."""
     dialog: DialogView = DialogView()
     queue: Callable[[int], Sequence[str]] = _nothing
     status: Callable[[int], Sequence[str]] = _nothing
@@ -142,7 +141,6 @@ class Windows:
 
     @property
     def contents(self) -> Contents:
-        """What stands around the input."""
         return self._contents
 
     def use(self, contents: Contents) -> None:

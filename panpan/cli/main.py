@@ -9,6 +9,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import click
@@ -56,6 +57,10 @@ _NEAR = 0.75
 """Least likeness of a word to a command that is suggested for it, from 0 to 1 (difflib)."""
 
 SEVERAL_WORDS = "a prompt of several words needs quotes: panpan 'fix the failing test'"
+
+_FORMAT_FLAG = re.compile(r"-[cqvy]*f|--output-format")
+_FORMAT = re.compile(r"(?:-[cqvy]*f|--output-format=)([a-z-]+)")
+"""The option with its value, also behind short flags that take none."""
 
 FIRST_PROMPT = "panpan.first_prompt"
 """Where click keeps a prompt that was given without -p."""
@@ -150,8 +155,6 @@ def _run() -> int:
     except click.exceptions.Abort:
         return EXIT_INTERRUPTED
     except click.ClickException as error:
-        from panpan.cli.usage_errors import report_usage_error
-
         return report_usage_error(error, sys.argv[1:])
     return code if isinstance(code, int) else 0
 
@@ -206,3 +209,55 @@ def _command_lines(ctx: click.Context, group: click.Group, with_prompt: str) -> 
         if not (slash.is_missing or slash.needs_terminal):
             lines.setdefault(slash.name, []).append(f"{with_prompt} /{slash.name}")
     return lines | {name: [f"panpan {name}"] for name in group.list_commands(ctx)}
+
+
+def report_usage_error(error: click.ClickException, arguments: Sequence[str]) -> int:
+    """Tell what is wrong, and return the exit code.
+
+    Raises:
+        PanpanError: The result object cannot be written.
+        BrokenPipeError: Nobody reads it.
+    """
+    from panpan.cli_kit.failures import say
+    from panpan.errors import ConfigError
+
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return ConfigError.exit_code
+    line = _line(error)
+    if wants_json(arguments):
+        _show_result(line)
+    say(line)
+    return ConfigError.exit_code
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Return whether the output is for a program, as far as a command line that is wrong can tell."""
+    chosen = ""
+    for argument, following in pairwise([*arguments, ""]):
+        if argument == "--":
+            break
+        if _FORMAT_FLAG.fullmatch(argument):
+            chosen = following
+        elif match := _FORMAT.fullmatch(argument):
+            chosen = match[1]
+    return chosen in ("json", "stream-json")
+
+
+def _line(error: click.ClickException) -> str:
+    text = " ".join(error.format_message().split()).rstrip(".").replace(". Did you mean", "; did you mean")
+    if text[1:2].islower():
+        text = text[0].lower() + text[1:]
+    context = getattr(error, "ctx", None)
+    link = " See" if text.endswith("?") else "; see"
+    return f"{text}{link} {context.command_path if context else 'panpan'} --help"
+
+
+def _show_result(line: str) -> None:
+    import anyio
+
+    from panpan.cli_kit.stdout import StdoutWriter
+    from panpan.errors import ConfigError
+    from panpan.faces.headless.output_formats import show_failed_start
+
+    anyio.run(show_failed_start, StdoutWriter(sys.stdout), ConfigError(line))

@@ -5,9 +5,11 @@ The rule: nothing is imported before it is needed; on a terminal the user can ty
 
 import os
 import sys
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import click
@@ -17,7 +19,11 @@ from panpan.cli_kit.failures import say
 from panpan.cli_kit.options import Options, check_options, given_look, overrides_of, require_session_id
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.ui_look import UiLook, read_ui_look
-from panpan.errors import ConfigError
+from panpan.errors import ConfigError, PanpanError
+
+if TYPE_CHECKING:
+    from panpan.faces.headless.face import HeadlessFace
+    from panpan.session.session import Session
 
 
 def run(options: Options) -> int:
@@ -40,9 +46,7 @@ def run(options: Options) -> int:
             say(f"writing the debug log to {start_debug_log(options['cwd'], overrides_of(options), stack)}")
         if is_headless(options):
             require_session_id(options)
-            from panpan.cli.headless_command import run_headless_for
-
-            return anyio.run(run_headless_for, options, out)
+            return anyio.run(_run_headless, options, out)
         if options["background"] is not None:
             raise click.UsageError("--background goes with -p or a pipe; on a terminal you are asked when you leave")
         if sys.__stdout__ is None:
@@ -80,3 +84,69 @@ def _look(options: Options, out: StdoutWriter) -> UiLook:
         return UiLook(plain=True)
     folder = Path(options["cwd"] or ".").expanduser().absolute()
     return read_ui_look(folder, os.environ, plain=options["plain"], given=given_look(options))
+
+
+async def _run_headless(options: Options, out: StdoutWriter) -> int:
+    """Run the prompts that the options and standard input give, and return the exit code.
+
+    Raises:
+        PanpanError: The session could not be opened, or the output not be written.
+    """
+    from panpan.cli.session_opening import session_of
+    from panpan.faces.headless.prompts import Prompt, prompt_of_text, prompts_of_json_lines
+    from panpan.faces.headless.run import run_headless
+    from panpan.faces.stdin import StdinReader
+
+    async def one_prompt() -> AsyncGenerator[Prompt, None]:
+        has_pipe = not sys.stdin.isatty()
+        words = options["prompt"] or options["first_prompt"]
+        yield Prompt(await prompt_of_text(words, StdinReader(sys.stdin) if has_pipe else None, warn))
+
+    prompts = one_prompt() if options["input_format"] == "text" else prompts_of_json_lines(StdinReader(sys.stdin))
+    warn = (lambda _: None) if options["quiet"] else say
+    opening = session_of(options, ask=None, warn=warn)
+
+    async def failed_start(error: PanpanError) -> None:
+        if options["output_format"] != "text":
+            from panpan.faces.headless.output_formats import show_failed_start
+
+            await show_failed_start(out, error)
+
+    return await run_headless(
+        opening,
+        prompts,
+        lambda session: _face(options, session, out),
+        say=say,
+        warn=warn,
+        show_failed_start=failed_start,
+        background=options["background"],
+        has_one_prompt=options["input_format"] == "text",
+    )
+
+
+def _face(options: Options, session: "Session", out: StdoutWriter) -> "HeadlessFace":
+    if options["output_format"] == "json":
+        from panpan.faces.headless.output_formats import JsonFace
+
+        return JsonFace(out, session.info.id)
+    if options["output_format"] == "stream-json":
+        from panpan.faces.headless.output_formats import StreamJsonFace
+        from panpan.types.agent import AgentKinds
+
+        agents = session.find(AgentKinds)
+        return StreamJsonFace(
+            out,
+            session.info,
+            has_partial_messages=options["include_partial_messages"],
+            commands=session.commands.names,
+            agents=() if agents is None else agents.names,
+        )
+    from panpan.faces.headless.output_formats import TextFace
+
+    shows_progress = options["verbose"] or (sys.stderr.isatty() and not options["quiet"])
+    return TextFace(out, _note if shows_progress else None)
+
+
+def _note(line: str) -> None:
+    with suppress(OSError):  # nobody reads standard error any more
+        click.echo(line, err=True)

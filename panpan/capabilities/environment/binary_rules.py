@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from panpan.capabilities.environment.binary_layer import Binary
-from panpan.capabilities.environment.cuda_facts import dotted
+from panpan.capabilities.environment.driver_layer import dotted
 from panpan.capabilities.environment.layers import Constraint, State, judged
 from panpan.capabilities.environment.toolkit_layer import GPU_LIBRARY, Framework, local_platform
 from panpan.types.dataclass import dataclass

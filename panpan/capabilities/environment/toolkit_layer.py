@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from panpan.capabilities.environment.binary_layer import BinaryLayer
-from panpan.capabilities.environment.cuda_facts import (
+from panpan.capabilities.environment.driver_layer import (
     FIRST_CUDA,
     LAST_CUDA,
     OLDEST_OF_TORCH,

@@ -1,6 +1,6 @@
 import pytest
 
-from panpan.capabilities.environment.cuda_facts import (
+from panpan.capabilities.environment.driver_layer import (
     capability_of,
     driver_text,
     gpu_name,

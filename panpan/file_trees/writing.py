@@ -326,8 +326,8 @@ def _depth(change: Difference) -> int:
     return change.path.count("/")
 
 
-class WayBack:
-    """The files and folders of a folder on their way back, the files as objects of the repository."""
+class Revert:
+    """Steps taken back on the content of a folder as it is now; files are objects of the repository."""
 
     def __init__(self, repository: OwnRepository, now: Snapshot, shared: Set[str]) -> None:
         self._shared = shared
@@ -450,7 +450,7 @@ class WayBack:
 
 
 class _ConflictError(Exception):
-    """A file was changed since in a way that cannot be joined with the way back."""
+    """A file was changed since in a way that cannot be merged with taking the step back."""
 
 
 def _folder_undone(change: Difference, now: Entry | None) -> Entry | None:

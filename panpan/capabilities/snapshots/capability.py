@@ -1,4 +1,4 @@
-"""Snapshots: the workspace before and after the model changed it, and the way back."""
+"""Snapshots: the workspace before and after the model changed it, and undo."""
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager

@@ -12,7 +12,7 @@ from panpan.capabilities.snapshots.workspace import WorkspaceSnapshots, trees_of
 from panpan.errors import SnapshotError, ToolError
 from panpan.file_trees.snapshot import Difference, Snapshot, diff_text, differences, listed
 from panpan.file_trees.store import SnapshotStore
-from panpan.file_trees.writing import WayBack, write_changes
+from panpan.file_trees.writing import Revert, write_changes
 from panpan.session.log.records import timestamp
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.dataclass import dataclass
@@ -110,12 +110,12 @@ class RestorePlan:
         return "" if folder.store.root == self.main else f"{folder.store.root}/"
 
 
-async def plan_back(
+async def plan_revert(
     store: SnapshotStore, steps: Sequence[tuple[Snapshot, Snapshot]], shared: Set[str] = frozenset()
 ) -> FolderPlan:
     """Return what undoes in one folder `steps`, before and after each, the oldest first; `shared` files stay."""
     now = await store.take()
-    back = WayBack(store.repository, now, shared)
+    back = Revert(store.repository, now, shared)
     for before, after in reversed(steps):
         await back.undo(before, after)
     try:
@@ -139,7 +139,7 @@ class Undo:
         self._journal = journal
 
     async def plan_undo(self) -> RestorePlan:
-        """Return what it takes to undo the newest turn, or way back, that changed files and is not undone.
+        """Return what it takes to undo the newest turn, undo or rewind that changed files and is not undone.
 
         Raises:
             SnapshotError: There is none, or it cannot be worked out.
@@ -216,7 +216,7 @@ class Undo:
                     store = self._workspace.store(root)
                     loaded = [(await store.load(before), await store.load(after)) for before, after in pairs]
                     shared = await shared_changes(store, steps, await self._journal.others(steps[0].began))
-                    folders.append(await plan_back(store, loaded, shared))
+                    folders.append(await plan_revert(store, loaded, shared))
         changed = {name for step in steps for name in step.before if step.before[name] != step.after.get(name)}
         elsewhere = sorted(changed - here.keys())
         notes = [f"what changed in {name} stays, since it is no part of this workspace" for name in elsewhere]

@@ -54,7 +54,7 @@ _SHARED_MEMORY = Path("/dev/shm")
 _PAUSES_S = (0.002, 0.01, 0.03)
 """Between looks whether a box is gone, whose last process ends a moment after its command."""
 
-_Mount: TypeAlias = Literal["writable", "read-only", "stand-in"]
+_Mount: TypeAlias = Literal["writable", "read-only", "placeholder"]
 
 
 class Bubblewrap:
@@ -77,19 +77,19 @@ class Bubblewrap:
         self._program = program
         self._has_user_namespace = has_user_namespace
         self._filter = call_filter(NETWORK)
-        self.stand_ins: set[Path] = set()
+        self.placeholders: set[Path] = set()
 
-    def adopt(self, stand_ins: Collection[Path]) -> None:
-        self.stand_ins |= set(stand_ins)
+    def adopt(self, placeholders: Collection[Path]) -> None:
+        self.placeholders |= set(placeholders)
 
     @contextmanager
     def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> Iterator[Boxed]:
-        mounts = _mounts(profile, self.stand_ins)
+        mounts = _mounts(profile, self.placeholders)
         if not profile.writable and is_below(cwd, _SHARED_MEMORY):  # else it is the box's own, for processes to share
             mounts[_SHARED_MEMORY] = "read-only"
         proxy = None if profile.has_network else profile.proxy
-        stand_ins = {path for path, mount in mounts.items() if mount == "stand-in"}
-        self.stand_ins |= stand_ins
+        placeholders = {path for path, mount in mounts.items() if mount == "placeholder"}
+        self.placeholders |= placeholders
         options = [
             *_NAMESPACES,
             *(("--unshare-user",) if self._has_user_namespace else ()),
@@ -104,21 +104,21 @@ class Bubblewrap:
         ]
         with _readable(self._filter) as filter_fd:
             command = [self._program, "--seccomp", str(filter_fd), *options]
-            yield Boxed(command, (filter_fd, *(() if proxy is None else proxy.pass_fds)), stand_ins)
+            yield Boxed(command, (filter_fd, *(() if proxy is None else proxy.pass_fds)), placeholders)
 
     async def tidy(self, needed: Collection[Path] = ()) -> None:
         for pause_s in (*_PAUSES_S, 0):
-            self.stand_ins = await to_thread.run_sync(_removed, self.stand_ins, frozenset(needed))
-            if self.stand_ins.issubset(needed):
+            self.placeholders = await to_thread.run_sync(_removed, self.placeholders, frozenset(needed))
+            if self.placeholders.issubset(needed):
                 return
             await anyio.sleep(pause_s)
 
 
-def _removed(stand_ins: set[Path], needed: AbstractSet[Path]) -> set[Path]:
+def _removed(placeholders: set[Path], needed: AbstractSet[Path]) -> set[Path]:
     """Remove the empty folders, and return those that a box still needs."""
-    stay = stand_ins & needed
-    stay |= laid_over(stand_ins - stay) if stand_ins - stay else set()
-    for path in stand_ins - stay:
+    stay = placeholders & needed
+    stay |= laid_over(placeholders - stay) if placeholders - stay else set()
+    for path in placeholders - stay:
         with suppress(OSError):  # it never came to be, or something is in it now
             path.rmdir()
     return stay
@@ -145,10 +145,10 @@ def _port_opened(proxy: ProxyEndpoint) -> tuple[str, ...]:
     return (*launcher, str(proxy.handover_fd), str(PROXY_PORT))
 
 
-def _mounts(profile: Profile, stand_ins: Collection[Path]) -> dict[Path, _Mount]:
+def _mounts(profile: Profile, placeholders: Collection[Path]) -> dict[Path, _Mount]:
     """Return what is laid over the read-only file system.
 
-    `stand_ins` are the empty folders of other boxes: this one needs those it finds, too, or makes them anew.
+    `placeholders` are the empty folders of other boxes: this one needs those it finds, too, or makes them anew.
     """
     mounts: dict[Path, _Mount] = {path: "writable" for path in profile.writable if path.exists()}
     for path in profile.protected:
@@ -156,10 +156,10 @@ def _mounts(profile: Profile, stand_ins: Collection[Path]) -> dict[Path, _Mount]
             continue
         if path.is_symlink():  # nothing can be laid over a link
             continue
-        if path.exists() and not (path in stand_ins and is_empty_folder(path)):
+        if path.exists() and not (path in placeholders and is_empty_folder(path)):
             mounts[path] = "read-only"
         elif os.access(path.parent, os.W_OK):  # where nobody can make it, there is nothing to keep from being made
-            mounts[path] = "stand-in"
+            mounts[path] = "placeholder"
     return _around_held(profile) | mounts
 
 
@@ -181,5 +181,5 @@ def _options(path: Path, mount: _Mount) -> tuple[str, ...]:
             return ("--bind", place, place)
         case "read-only":
             return ("--ro-bind", place, place)
-        case "stand-in":
+        case "placeholder":
             return ("--tmpfs", place, "--remount-ro", place)

@@ -136,23 +136,23 @@ class CommandSandbox:
         self._tidying = anyio.Lock()
         self._claims = PlaceClaims(None if home is None else home / "claims")
         self._in_use = Counter[Path]()
-        """Stand-ins for protected places in boxes that run, or are being made."""
+        """Placeholders for protected places in boxes that run, or are being made."""
         self._old_folders: tuple[Path, ...] = ()
         """Folders for temporary files of sessions that left commands running."""
-        self._old_stand_ins: set[Path] = set()
+        self._old_placeholders: set[Path] = set()
 
     @property
     def leavings(self) -> Sequence[Path]:
         """Places that commands which go on after the session need, and that its end would remove; see `take_over`."""
         if self._choice is None or self._choice.sandbox is None:
             return ()
-        return (self.temporary, *self._old_folders, *sorted(self._choice.sandbox.stand_ins))
+        return (self.temporary, *self._old_folders, *sorted(self._choice.sandbox.placeholders))
 
     def take_over(self, leavings: Sequence[Path]) -> None:
         """Remove at the end of this session the `leavings` of an earlier one."""
         folders = [path for path in leavings if _OWN_FOLDER.fullmatch(path.name)]
         self._old_folders = tuple(path for path in folders if path.parent == self.temporary.parent)
-        self._old_stand_ins = {path for path in leavings if path not in folders}
+        self._old_placeholders = {path for path in leavings if path not in folders}
 
     async def choice(self) -> "SandboxChoice":
         """Return the sandbox that works here; it is looked for at the first call."""
@@ -228,7 +228,7 @@ class CommandSandbox:
                 except BaseException:
                     self._claims.let_go(claimed)
                     raise
-                self._in_use.update(boxed.stand_ins)
+                self._in_use.update(boxed.placeholders)
             has_ended = False
             try:
                 yield Start(boxed.argv, env, profile, proxy, boxed.pass_fds)
@@ -237,7 +237,7 @@ class CommandSandbox:
                 with CancelScope(shield=True):
                     async with self._tidying:
                         if has_ended or not bounds.may_outlive:
-                            self._in_use.subtract(boxed.stand_ins)
+                            self._in_use.subtract(boxed.placeholders)
                             self._claims.let_go(claimed)
                         await self._tidy(sandbox, +self._in_use)
 
@@ -247,10 +247,10 @@ class CommandSandbox:
 
     async def aclose(self) -> None:
         """Remove what the session's commands left behind in folders of panpan's, once they have ended."""
-        if self._old_stand_ins:
+        if self._old_placeholders:
             await self.choice()
         if self._choice is not None and self._choice.sandbox is not None:
-            self._choice.sandbox.adopt(self._old_stand_ins)
+            self._choice.sandbox.adopt(self._old_placeholders)
             await self._tidy(self._choice.sandbox, self._left_behind)
         self._claims.close()
         for folder in (self.temporary, *self._old_folders):
@@ -266,8 +266,8 @@ class CommandSandbox:
         return places
 
     async def _tidy(self, sandbox: Sandbox, needed: Collection[Path]) -> None:
-        with self._claims.alone(sandbox.stand_ins.difference(needed)) as free:
-            await sandbox.tidy({*needed, *sandbox.stand_ins.difference(free)})
+        with self._claims.alone(sandbox.placeholders.difference(needed)) as free:
+            await sandbox.tidy({*needed, *sandbox.placeholders.difference(free)})
 
     def _proxy(self, sandbox: Sandbox, bounds: Bounds) -> "CommandProxy | None":
         needs_it = not (bounds.is_read_only or bounds.has_network or self.has_network)

@@ -60,7 +60,7 @@ class Landlock:
             found = f"version {version} of Landlock, and {OLDEST_VERSION} is needed" if version else "no Landlock"
             raise ToolError(f"this kernel has {found}")
         call_filter(NETWORK)
-        self.stand_ins: set[Path] = set()
+        self.placeholders: set[Path] = set()
         self._version = version
 
     @property
@@ -91,8 +91,8 @@ class Landlock:
         numbers = (str(handled), str(ports), str(scopes), filtered.hex(), str(cwd), str(len(grants)))
         yield Boxed([*launcher, *numbers, *rules, *argv])
 
-    def adopt(self, stand_ins: Collection[Path]) -> None:
-        self.stand_ins |= set(stand_ins)
+    def adopt(self, placeholders: Collection[Path]) -> None:
+        self.placeholders |= set(placeholders)
 
     async def tidy(self, needed: Collection[Path] = ()) -> None:
         """Nothing stands for what does not exist."""

@@ -276,14 +276,14 @@ class Boxed:
     argv: Sequence[str]
     pass_fds: Sequence[int] = ()
     """Descriptors that it has to inherit under the same numbers."""
-    stand_ins: Collection[Path] = ()
-    """Those of `Sandbox.stand_ins` that it needs, also while it is being made."""
+    placeholders: Collection[Path] = ()
+    """Those of `Sandbox.placeholders` that it needs, also while it is being made."""
 
 
 class Sandbox(Protocol):
     """Keeps commands within a profile, by means of the operating system."""
 
-    stand_ins: set[Path]
+    placeholders: set[Path]
     """The empty folders that stand for protected places which did not exist, as far as they were not removed again."""
 
     @property
@@ -308,8 +308,8 @@ class Sandbox(Protocol):
             ToolError: No more descriptors can be open.
         """
 
-    def adopt(self, stand_ins: Collection[Path]) -> None:
-        """Count further empty folders as `stand_ins`: those of other sessions."""
+    def adopt(self, placeholders: Collection[Path]) -> None:
+        """Count further empty folders as `placeholders`: those of other sessions."""
 
     async def tidy(self, needed: Collection[Path] = ()) -> None:
         """Remove the empty folders that stood for protected places which did not exist.

@@ -21,7 +21,7 @@ from panpan.errors import ToolError
 from panpan.file_trees.kept_files import KeepLimits
 from panpan.file_trees.own_repository import OwnRepository
 from panpan.file_trees.snapshot import Difference, Entry, Snapshot, all_folders_above, diff_text, differences
-from panpan.file_trees.writing import WayBack, contents_of, opened_above, write_changes
+from panpan.file_trees.writing import Revert, contents_of, opened_above, write_changes
 from panpan.system.files.folder_tree import walk
 from panpan.system.files.read_file import opened_folder
 from panpan.system.text.file_text import decode_file
@@ -55,7 +55,7 @@ class Merging:
         paths = [one.path for one in await differences(self._repository, base, theirs) if not one.is_folder]
         now = await self._now(paths, base)
         # Undoing the way from the agent's files to those that it began with is doing what the agent did.
-        way = WayBack(self._repository, now, frozenset())
+        way = Revert(self._repository, now, frozenset())
         await way.undo(theirs, base)
         then = Snapshot("", await way.tree(), way.modes(), now.left_out)
         found = await differences(self._repository, now, then)

@@ -21,12 +21,10 @@ class WaitingTime:
 
     @property
     def seconds(self) -> float:
-        """So far, what is open included."""
         return self._before_s + (self._clock() - self._since_s if self._open else 0.0)
 
     @property
     def is_open(self) -> bool:
-        """Whether the user is asked something at the moment."""
         return self._open > 0
 
     @property

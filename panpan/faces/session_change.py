@@ -66,7 +66,6 @@ class SessionChange:
             self._warn(f"{error}; going on with {session.model}")
 
     def _keep_folders(self, kept: "_Kept", session: Session) -> None:
-        """Let the same conversation work in the folders that the user added to it."""
         for folder in kept.folders:
             try:
                 session.folders.add(folder)
@@ -90,7 +89,6 @@ class _Kept:
 
     @classmethod
     def of(cls, session: Session) -> Self:
-        """Return what there is to take over."""
         has_messages = bool(session.conversation.messages)
         return cls(
             session.info.id if has_messages else None,

@@ -89,7 +89,6 @@ class StdinReader:
         self._has_ended = self._has_ended and not os.isatty(self._fd)
 
     def forget(self) -> None:
-        """Forget what was read and not returned."""
         self._buffer.clear()
 
     def flush_terminal(self) -> None:

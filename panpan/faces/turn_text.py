@@ -46,7 +46,7 @@ class Fresh:
 
     text: str
     is_other: bool = False
-    """Whether the text does not go on where the shown one stopped, and stands for itself."""
+    """True if the text does not go on where the shown one stopped, and stands for itself."""
 
 
 class FreshText:
@@ -62,11 +62,10 @@ class FreshText:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether a try that failed was shown and the new one has not passed it."""
+        """True if a try that failed was shown and the new one has not passed it."""
         return self._reached < len(self._known)
 
     def add(self, text: str) -> Fresh:
-        """Return what of a delta is new."""
         self._said.append(text)
         if not self.may_go_on:
             return Fresh(text)
@@ -99,11 +98,10 @@ class AnswerText:
         self._out = out
         self._fresh = FreshText()
         self._is_cut = False
-        """Whether the next text goes on where the last one stopped."""
+        """True if the next text goes on where the last one stopped."""
         self._ends_line = True
 
     async def follow(self, event: Event) -> None:
-        """Write what `event` adds to the answer; most events add nothing."""
         match event:
             case ReplyStarted() | BlockStarted(kind="text"):
                 await self.end_line()
@@ -144,7 +142,6 @@ class AnswerText:
         await (self.break_line() if self._out.is_terminal else self.end_line())
 
     async def _add(self, text: str) -> None:
-        """Write what of a delta the reader does not know."""
         fresh = self._fresh.add(text)
         if fresh.is_other:
             await self.end_line()
@@ -267,12 +264,10 @@ class ToolLines:
 
 
 def _line_of_refused(use: ToolUseBlock) -> str:
-    """Return the line of a call that no tool gave a title, since it never ran."""
     return f"● {_one_line(f'{use.name} {title_of(use)}')}"
 
 
 def _result_lines(result: ToolResultMessage, whose: str) -> Sequence[str]:
-    """Return one line for a result, and for an error its head and its tail."""
     if not result.is_error:
         return (f"  └ {whose}{_result_text(result)}",)
     lines = [_one_line(line) for line in result.text.splitlines() if line.strip()]

@@ -66,7 +66,6 @@ class TurnSummary:
         """What the turn changed."""
 
     def follow(self, event: Event) -> None:
-        """Note what an event adds."""
         match event:
             case AssistantMessage():
                 self.rounds += 1

@@ -351,7 +351,7 @@ class StreamJsonFace(JsonFace):
     Args:
         out: Standard output.
         info: What the first line tells of the session.
-        has_partial_messages: Whether deltas are printed, too.
+        has_partial_messages: True if deltas are printed, too.
         commands: Names of the slash commands that a message may be.
         agents: Names of the kinds of subagents that the model may start.
     """

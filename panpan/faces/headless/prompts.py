@@ -33,7 +33,7 @@ class Prompt:
 
     message: UserMessage
     is_for_next_round: bool = False
-    """Whether a turn that runs shall get it; if not, it waits for its end. Without a turn it begins one."""
+    """True if a turn that runs shall get it; if not, it waits for its end. Without a turn it begins one."""
 
 
 async def prompt_of_text(
@@ -132,7 +132,6 @@ class PromptReader:
         self._has_changed = anyio.Event()
 
     async def read(self) -> None:
-        """Read to the end, or to what cannot be read."""
         try:
             async with aclosing(self._prompts) as prompts:
                 async for prompt in prompts:
@@ -166,7 +165,6 @@ class PromptReader:
 
     @property
     def is_ready(self) -> bool:
-        """Whether `next` would not wait."""
         return bool(self.waiting) or self._failure is not None or self._has_ended
 
     async def ready(self) -> None:

@@ -37,13 +37,11 @@ class TaskLines:
         self._started = set(self._ended)
 
     async def run(self) -> None:
-        """Tell until cancelled."""
         while True:
             await self.tell()
             await self._background.wait_changed()
 
     async def tell(self) -> None:
-        """Tell what is new."""
         for task in self._background.tasks:
             if task.id not in self._started:
                 self._started.add(task.id)
@@ -60,7 +58,7 @@ class SessionTasks:
         session: The session; it has background tasks.
         face: Told when one starts or ends.
         warn: Prints one line for the user on standard error.
-        drains: Whether they are waited for at the end.
+        drains: True if they are waited for at the end.
     """
 
     def __init__(self, session: Session, face: HeadlessFace, warn: Callable[[str], None], *, drains: bool) -> None:
@@ -71,7 +69,6 @@ class SessionTasks:
         self._lines = TaskLines(self._tasks, face)
 
     async def tell(self) -> None:
-        """Tell the face of tasks, until cancelled."""
         await self._lines.run()
 
     async def has_news_before(self, queue: PromptReader) -> bool:
@@ -152,7 +149,7 @@ async def run_headless(
         warn: Does the same with what he may have asked not to hear.
         show_failed_start: Shows the error of a session that could not be opened, where there is no face yet.
         background: What becomes of background tasks when all prompts are done; None: as the settings say.
-        has_one_prompt: Whether there is no other prompt than the first, whose result then comes last.
+        has_one_prompt: True if there is no other prompt than the first, whose result then comes last.
 
     Raises:
         PanpanError: The session could not be opened, or the output not be written.
@@ -211,7 +208,7 @@ class _Run:
         self._has_one_prompt = has_one_prompt
         self._summary = TurnSummary()
         self._has_result = False
-        """Whether the newest turn was shown to its end."""
+        """True if the newest turn was shown to its end."""
         self._budget = Budget()
         self._told = Spending()
         """What of the budget earlier results have told, or was spent before."""
@@ -252,7 +249,6 @@ class _Run:
             await self.background.stop()
 
     async def _has_news_before(self, queue: PromptReader) -> bool:
-        """Return whether the model is to be woken before the next prompt; wait for it."""
         if self._has_one_prompt or self.background is None:
             return False
         return await self.background.has_news_before(queue)
@@ -284,7 +280,6 @@ class _Run:
         return outcome
 
     async def _wake(self, session: Session) -> Outcome:
-        """Go on for what the model does not know yet."""
         return await self._run(session, session.wake())
 
     async def _woken_turn(self, session: Session) -> Outcome:
@@ -296,7 +291,6 @@ class _Run:
         return outcome
 
     async def _run(self, session: Session, turn: AsyncGenerator[Event, None]) -> Outcome:
-        """Show the events of a turn, and return how it ended."""
         assert self.face is not None
         outcome = Outcome()
         try:
@@ -327,7 +321,6 @@ class _Run:
         await self.face.end(self._summary, outcome, duration_s)
 
     async def _end(self, outcome: Outcome, duration_s: float) -> None:
-        """Show how a turn ended, and say what the user should know of it."""
         await self._show(outcome, duration_s)
         self._failure = self._failure or outcome.exit_code
         self._has_refused_call = self._has_refused_call or bool(self._summary.denials)

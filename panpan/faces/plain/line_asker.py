@@ -187,7 +187,6 @@ class LineAsker:
         self._one_at_a_time = Lock()
 
     async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
-        """Print the question and wait for an answer."""
         said = await self._answer_to(_text_of(question, self._rule_place))
         match said.lower():
             case "y" | "yes":
@@ -224,7 +223,6 @@ class LineAsker:
         return answers
 
     async def _answer_to(self, question: str) -> str:
-        """Print a question and return what is typed then; empty at the end of the input."""
         with self.waiting.counted():
             async with self._one_at_a_time:
                 # what was typed before the question was on the screen does not answer it
@@ -241,7 +239,6 @@ class YesOrNo:
         self._lines = lines
 
     async def __call__(self, question: str) -> bool | None:
-        """Print the question, which ends with what may be typed, and return the answer; None where there is none."""
         await self._lines.drop_typed_ahead()
         while True:
             await self._out.write(question)

@@ -73,16 +73,13 @@ class LineTerminal:
 
     @property
     def width(self) -> int:
-        """Cells of a row."""
         return shutil.get_terminal_size().columns
 
     def show(self, *lines: str) -> None:
-        """Print lines."""
         for line in lines:
             self._show(line)
 
     def display(self, *shapes: Display) -> None:
-        """Print shapes."""
         show_displays(self, shapes)
 
     async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
@@ -109,7 +106,6 @@ class LineTerminal:
             say(self, line)
 
     def submit(self, prompt: str) -> None:
-        """Ask the model when the command is over."""
         self.prompts.append(prompt)
 
     def hand_back(self, text: str) -> None:
@@ -118,7 +114,6 @@ class LineTerminal:
         self.show(*clean_for_terminal(text).splitlines())
 
     def leave(self, then: Next) -> None:
-        """End the session when the command is over."""
         self.then = then
 
 
@@ -128,7 +123,7 @@ class LineCommands:
     Args:
         out: Standard output.
         env: The environment that panpan was started in.
-        has_colour: Whether headings are bold and notes dim.
+        has_colour: True if headings are bold and notes dim.
     """
 
     def __init__(self, out: StdoutWriter, env: Mapping[str, str], *, has_colour: bool) -> None:
@@ -138,7 +133,6 @@ class LineCommands:
         self._commands = line_commands()
 
     def line_in(self, text: str) -> str | None:
-        """Return the command that a text is meant as, with its slash; None where it is a prompt."""
         return command_in(text, self._commands)
 
     async def run(self, line: str, session: Session, waited_s: float = 0.0) -> LineTerminal:
@@ -210,7 +204,6 @@ async def _printed(
     receive: MemoryObjectReceiveStream[str],
     out: StdoutWriter,
 ) -> LineTerminal:
-    """Do the work, print meanwhile what it sends, and return what it returns."""
     done: list[LineTerminal] = []
     failures: list[Exception] = []
 

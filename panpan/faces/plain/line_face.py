@@ -40,7 +40,7 @@ class LineFace:
 
     Args:
         out: Standard output.
-        has_colour: Whether diffs are coloured and notes dim.
+        has_colour: True if diffs are coloured and notes dim.
         waiting: How long the user was waited for; None: nobody is asked.
     """
 
@@ -92,7 +92,6 @@ class LineFace:
         await self.show_all(messages[begin:])
 
     async def show_all(self, messages: Sequence[Message]) -> None:
-        """Print messages as they were shown when they came."""
         for event in past_events(messages):
             if isinstance(event, UserMessage):
                 await self.end()

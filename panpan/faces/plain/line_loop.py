@@ -107,7 +107,7 @@ async def run_line_loop(
         out: Standard output.
         lines: What the user types.
         env: The environment that panpan was started in.
-        has_colour: Whether diffs are coloured and notes dim.
+        has_colour: True if diffs are coloured and notes dim.
         waiting: How long the user was waited for; None: nobody is asked.
 
     Raises:
@@ -263,7 +263,6 @@ class _LineLoop:
         return terminal.then
 
     async def _run_in_shell(self, command: str) -> None:
-        """Run a command of the user's own, print what it printed, and let the model have it with the next prompt."""
         self._warned_at = float("-inf")
         self._command_scope = anyio.CancelScope()
         try:

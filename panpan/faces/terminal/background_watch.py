@@ -42,7 +42,6 @@ class BackgroundWatch:
         self._over = {task.id for task in self._tasks if not task.is_running}
 
     async def run(self) -> None:
-        """Watch until cancelled."""
         while True:
             ended = self._newly_ended()
             for task in ended:
@@ -95,7 +94,6 @@ class Leaving:
         self._is_at_once.set()
 
     async def wait(self) -> None:
-        """Return when the session is left."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._ask_when_wanted)
             await self._is_at_once.wait()

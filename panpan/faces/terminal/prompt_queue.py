@@ -27,7 +27,7 @@ class Inbox:
 
     Args:
         handle: Does what a text asks for; one at a time.
-        has_to_wait: Whether something cannot be handled at the moment; what comes after it and can be is not held up.
+        has_to_wait: True if something cannot be handled at the moment; what comes after it and can be is not held up.
         give_back: Gets the text of what was interrupted before it was done.
     """
 
@@ -49,12 +49,10 @@ class Inbox:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is being handled."""
         return self._scope is not None
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """What was not handled yet."""
         return tuple(sent.text for sent in self._waiting)
 
     @property
@@ -64,7 +62,6 @@ class Inbox:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing more is handled."""
         return self._is_closed
 
     def close(self) -> None:
@@ -72,12 +69,10 @@ class Inbox:
         self._is_closed = True
 
     def open(self) -> None:
-        """Go on after `close`."""
         self._is_closed = False
         self.look_again()
 
     def put(self, sent: Sent) -> None:
-        """Add one thing."""
         self._waiting.append(sent)
         self.look_again()
 
@@ -86,7 +81,6 @@ class Inbox:
         self._has_changed.set()
 
     def take_back(self) -> str | None:
-        """Return the text of what was put in last and is not handled yet, and handle it no more."""
         return self._waiting.pop().text if self._waiting else None
 
     def interrupt(self) -> bool:
@@ -103,7 +97,6 @@ class Inbox:
         return True
 
     async def run(self) -> None:
-        """Hand on until cancelled."""
         while True:
             await self._has_changed.wait()
             self._has_changed = anyio.Event()
@@ -126,7 +119,6 @@ class Inbox:
         return bool(given_back)
 
     def _next(self) -> Sent | None:
-        """Take out the first that can be handled now."""
         if self._is_closed:
             return None
         sent = next((sent for sent in self._waiting if not self._has_to_wait(sent)), None)
@@ -171,7 +163,7 @@ class ShellLine:
 
     @property
     def is_running(self) -> bool:
-        """Whether a command runs, or is about to."""
+        """True if a command runs, or is about to."""
         return self._running is not None
 
     def begin(self, command: str) -> None:
@@ -195,7 +187,6 @@ class ShellLine:
         return True
 
     async def run(self) -> None:
-        """Run what is begun, until cancelled."""
         while True:
             await self._has_begun.wait()
             self._has_begun = anyio.Event()
@@ -205,7 +196,6 @@ class ShellLine:
                 self._has_ended()
 
     async def _run(self, running: _Running) -> None:
-        """Run a command, show what it printed, and let the model have it."""
         try:
             result = await running.shell.run(running.command, running.output.feed, scope=running.scope)
             terminal = self._terminal
@@ -216,7 +206,6 @@ class ShellLine:
             say(self._terminal, str(error), "warn")
 
     def live_lines(self, width: int) -> Sequence[str]:
-        """Return rows for the command that runs."""
         if (running := self._running) is None:
             return ()
         theme, now_s = self._terminal.theme, monotonic()
@@ -245,7 +234,7 @@ class Sending:
         self._shell = shell
 
     def has_to_wait(self, sent: Sent) -> bool:
-        """Whether it has to wait for the shell command that runs, as all but what a command does at any time."""
+        """True if it has to wait for the shell command that runs, as all but what a command does at any time."""
         if not self._shell.is_running:
             return False
         line = command_in(sent.text, self._commands)
@@ -329,17 +318,14 @@ class PromptQueue:
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything runs."""
         return self._shell.is_running or self._inbox.is_busy or self._turns.is_busy
 
     @property
     def is_moving(self) -> bool:
-        """Whether what it shows changes by itself."""
         return self._shell.is_running or self._view.is_moving
 
     @property
     def waiting(self) -> Sequence[Waiting]:
-        """What was sent and waits for something that runs; what comes first is first."""
         sent: list[Waiting] = []
         if self._shell.is_running or self._inbox.is_busy:  # what waits for nothing is handled before it could be read
             until = "after the command" if self._shell.is_running else "next"
@@ -356,7 +342,6 @@ class PromptQueue:
         return [*(Sent(message.typed) for message in self._turns.left_over), *self._inbox.left_over]
 
     def send(self, sent: Sent) -> None:
-        """Do what a line asks for, behind what was sent before."""
         self._inbox.put(sent)
 
     def submit(self, prompt: str) -> None:
@@ -368,7 +353,6 @@ class PromptQueue:
         self._turns.wake()
 
     def take_back(self) -> str | None:
-        """Return what was sent last and is not delivered yet, and send it no more."""
         if (text := self._inbox.take_back()) is not None:
             return text
         message = self._turns.take_back()
@@ -394,19 +378,16 @@ class PromptQueue:
         self._inbox.close()
 
     def open(self) -> None:
-        """Go on after `close`."""
         self._inbox.open()
         self._turns.look_again()
 
     async def run(self) -> None:
-        """Work until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._inbox.run)
             tasks.start_soon(self._shell.run)
             tasks.start_soon(self._turns.run)
 
     def shell_lines(self, width: int) -> Sequence[str]:
-        """Return rows for the shell command that runs."""
         return self._shell.live_lines(width)
 
     def _is_handling(self) -> bool:

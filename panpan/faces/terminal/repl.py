@@ -174,51 +174,40 @@ class Repl:
 
     @property
     def theme(self) -> Theme:
-        """How things look."""
         return self._state.theme
 
     @property
     def theme_setting(self) -> ThemeSetting:
-        """What the user chose of it."""
         return self._state.look.setting
 
     @property
     def width(self) -> int:
-        """Cells of a row."""
         return self._screen.width
 
     @property
     def waited_s(self) -> float:
-        """Seconds that the session has waited for the user's answers."""
         return self._asking.waiting.answered_s - self._waited_before_s
 
     @property
     def env(self) -> Mapping[str, str]:
-        """The environment that panpan was started in."""
         return self._state.env
 
     def show(self, *lines: str) -> None:
-        """Put lines into the scrollback."""
         self._screen.show(*lines)
 
     def display(self, *shapes: Display) -> None:
-        """Show shapes, as a command wants them shown."""
         show_displays(self, shapes)
 
     def refresh(self) -> None:
-        """Draw what is live again with the next frame."""
         self._screen.refresh()
 
     async def caught_up(self) -> None:
-        """Let keys be taken, and wait while more is shown than the terminal takes."""
         await self._screen.caught_up()
 
     async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
-        """Let the user pick one."""
         return await picked(self._dialogs, title, options, search, room=self._room_for_dialog, refresh=self.refresh)
 
     def submit(self, prompt: str) -> None:
-        """Begin a turn, or queue it."""
         self._prompts.submit(prompt)
 
     def hand_back(self, text: str) -> None:
@@ -227,15 +216,12 @@ class Repl:
         self.refresh()
 
     def use_theme(self, setting: ThemeSetting) -> None:
-        """Show everything from now on in another theme."""
         self._state.use_theme(setting)
 
     def toggle_vim(self) -> bool:
-        """Switch the keys of vi on or off."""
         return self._state.toggle_vim()
 
     async def read(self, lines: Sequence[str]) -> None:
-        """Show lines in the pager."""
         await self._external_program.read(lines, self._screen)
 
     def leave(self, then: Next) -> None:
@@ -244,7 +230,6 @@ class Repl:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a turn or a command runs."""
         return self._prompts.is_busy
 
     def interrupt(self) -> bool:
@@ -275,7 +260,7 @@ class Repl:
         return self._screen.room_for_dialog
 
     def _is_asking(self) -> bool:
-        """Whether the turn waits for the user; a list that he opened and a subagent beside it hold nothing up."""
+        """True if the turn waits for the user; a list that he opened and a subagent beside it hold nothing up."""
         return any(dialog.holds_up_turn for dialog in self._dialogs.all)
 
     # What comes from below
@@ -298,7 +283,6 @@ class Repl:
 
 
 def _todos_of(session: Session) -> Sequence[ChecklistItem]:
-    """Return what the session's features have set out to do."""
     shown = session.capabilities.status()
     return [todo for item in shown if isinstance(item, ChecklistDisplay) for todo in item.todos]
 
@@ -337,7 +321,6 @@ class Sessions:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a turn or a command runs."""
         return self._repl is not None and self._repl.is_busy
 
     async def run(self, first_prompt: str | None) -> None:

@@ -55,7 +55,7 @@ class ShownSessions(Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a turn or a command runs."""
+        """True if a turn or a command runs."""
         ...
 
     @property
@@ -109,16 +109,13 @@ class _Run:
 
     @property
     def is_terminal_gone(self) -> bool:
-        """Whether the terminal was closed."""
         return self._state.screen.is_terminal_gone
 
     def interrupt(self) -> bool:
-        """End the turn that runs; return whether there was one."""
         return self._sessions is not None and self._sessions.interrupt()
 
     @property
     def is_busy(self) -> bool:
-        """Whether a turn or a command runs."""
         return self._sessions is not None and self._sessions.is_busy
 
     async def watch_stops(self) -> None:
@@ -177,7 +174,6 @@ def _terminal_state(setup: ReplSetup, stop: Callable[[], object]) -> TerminalSta
 
 
 def _keys_of(keyboard: Vt100Input, typed: str) -> list[KeyPress]:
-    """Return the keys that a text from the terminal is."""
     keyboard.vt100_parser.feed(typed)
     return keyboard.flush_keys()
 
@@ -203,7 +199,6 @@ def _crashes_noted(crashes: list[BaseException], stop: Callable[[], object]) -> 
 
 @contextmanager
 def _kept_title(env: Mapping[str, str]) -> Iterator[None]:
-    """Leave the window's title as it was."""
     sys.stdout.buffer.write(keep_title(env))
     sys.stdout.buffer.flush()
     try:

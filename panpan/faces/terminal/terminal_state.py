@@ -45,20 +45,16 @@ class TerminalState:
 
     @property
     def theme(self) -> Theme:
-        """Colours and signs."""
         return self.look.theme
 
     @property
     def width(self) -> int:
-        """Cells of a row."""
         return self.screen.width
 
     def show(self, *lines: str) -> None:
-        """Put whole lines into the scrollback."""
         self.screen.show(*lines)
 
     def warn(self, text: str) -> None:
-        """Tell the user what he should know."""
         say(self, text, "warn")
 
     def take_back(self, not_sent: Iterable[str]) -> None:

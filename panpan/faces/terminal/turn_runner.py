@@ -23,7 +23,7 @@ class TurnRunner:
         session: Whose turns they are.
         view: Shows what they yield.
         give_back: Gets the text of what was sent and never delivered.
-        is_held_up: Whether something goes on in whose way a turn would be that nobody asked for.
+        is_held_up: True if something goes on in whose way a turn would be that nobody asked for.
     """
 
     def __init__(
@@ -44,30 +44,25 @@ class TurnRunner:
         self._has_work = anyio.Event()
         self._is_running = False
         self._is_stopped = False
-        """Whether the turn was interrupted or failed, so that the user should look before anything else is sent."""
+        """True if the turn was interrupted or failed, so that the user should look before anything else is sent."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether a turn runs, or is about to."""
         return self._is_running or bool(self._queue)
 
     @property
     def steering(self) -> tuple[UserMessage, ...]:
-        """What the model gets at the next round."""
         return tuple(self._session.steering.waiting)
 
     @property
     def queued(self) -> tuple[UserMessage, ...]:
-        """What comes after the turn."""
         return tuple(self._queue) if self._is_running else ()
 
     @property
     def left_over(self) -> tuple[UserMessage, ...]:
-        """All that was not delivered."""
         return (*self.steering, *self._queue)
 
     def submit(self, message: UserMessage) -> None:
-        """Begin a turn, or queue it behind the one that runs."""
         self._queue.append(message)
         self._has_work.set()
 
@@ -95,7 +90,6 @@ class TurnRunner:
             self._session.add_message(message)
 
     def take_back(self) -> UserMessage | None:
-        """Return what was sent last and is not delivered yet, and send it no more."""
         if self.queued:
             return self._queue.pop()
         return self._session.steering.take_last()
@@ -109,7 +103,6 @@ class TurnRunner:
         return is_told
 
     async def run(self) -> None:
-        """Run turns until cancelled."""
         while True:
             await self._has_work.wait()
             self._has_work = anyio.Event()
@@ -168,7 +161,6 @@ class TurnRunner:
         return bool(waiting)
 
     def _take_waiting(self) -> Sequence[UserMessage]:
-        """Take out all that waits, what comes first first."""
         waiting = self.left_over
         while self._session.steering.take_last() is not None:
             pass

@@ -41,11 +41,11 @@ from panpan.core.tool import Tool
 from panpan.errors import ConfigError
 from panpan.models.factory import GenerationOptions
 from panpan.models.provider_kind import ProviderKinds
-from panpan.session.budget.turn_clock import TurnClock, timed_askers
+from panpan.session.budget.turn_clock import TurnClock
 from panpan.session.capability import Capability, provider_kinds
 from panpan.session.command import Command, LoadedCommands
 from panpan.session.context import SessionContext
-from panpan.session.frontend import Frontend, SessionConfig
+from panpan.session.frontend import Frontend, SessionConfig, timed_askers
 from panpan.session.log.session_log import UnkeptLog
 from panpan.session.models import SessionModels
 from panpan.session.one_shot import title_generator
@@ -54,7 +54,7 @@ from panpan.session.outside.isolated import IsolatedCapability
 from panpan.session.outside.loading import failure, is_required, named_capabilities, outside_capabilities
 from panpan.session.session import Session, Titles
 from panpan.session.setup import NO_MODEL, SessionSetup
-from panpan.session.steering import Steering
+from panpan.session.turn import Steering
 from panpan.system.files.folder_tree import temporary_folder
 
 BUILTIN: Sequence[type[Capability]] = (
@@ -212,7 +212,7 @@ def _models(context: SessionContext, steering: Steering) -> SessionModels:
     # steering is last, so that what another hook refuses still waits
     hooks = (*context.capabilities.hooks(agent), steering)
     unavailable = context.unavailable
-    models = SessionModels(setup, hooks, config.prompts, unavailable=unavailable, tap=config.interceptor)
+    models = SessionModels(setup, hooks, config.prompts, unavailable=unavailable, interceptor=config.interceptor)
     context.capabilities.offer(models)
     return models
 

@@ -13,7 +13,7 @@ import pytest
 
 from panpan.api import open_session
 from panpan.errors import BudgetError, ConfigError, UnfinishedCallError
-from panpan.session.interceptor import SessionInterceptor
+from panpan.session.frontend import SessionInterceptor
 from panpan.session.session import Session
 from panpan.system.processes.limits import process_watches
 from panpan.types.events import Event, PermissionDecided

@@ -27,7 +27,7 @@ from panpan.config.run_settings import VARIABLES
 from panpan.system.files.folder_tree import remove_tree
 
 if TYPE_CHECKING:
-    from panpan.session.interceptor import SessionInterceptor
+    from panpan.session.frontend import SessionInterceptor
 
 
 KEEPS = "it stays"

@@ -13,7 +13,7 @@ from panpan.cli_kit.options import Options, overrides_of
 from panpan.config.locations import Locations, panpan_home
 from panpan.errors import ConfigError
 from panpan.models.model_choice import NoModelError
-from panpan.session.interceptor import SessionInterceptor
+from panpan.session.frontend import SessionInterceptor
 from panpan.session.session import Session
 from panpan.system.processes.own_process import hide_process
 from panpan.types.agent import parse_agents

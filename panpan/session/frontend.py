@@ -1,24 +1,87 @@
-"""What a session is opened with: the wishes for it, and the frontend that shows it and answers its questions."""
+"""What a session is opened with: what is asked for, the frontend that shows it, and what may intercept it."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
 
+from panpan.core.hooks import Hook
+from panpan.core.tool import Tool
+from panpan.session.budget.turn_clock import TurnClock
 from panpan.session.command import Command, NoCommands, SlashCommands
-from panpan.session.interceptor import Askers, SessionInterceptor
-from panpan.session.models import PromptOptions
 from panpan.session.opening import WhichSession
-from panpan.session.setup import KindsOf, SessionSetup, load_setup
+from panpan.session.setup import KindsOf, PromptOptions, SessionSetup, load_setup
 from panpan.session.unfinished import Outcome
 from panpan.system.web.network import WebNetwork
 from panpan.types.dataclass import dataclass
+from panpan.types.llm import Provider
 from panpan.types.permission import Asker, PlanAsker, UserAsker
 
 if TYPE_CHECKING:
     from panpan.session.capability import Capability
+    from panpan.session.context import SessionContext
+
+
+P = ParamSpec("P")
+AnswerT = TypeVar("AnswerT")
+
+
+@dataclass(frozen=True, slots=True)
+class Askers:
+    """Who answers what the user is asked; None: nobody."""
+
+    permission: Asker | None = None
+    user: UserAsker | None = None
+    plan: PlanAsker | None = None
+
+
+class SessionInterceptor:
+    """Sees all of a session and changes nothing; a subclass overrides what it needs."""
+
+    def askers(self, askers: Askers) -> Askers:
+        """Return who answers in the place of `askers`; called first."""
+        return askers
+
+    def provider(self, provider: Provider) -> Provider:
+        """Return what is asked in the place of a provider; called for each model of the session."""
+        return provider
+
+    def tools(self, tools: Mapping[str, Tool[Any]]) -> Mapping[str, Tool[Any]]:
+        """Return what is called in the place of the tools, by the same names."""
+        return tools
+
+    def setup(self, setup: SessionSetup) -> SessionSetup:
+        """Return what is settled before the session is opened, and again for each model that the user chooses in it."""
+        return setup
+
+    def hooks(self, hooks: Sequence[Hook]) -> Sequence[Hook]:
+        """Return what the loop asks in the place of the session's hooks."""
+        return hooks
+
+    def capability(self, session: "SessionContext") -> "Capability | None":
+        """Return the capability that goes with it, which is the first of the session; None: there is none."""
+        return None
+
+
+def timed_askers(askers: Askers, clock: TurnClock) -> Askers:
+    """Return askers that let `clock` stand until the user has answered."""
+    return Askers(
+        None if askers.permission is None else _timed(askers.permission, clock),
+        None if askers.user is None else _timed(askers.user, clock),
+        None if askers.plan is None else _timed(askers.plan, clock),
+    )
+
+
+def _timed(
+    ask: Callable[P, Coroutine[Any, Any, AnswerT]], clock: TurnClock
+) -> Callable[P, Coroutine[Any, Any, AnswerT]]:
+    async def timed(*args: P.args, **options: P.kwargs) -> AnswerT:
+        with clock.standing():
+            return await ask(*args, **options)
+
+    return timed
 
 
 MakeCommands: TypeAlias = Callable[[Mapping[str, str], Sequence[Command]], SlashCommands]

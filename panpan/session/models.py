@@ -12,27 +12,12 @@ from panpan.errors import ConfigError
 from panpan.models.client import LLMClient
 from panpan.models.factory import create_client
 from panpan.session.agent import ModelParts, SubagentModel
-from panpan.session.interceptor import SessionInterceptor
+from panpan.session.frontend import SessionInterceptor
 from panpan.session.log.record_kinds import SessionPrefix
-from panpan.session.setup import SessionSetup
-from panpan.types.dataclass import dataclass
+from panpan.session.setup import PromptOptions, SessionSetup
 from panpan.types.llm import Effort, Sampling
 
 AS_THE_SESSION = Sampling()
-
-
-@dataclass(frozen=True, slots=True)
-class PromptOptions:
-    """What the user wants of the system prompt."""
-
-    override: str | None = None
-    """Used in place of the model's own."""
-    append: str | None = None
-    """Added behind it."""
-
-    @property
-    def are_chosen(self) -> bool:
-        return bool(self.override or self.append)
 
 
 class SessionModels:
@@ -45,13 +30,13 @@ class SessionModels:
         prompts: PromptOptions,
         *,
         unavailable: Sequence[str] = (),
-        tap: SessionInterceptor | None = None,
+        interceptor: SessionInterceptor | None = None,
     ) -> None:
         self._setup = setup
         self._hooks = hooks
         self._prompts = prompts
         self._unavailable = unavailable
-        self._tap = tap or SessionInterceptor()
+        self._interceptor = interceptor or SessionInterceptor()
         self._client: LLMClient | None = None
         self._of_subagents: dict[tuple[object, ...], SubagentModel] = {}
         self._making = Lock()
@@ -78,7 +63,7 @@ class SessionModels:
         return self._parts(self._setup, self._new_client(self._setup))
 
     def other(self, name: str) -> ModelParts:
-        setup = self._tap.setup(self._setup.with_model(name))
+        setup = self._interceptor.setup(self._setup.with_model(name))
         return self._parts(setup, self._new_client(setup))
 
     def with_effort(self, effort: Effort | None) -> ModelParts:
@@ -130,7 +115,7 @@ class SessionModels:
             await model.llm.aclose()
 
     def _new_client(self, setup: SessionSetup) -> LLMClient:
-        return create_client(setup.model, setup.answers, around=self._tap.provider)
+        return create_client(setup.model, setup.answers, around=self._interceptor.provider)
 
     def _parts(self, setup: SessionSetup, client: LLMClient) -> ModelParts:
         tools = setup.tools
@@ -139,8 +124,8 @@ class SessionModels:
         return ModelParts(
             name=model.model,
             llm=client,
-            tools=self._tap.tools({tool.name: tool for tool in tools}),
-            hooks=self._tap.hooks(self._hooks_of(setup)),
+            tools=self._interceptor.tools({tool.name: tool for tool in tools}),
+            hooks=self._interceptor.hooks(self._hooks_of(setup)),
             profile=setup.profile,
             prefix=self._prefix(setup),
             choice=model.reason,

@@ -26,8 +26,7 @@ from panpan.session.log.record_kinds import ModelRecord, TitleRecord, kept_prefi
 from panpan.session.log.records import record_of
 from panpan.session.one_shot import GeneratedTitle
 from panpan.session.opening import EarlierModel, prefix_note
-from panpan.session.steering import Steering
-from panpan.session.turn import EventChannel, TurnRun
+from panpan.session.turn import EventChannel, Steering, TurnRun
 from panpan.system.files.paths import PathResolver
 from panpan.system.processes.limits import process_watches
 from panpan.system.processes.process_table import ProcessTree

@@ -29,6 +29,20 @@ NO_MODEL = ResolvedModel("", "openai", "", "", ModelFacts("", 0, 0, None, is_kno
 
 
 @dataclass(frozen=True, slots=True)
+class PromptOptions:
+    """What the user wants of the system prompt."""
+
+    override: str | None = None
+    """Used in place of the model's own."""
+    append: str | None = None
+    """Added behind it."""
+
+    @property
+    def are_chosen(self) -> bool:
+        return bool(self.override or self.append)
+
+
+@dataclass(frozen=True, slots=True)
 class SessionSetup:
     """The settings of a session and what follows from them."""
 

@@ -23,7 +23,7 @@ from panpan.session.log.record_kinds import NO_PREFIX, PermissionModeRecord, Spe
 from panpan.session.log.recorder import Recorder
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.session import Session, Titles
-from panpan.session.steering import Steering
+from panpan.session.turn import Steering
 from panpan.session.unfinished import Outcome, UnfinishedCalls
 from panpan.types.messages import Message
 from panpan.types.permission import Asker, PermissionMode, UserAsker

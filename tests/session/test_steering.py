@@ -20,7 +20,7 @@ from panpan.models.providers.openai_request import OpenAIEncoder
 from panpan.models.providers.vendor_profiles import GENERIC
 from panpan.session import session as session_module
 from panpan.session.session import Session
-from panpan.session.steering import Steering
+from panpan.session.turn import Steering
 from panpan.types.content import TextBlock, ToolResultBlock
 from panpan.types.events import Event, TurnEnded
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage

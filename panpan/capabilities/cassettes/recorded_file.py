@@ -25,7 +25,7 @@ from panpan.config.settings_file import Source, check
 from panpan.errors import ConfigError, ToolError
 from panpan.models.provider_kind import FULL
 from panpan.session.context import SessionContext
-from panpan.session.interceptor import Askers
+from panpan.session.frontend import Askers
 from panpan.session.log.records import encoded
 from panpan.system.files.folder_tree import open_private_file
 from panpan.types.dataclass import dataclass

@@ -21,7 +21,7 @@ from panpan.errors import ProviderError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.session.context import SessionContext
-from panpan.session.interceptor import Askers, SessionInterceptor
+from panpan.session.frontend import Askers, SessionInterceptor
 from panpan.session.log.record_kinds import CompactionRecord
 from panpan.session.log.records import message_of, record_of
 from panpan.session.setup import SessionSetup

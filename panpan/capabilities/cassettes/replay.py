@@ -41,7 +41,7 @@ from panpan.core.tool import Tool
 from panpan.errors import CassetteError
 from panpan.models.provider_kind import known_profiles
 from panpan.session.context import SessionContext
-from panpan.session.interceptor import Askers, SessionInterceptor
+from panpan.session.frontend import Askers, SessionInterceptor
 from panpan.session.setup import SessionSetup
 from panpan.system.text.redact import Redactor
 from panpan.types.events import StreamEvent

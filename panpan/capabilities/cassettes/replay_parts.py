@@ -19,7 +19,7 @@ from panpan.core.effects import Effects
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ContextOverflowError, ToolError
-from panpan.session.interceptor import Askers
+from panpan.session.frontend import Askers
 from panpan.types.events import Compacted, FileChange, Output, StreamEvent, ToolYield, Waiting
 from panpan.types.llm import ModelClient, ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from panpan.errors import ConfigError
 from panpan.faces.stdin import StdinReader
-from panpan.session.steering import Steering
+from panpan.session.turn import Steering
 from panpan.types.content import TextBlock, UserContent
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import UserMessage

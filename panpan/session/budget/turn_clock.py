@@ -2,17 +2,11 @@
 
 import math
 import time
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
 
 import anyio
 from anyio import CancelScope
-
-from panpan.session.interceptor import Askers
-
-P = ParamSpec("P")
-AnswerT = TypeVar("AnswerT")
 
 
 class TurnClock:
@@ -60,22 +54,3 @@ class TurnClock:
         for scope, left_s in self._limited.items():
             left = math.inf if self._questions else left_s()
             scope.deadline = math.inf if left == math.inf else anyio.current_time() + left
-
-
-def timed_askers(askers: Askers, clock: TurnClock) -> Askers:
-    """Return askers that let `clock` stand until the user has answered."""
-    return Askers(
-        None if askers.permission is None else _timed(askers.permission, clock),
-        None if askers.user is None else _timed(askers.user, clock),
-        None if askers.plan is None else _timed(askers.plan, clock),
-    )
-
-
-def _timed(
-    ask: Callable[P, Coroutine[Any, Any, AnswerT]], clock: TurnClock
-) -> Callable[P, Coroutine[Any, Any, AnswerT]]:
-    async def timed(*args: P.args, **options: P.kwargs) -> AnswerT:
-        with clock.standing():
-            return await ask(*args, **options)
-
-    return timed

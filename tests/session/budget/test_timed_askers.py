@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.session.budget.turn_clock import TurnClock, timed_askers
-from panpan.session.interceptor import Askers
+from panpan.session.budget.turn_clock import TurnClock
+from panpan.session.frontend import Askers, timed_askers
 from panpan.types.permission import (
     PermissionAnswer,
     PermissionQuestion,

@@ -275,16 +275,13 @@ def _names(found: Any) -> Sequence[str] | None:
 
 def _checked(settings: Mapping[str, Any], place: str) -> Mapping[str, Any]:
     """Return what counts of the recorded settings; raise `ConfigError` if one is invalid."""
-    chosen = {key: value for key, value in settings.items() if key in _keys()}
+    keys = {*map(dotted, _SETTINGS), "max_rounds", "permission.deny", "compaction.window_tokens"}
+    chosen = {key: value for key, value in settings.items() if key in keys}
     values: dict[str, Any] = {}
     for key, value in chosen.items():
         put(values, tuple(key.split(".")), value)
     check(Source("flag", place, values, {}))
     return chosen
-
-
-def _keys() -> frozenset[str]:
-    return frozenset({*map(dotted, _SETTINGS), "max_rounds", "permission.deny", "compaction.window_tokens"})
 
 
 def _settings(session: SessionContext) -> dict[str, Any]:

@@ -272,7 +272,11 @@ _SHOWN_CHARS = 200
 
 
 class RecordedProvider:
-    """Implements `Provider` with the replies of one recording, one for each request; without `sleep`, at once."""
+    """Implements `Provider` with the replies of one recording, one for each request; without `sleep`, at once.
+
+    A reply is played only where the conversation still fits, so that no success is shown that never was: the tools that
+    it calls are there, and each call was answered as well, or as badly, as when it was recorded.
+    """
 
     name = "cassette"
 

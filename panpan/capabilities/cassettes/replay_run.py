@@ -235,7 +235,9 @@ async def _play_turn(replay: Replay, session: Session, turn: RecordedTurn, show:
     except PanpanError as error:
         if not replay.is_turn_over:
             return str(error)  # else it failed in the recording, too, if the transcript is the same
-    return "" if replay.is_turn_over else _too_few(replay, turn)
+    if replay.is_turn_over:
+        return ""
+    return f"the turn ended after fewer requests than the {len(turn.requests)} that are recorded"
 
 
 async def _news(session: Session) -> None:
@@ -243,10 +245,6 @@ async def _news(session: Session) -> None:
     for hook in session.agent.hooks:
         if not session.may_be_woken:
             await hook.wait_for_news()
-
-
-def _too_few(replay: Replay, turn: RecordedTurn) -> str:
-    return f"the turn ended after fewer requests than the {len(turn.requests)} that are recorded"
 
 
 def _other_transcript(recorded: RecordedSession, session: Session) -> Divergence | None:

@@ -64,7 +64,9 @@ async def inspect_file(client: GuardedClient, url: str, allow: Allow, *, name: s
     url = read_url(url).url  # as it is asked for, and shown: other letters of the host encoded
     plain = {"accept-encoding": "identity"}
     async with client.stream("HEAD", url, headers=plain, timeout_s=TIMEOUT_S, allow=allow) as response:
-        if response.status == 200 and (size_of(response.headers) or "chunked" in _codings(response)):
+        if response.status == 200 and (
+            size_of(response.headers) or "chunked" in response.headers.get("transfer-encoding", "").lower()
+        ):
             return _told(response, url, size_of(response.headers), name)
         is_refused = response.status in (401, 403, 404, 410)
     if not is_refused:
@@ -90,10 +92,6 @@ def _told(response: "GuardedResponse", url: str, size: int | None, name: str) ->
         sent_on_to=response.url if response.history else "",
         coding=coding if (coding := headers.get("content-encoding", "").strip().lower()) in _CODINGS else "",
     )
-
-
-def _codings(response: "GuardedResponse") -> str:
-    return response.headers.get("transfer-encoding", "").lower()
 
 
 def _file_name(disposition: str, *urls: str) -> str:

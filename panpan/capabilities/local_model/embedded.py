@@ -58,7 +58,8 @@ class RecentRounds:
     def _cut(self, messages: Sequence[Message], least: int) -> int:
         """Return how many messages to leave out, so that what stays is small enough or the newest round alone."""
         limit = KEPT_SHARE * self._room_tokens
-        starts = [start for start in range(least, len(messages)) if start == least or _begins(messages[start])]
+        begins = (AssistantMessage, UserMessage)  # a round or a turn
+        starts = [least, *(at for at in range(least + 1, len(messages)) if isinstance(messages[at], begins))]
         chosen, size, end = starts[-1], 0, len(messages)
         for start in reversed(starts):
             size += tokens_of(messages[start:end])
@@ -90,10 +91,6 @@ def _words_before(messages: Sequence[Message], start: int) -> list[Message]:
     if start < len(messages) and isinstance(messages[start], UserMessage):
         return []
     return next(([message] for message in reversed(messages[:start]) if isinstance(message, UserMessage)), [])
-
-
-def _begins(message: Message) -> bool:
-    return isinstance(message, AssistantMessage | UserMessage)
 
 
 def _tokens_in(text: str) -> int:

@@ -166,7 +166,8 @@ async def detect_model(
             say(f"using {clean_for_terminal(offered.name)}, since {offered.reason}")
             return offered
     if has_embedded:
-        offered = DetectedModel(MODEL_NAME, f"no key is set and {_why_no_server(found)}")
+        why = "none of the servers here was allowed" if found else "no model server runs here"
+        offered = DetectedModel(MODEL_NAME, f"no key is set and {why}")
         say(f"using the small local model, since {offered.reason}")
         return offered
     raise ConfigError(advice_without_model(found))
@@ -210,7 +211,3 @@ def _question(server: LocalServer, model: str, change: str) -> str:
         f"{server.title} runs at {server.base_url} with {clean_for_terminal(model)}{more}.{since}\n"
         "May it be sent your prompts and code, now and in future? [y/n] "
     )
-
-
-def _why_no_server(found: tuple[LocalServer, ...]) -> str:
-    return "no model server runs here" if not found else "none of the servers here was allowed"

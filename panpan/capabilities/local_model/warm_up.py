@@ -84,14 +84,11 @@ def _conversation(number: int, example: Mapping[str, Any]) -> Iterator[Message]:
         if "answer" in step:
             yield AssistantMessage(content=(TextBlock(text=step["answer"]),), model="example", stop_reason="end_turn")
             continue
-        use = ToolUseBlock(id=f"example_{number}_{position}", **_call(step["call"]))
+        call = step["call"]
+        use = ToolUseBlock(id=f"example_{number}_{position}", name=call["name"], input=dict(call["arguments"]))
         yield AssistantMessage(content=(use,), model="example", stop_reason="tool_use")
         result = ToolResultBlock(tool_use_id=use.id, content=(TextBlock(text=step["result"]),))
         yield ToolResultMessage(result=result)
-
-
-def _call(call: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": call["name"], "input": dict(call["arguments"])}
 
 
 # The request that makes the server read what every conversation begins with, before the first one does. What it read is

@@ -220,7 +220,6 @@ def _of_html(job: Job, body: bytes) -> Parsed:
 
 
 def _of_text(job: Job, body: bytes) -> Parsed:
-
     return _bounded(decoded(body, job["charset"]))
 
 

@@ -219,7 +219,7 @@ class SiteRobots:
                 raise _ElsewhereError
 
         site.robots, site.unreachable = None, ""
-        address = f"{plain.url.partition('://')[0]}://{_authority(plain)}/robots.txt"
+        address = "/".join([*plain.url.split("/")[:3], "robots.txt"])
         try:
             async with self._client.stream("GET", address, timeout_s=TIMEOUT_S, max_redirects=5, allow=allow) as answer:
                 if answer.status >= 500 or answer.status == 429:
@@ -242,7 +242,3 @@ async def _text_of(answer: "GuardedResponse") -> str:
                 if len(body) > MAX_BYTES:
                     break
     return bytes(body[:MAX_BYTES]).decode("utf-8", "replace")
-
-
-def _authority(plain: PlainUrl) -> str:
-    return plain.url.partition("://")[2].partition("/")[0]

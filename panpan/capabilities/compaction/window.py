@@ -9,7 +9,6 @@ from panpan.capabilities.compaction.summary_messages import summary_in_reminder
 from panpan.core.conversation import Conversation
 from panpan.core.tool import Tool
 from panpan.session.context_usage import BYTES_PER_TOKEN, message_tokens, text_tokens, tool_tokens, used_tokens
-from panpan.types.dataclass import dataclass
 from panpan.types.messages import (
     AssistantMessage,
     Compaction,
@@ -103,35 +102,32 @@ class Window:
         return next(filter(None, map(summary_in_reminder, self.present.added)), "")
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of a request, as the user knows it."""
-
-    name: str
-    advice: str
-    """Way to make it smaller, if there is one."""
-
-
-_SYSTEM = _Part("the system prompt", "say less in it (--system-prompt, --append-system-prompt)")
-_TOOLS = _Part("the definitions of the tools", "switch some off ([tools] enabled)")
-_PROMPT = _Part("your newest message", "say less at once, or name files in place of their text (/rewind takes it back)")
-_EARLIER = _Part("what you said before", "begin a new session with what still counts")
-_RULES = _Part("the project's context and rules", "make its AGENTS.md or CLAUDE.md shorter")
-_REMEMBERED = _Part("what you said in your own words, to be remembered", "begin a new session with what still counts")
-_PLAN = _Part("the plan", "make it shorter")
-_OTHER = _Part("notes for the model", "")
-_OUTPUT = _Part("the newest output of tools", "let the model read less at once")
-_REPLIES = _Part("what the model said", "")
+_SYSTEM, _TOOLS = "the system prompt", "the definitions of the tools"
+_PROMPT, _EARLIER = "your newest message", "what you said before"
+_RULES, _PLAN, _OTHER = "the project's context and rules", "the plan", "notes for the model"
+_REMEMBERED = "what you said in your own words, to be remembered"
+_OUTPUT, _REPLIES = "the newest output of tools", "what the model said"
+_ADVICE = {
+    _SYSTEM: "say less in it (--system-prompt, --append-system-prompt)",
+    _TOOLS: "switch some off ([tools] enabled)",
+    _PROMPT: "say less at once, or name files in place of their text (/rewind takes it back)",
+    _EARLIER: "begin a new session with what still counts",
+    _RULES: "make its AGENTS.md or CLAUDE.md shorter",
+    _REMEMBERED: "begin a new session with what still counts",
+    _PLAN: "make it shorter",
+    _OUTPUT: "let the model read less at once",
+}
+"""Ways to make parts of a request smaller, for the user."""
 
 
 def explain_too_large(conversation: Conversation, window_tokens: int | None, *, is_refused: bool) -> str:
     """Return the message for the user about a conversation that nothing more can leave."""
     size = Size(conversation)
-    total: dict[_Part, float] = {}
+    total: dict[str, float] = {}
     for part, tokens in _weighed(conversation, size):
         total[part] = total.get(part, 0.0) + tokens
     largest = max(total, key=lambda part: total[part])
-    advice = [largest.advice, "choose a model with a larger window (--model)"]
+    advice = [_ADVICE.get(largest, ""), "choose a model with a larger window (--model)"]
     is_window_sure = window_tokens is not None and (size.whole > window_tokens or not is_refused)
     if not is_window_sure:  # it must be smaller than what is known of the model
         advice.append("say how large its window is ([compaction] window_tokens)")
@@ -139,7 +135,7 @@ def explain_too_large(conversation: Conversation, window_tokens: int | None, *, 
     most = f" of at most {window_tokens:,}" if is_window_sure else ""
     return (
         f"the request {what}, and nothing more can leave it: about {size.whole:,} tokens{most}, and about "
-        f"{round(total[largest]):,} of them are {largest.name}; {', or '.join(filter(None, advice))}"
+        f"{round(total[largest]):,} of them are {largest}; {', or '.join(filter(None, advice))}"
     )
 
 
@@ -216,7 +212,7 @@ def _content(compaction: Compaction) -> tuple[object, ...]:
     return compaction.pinned, compaction.added, compaction.kept_from, dict(compaction.notes)
 
 
-def _weighed(conversation: Conversation, size: Size) -> Iterator[tuple[_Part, float]]:
+def _weighed(conversation: Conversation, size: Size) -> Iterator[tuple[str, float]]:
     yield _SYSTEM, text_tokens(conversation.system) * size.factor
     yield _TOOLS, tool_tokens(conversation.tools) * size.factor
     prompt = newest_prompt(conversation.sent)
@@ -233,7 +229,7 @@ def _weighed(conversation: Conversation, size: Size) -> Iterator[tuple[_Part, fl
         yield part, size.of_one(message)
 
 
-def _of_reminder(cause: str) -> _Part:
+def _of_reminder(cause: str) -> str:
     if cause == PROJECT_CONTEXT or cause.startswith(MEMORY):
         return _RULES
     return {WORDS: _REMEMBERED, PLAN: _PLAN}.get(cause, _OTHER)

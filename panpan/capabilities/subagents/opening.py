@@ -53,14 +53,6 @@ class Child:
     notes: list[str] = field(default_factory=list)
     """Sentences for its parent about its beginning."""
 
-    @property
-    def label(self) -> str:
-        return self.record.label
-
-    def close(self) -> None:
-        """Close its log."""
-        self.agent.transcript.log.close()
-
 
 IN_GENERAL = (
     "You are a subagent: your task came from another agent, not from a user, and your last message is all that it gets "

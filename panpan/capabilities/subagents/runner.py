@@ -91,7 +91,7 @@ class RunningSubagent:
         record = self.child.record
         info = self._host.background.start_job(
             kind="subagent",
-            title=self.child.label,
+            title=record.label,
             tool_use_id=tool_use_id,
             agent_id=record.id,
             job=self._in_background,
@@ -157,7 +157,7 @@ class RunningSubagent:
         finally:
             self._host.running.discard(self.child.record.id)
             try:
-                self.child.close()
+                self.child.agent.transcript.log.close()
             except PanpanError as error:
                 self._run.failure.append(error)
 

@@ -87,6 +87,9 @@ _YES = frozenset({"true", "yes", "on"})
 _NO = frozenset({"false", "no", "off", ""})
 
 
+_NOTHING = Entry("")
+
+
 class Fields:
     """Reads the values of one head; collects problems, raises nothing."""
 
@@ -98,13 +101,13 @@ class Fields:
         return key in self._head
 
     def line(self, key: str) -> int:
-        return self._head[key].line if key in self._head else 0
+        return self._head.get(key, _NOTHING).line
 
     def value(self, key: str) -> Value:
-        return self._head[key].value if key in self._head else ""
+        return self._head.get(key, _NOTHING).value
 
     def text(self, key: str) -> str:
-        value = self._head[key].value if key in self._head else ""
+        value = self.value(key)
         if isinstance(value, str):
             return value.strip()
         self.fail(key, f"{key} has to be a text")

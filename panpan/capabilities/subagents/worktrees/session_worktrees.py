@@ -158,16 +158,15 @@ def _named(agent_ids: Sequence[str], place: Place) -> str:
 
 def _name(agent_id: str, place: Place) -> str:
     """Return the id and the task of a subagent, if a session of the project knows it."""
-    folders = (place.logs, *(agents_folder(place.sessions_folder, path.stem) for path in _sessions(place)))
+    folders = (
+        place.logs,
+        *(agents_folder(place.sessions_folder, path.stem) for path in place.sessions_folder.glob("*.jsonl")),
+    )
     path = next(filter(None, (_log(agent_id, folder) for folder in folders)), None)
     with suppress(SessionError):
         if path is not None and (record := agent_record(path)) is not None and record.description:
             return f"{agent_id} ({clean_line(record.description)[:_MAX_DESCRIPTION_CHARS]})"
     return agent_id
-
-
-def _sessions(place: Place) -> Sequence[Path]:
-    return list(place.sessions_folder.glob("*.jsonl"))
 
 
 def _log(agent_id: str, folder: Path) -> Path | None:

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
@@ -119,11 +119,6 @@ def _relative(text: str) -> str:
     if os.path.isabs(text) or ".." in Path(text).parts:  # noqa: PTH117 - it is a text of a record
         raise ValueError("the path leads out of the worktree")
     return text
-
-
-def with_changed(worktree: Worktree, changed: Sequence[str]) -> Worktree:
-    """Return the worktree as it was last looked at."""
-    return replace(worktree, changed=tuple(changed))
 
 
 def shown(path: str, worktree: Worktree) -> str:

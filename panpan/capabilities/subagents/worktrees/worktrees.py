@@ -26,7 +26,6 @@ from panpan.capabilities.subagents.worktrees.worktree import (
     read_snapshot,
     remove_tree,
     shown,
-    with_changed,
 )
 from panpan.errors import PanpanError, ToolError
 from panpan.file_trees.kept_files import TOO_LONG, KeepLimits, look_at
@@ -227,7 +226,7 @@ class Worktrees:
         found = await compare_worktree(
             repository, worktree, self._records.place(worktree.agent_id, ".index"), self.limits
         )
-        changed = with_changed(worktree, [one.path for one in found.files])
+        changed = replace(worktree, changed=tuple(one.path for one in found.files))
         if changed != worktree:
             await to_thread.run_sync(self._records.write, changed)
         return found

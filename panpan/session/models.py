@@ -106,7 +106,8 @@ class SessionModels:
         here, there = self._setup.model, setup.model
         if only_here and (here.provider, here.base_url) != (there.provider, there.base_url):
             raise ConfigError(f"{there.model} is at {there.provider}, and only a model at {here.provider} may be")
-        client = create_client(setup.model, replace(setup.answers, **sampling.given))
+        answers = replace(setup.answers, sampling=replace(setup.answers.sampling, **sampling.given))
+        client = create_client(setup.model, answers)
         return SubagentModel(setup.model.model, client, setup.profile, setup.context_window)
 
     async def close_subagents(self) -> None:

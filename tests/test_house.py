@@ -15,7 +15,7 @@ HELD = {
     "imports upward": 0,
     "lines of code a file": 119.3,
     "files": 572,
-    "lines": 102_239,
+    "lines": 99_624,
     "files in one folder, 90th percentile": 14,
     "most parameters": 15,
     "attributes set on another object": 1,

@@ -32,7 +32,7 @@ class News:
         self._is_uncertain = False
 
     def settle(self, messages: Iterable[Message]) -> None:
-        """Read it again if something was told since."""
+        """Read it again if something was told since it was last certain."""
         if self._is_uncertain:
             self.read(messages)
 
@@ -43,7 +43,7 @@ class News:
             self._is_uncertain = True
 
     def is_there(self, tasks: Iterable[Task]) -> bool:
-        """Return whether a task has ended and the model was not told."""
+        """True if a task has ended and the model was not told."""
         return any(not task.is_running and task.id not in self._told_ended for task in tasks)
 
     def take(self, tasks: Iterable[Task]) -> Sequence[SystemReminder]:

@@ -49,16 +49,6 @@ class BackgroundTasks(Hook, Background):
     """The background tasks of a session; implements `Background`.
 
     The tasks of an earlier run are found again, and the user is told what became of those that ran.
-
-    Args:
-        settings: The table `[background]`.
-        keys: What no output may show.
-        warn: Told what the user should know, one sentence each.
-        folder: Where what is known of them is kept; None: nowhere, as for an agent that has none.
-        store: Where what they print goes.
-        messages: What was said in the session so far.
-        ripgrep: Finds the program that searches outputs.
-        is_held: Whether plan mode holds what runs.
     """
 
     def __init__(
@@ -124,7 +114,7 @@ class BackgroundTasks(Hook, Background):
 
     @property
     def wants_turn(self) -> bool:
-        """Whether one has ended and the model was not told."""
+        """True if a task has ended and the model was not told."""
         return self._news.is_there(self._tasks)
 
     @property
@@ -139,14 +129,12 @@ class BackgroundTasks(Hook, Background):
         await self._tasks.wait_changed()
 
     async def drain(self) -> None:
-        """Return when none runs."""
         while self._tasks.running:
             await self.wait_changed()
 
     # beginning
 
     async def serve(self) -> None:
-        """Follow the tasks until cancelled."""
         try:
             async with create_task_group() as self._group:
                 for task, process in self._found:
@@ -244,7 +232,7 @@ class BackgroundTasks(Hook, Background):
         return await self._outputs.all(self._tasks.known(task_id), pattern=pattern, max_bytes=max_bytes)
 
     async def close(self, *, keep: bool, is_held: bool = False) -> Sequence[TaskInfo]:
-        """Stop what runs, or leave it to go on, and say so; return what goes on, or could not be ended."""
+        """Stop what runs, or let commands go on; return the tasks that go on or could not be ended."""
         running = self._tasks.running
         to_name = {task.id: task for task in (*self._running_at_end, *running)}.values()
         if keep:
@@ -295,7 +283,6 @@ class BackgroundTasks(Hook, Background):
         return self._store.directory / f"task-{task_id}.txt"
 
     def _require_room(self) -> None:
-        """Refuse one task too many."""
         if self._group is None:
             raise RuntimeError("the background tasks are not served")
         if not self._has_room:

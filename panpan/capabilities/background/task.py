@@ -74,7 +74,6 @@ class Registry:
         self._folder = folder
 
     def save(self, record: TaskRecord) -> None:
-        """Write a record."""
         make_private_folder(self._folder)
         data = json.dumps(record.model_dump(mode="json", exclude_defaults=True)).encode()
         write_atomic(self._path(record.id), data, mode=0o600, follow_symlinks=True, operations=_NoWaiting())
@@ -174,7 +173,6 @@ class Task:
         return self.tree
 
     def note(self, **fields: object) -> None:
-        """Change and save the record."""
         self.record = self.record.model_copy(update=fields)
         self._registry.save(self.record)
 

@@ -50,7 +50,6 @@ class TaskSet:
         self._by_id = {record.id: self._task(record) for record in records}
 
     def __iter__(self) -> Iterator[Task]:
-        """Go through them, the oldest first."""
         return iter(self._by_id.values())
 
     @property
@@ -58,7 +57,6 @@ class TaskSet:
         return [task for task in self if task.is_running]
 
     def known(self, task_id: str) -> Task:
-        """Return a task of the set."""
         task = self._by_id.get(task_id.strip())
         if task is None:
             ids = ", ".join(task.id for task in self.running[:_MAX_NAMED])
@@ -96,7 +94,6 @@ class TaskSet:
         )
 
     def add(self, task: Task) -> None:
-        """Let a new one be among them."""
         self._by_id[task.id] = task
         for ended in [one for one in self if not one.is_running][:-MAX_ENDED]:
             self.registry.remove(ended.id)

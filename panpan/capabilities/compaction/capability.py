@@ -52,18 +52,7 @@ class CompactionCapability(Capability):
         return COMPACT_COMMANDS
 
     async def compact(self, hint: str = "") -> Compaction | None:
-        """Make what the model is sent of the conversation shorter, and return how; None: it was interrupted.
-
-        Args:
-            hint: What the user wants the summary to heed.
-
-        Raises:
-            NothingToCompactError: There is nothing that could leave.
-            ConfigError: A turn is running.
-            BudgetError: The budget has too little left for the summary.
-            ProviderError: The provider cannot be reached or does not accept the key; everything is as it was.
-            SessionLogError: The log is full; it counts all the same, and is written as soon as there is space.
-        """
+        """Make the model's view of the conversation shorter, and return how; None: it was interrupted."""
         agent, conversation = self.session.main, self.session.conversation
         if agent.is_busy:
             raise ConfigError("the conversation cannot be made shorter while a turn runs; wait for its end")

@@ -37,7 +37,6 @@ class Limits:
     """Of the newest messages, which stay as they are."""
 
     def room_tokens(self, fixed_tokens: int) -> int:
-        """Return the tokens for messages."""
         return max(0, self.request_tokens - fixed_tokens)
 
 
@@ -67,13 +66,6 @@ class Compactor:
         hint: str = "",
     ) -> Compaction | None:
         """Return what makes the next request shorter; None where nothing does. What is said and sent stays as it is.
-
-        Args:
-            conversation: What was said; no call may be open.
-            llm: Asked for the summary.
-            limits: What the request may have.
-            trigger: Why; a user who wants it gets all three steps.
-            hint: What the user wants the summary to heed.
 
         Raises:
             ProviderError: The provider cannot be reached or does not accept the key; nothing has changed.

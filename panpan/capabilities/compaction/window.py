@@ -40,7 +40,6 @@ class Window:
 
     @property
     def room_tokens(self) -> int:
-        """For messages."""
         return self.limits.room_tokens(self.size.fixed_tokens)
 
     def chars(self, share: float) -> int:
@@ -204,7 +203,6 @@ class Size:
         return sum(map(self.of_one, messages))
 
     def of_request(self, messages: Sequence[Message]) -> int:
-        """Return the tokens of a request with these messages."""
         return round(self.fixed_tokens + self.of(messages))
 
 

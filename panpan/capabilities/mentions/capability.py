@@ -70,7 +70,6 @@ class Viewers:
     folders: FolderViewer | None
 
     def call_for(self, reading: Reading, *, is_folder: bool) -> tuple[Tool[Any], BaseModel]:
-        """Return the call that shows what is mentioned."""
         if is_folder and self.folders is not None:
             return self.folders.folder_call(reading.path)
         if not is_folder and self.files is not None:

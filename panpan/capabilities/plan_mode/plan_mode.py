@@ -38,17 +38,7 @@ _MOST_PINNED_CHARS = 20_000
 
 
 class PlanMode(Hook):
-    """The plan mode of a session; implements `Planning`.
-
-    Args:
-        gate: Has the mode, and lets nothing but the plan file be changed in plan mode.
-        folder: Where plans are kept.
-        seen_files: What the model knows of files.
-        warn: Told what the user should know, one sentence each.
-        note: Writes a record that has to outlive the process.
-        holds: Processes that stand still in plan mode: what the session's commands have left running, and what runs in
-            the background.
-    """
+    """The plan mode of a session; implements `Planning`."""
 
     def __init__(
         self,

@@ -76,7 +76,6 @@ class MemoryLoader:
             self._more_warnings += 1
 
     def take_warnings(self) -> list[str]:
-        """Return new warnings."""
         warnings, more = self._warnings, self._more_warnings
         self._warnings, self._more_warnings = [], 0
         return [*warnings, f"… and {more:,} more memory files were not read"] if more else warnings
@@ -99,7 +98,6 @@ class MemoryLoader:
         return [section] if section.patterns else [section, *self.imports_of(section, within=within)]
 
     def imports_of(self, section: MemorySection, *, within: Path | None) -> list[MemorySection]:
-        """Return direct and indirect imports of `section`."""
         return list(self._imported(section, within, MAX_HOPS))
 
     def _imported(self, section: MemorySection, within: Path | None, hops: int) -> Iterator[MemorySection]:

@@ -34,16 +34,7 @@ from panpan.types.reminders import MEMORY, PROJECT_CONTEXT
 
 
 class NestedMemory(Hook):
-    """Adds memory files as the model comes near them.
-
-    Args:
-        root: Canonical root of the workspace; the files down to it belong to the project context.
-        project_root: Canonical root of the project that the workspace is or lies in.
-        home: What `~` stands for in imports.
-        panpan_home: Canonical folder that a project brings in nothing from.
-        warn: Told what was not read and why, one sentence each.
-        withholds: As for `MemoryLoader`.
-    """
+    """Adds memory files as the model comes near them."""
 
     is_for_small_windows = False
 

@@ -52,7 +52,6 @@ class SubagentHost:
 
     @property
     def advertised(self) -> Collection[str]:
-        """Names of the tools that are on and can work here."""
         return self._models.advertised
 
     async def serve(self) -> None:
@@ -61,7 +60,6 @@ class SubagentHost:
             await anyio.sleep_forever()
 
     async def aclose(self) -> None:
-        """Close their models."""
         await self._models.close_subagents()
 
     def claim(self, agent_id: str) -> None:
@@ -78,7 +76,6 @@ class SubagentHost:
         return is_over
 
     def definition_of(self, task: SubagentTask) -> AgentDefinition:
-        """Return the kind that a task names."""
         definition = self.definitions.get(task.agent)
         if definition is None:
             names = ", ".join(self.definitions.names)

@@ -48,7 +48,6 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """One line for people."""
         rounds = f"{self.rounds} round{'' if self.rounds == 1 else 's'}"
         calls = f"{self.tool_calls} tool call{'' if self.tool_calls == 1 else 's'}"
         return f"{rounds} · {calls} · {self.usage.context_tokens:,} tokens · {self.duration_s:.0f} s"

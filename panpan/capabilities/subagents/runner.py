@@ -105,7 +105,6 @@ class RunningSubagent:
         return Output(f"{text} {notes}".rstrip(), shown)
 
     async def _in_background(self, write: Callable[[str], None]) -> JobEnd:
-        """Follow it to its end; cancelling this ends it."""
         try:
             while events := await self._channel.take():
                 for event in events:
@@ -138,7 +137,6 @@ class RunningSubagent:
         return self._report.output(self._run.failure, notes=notes, waiting=worktree.summary)
 
     async def _end_worktree(self) -> WorktreeEnd:
-        """Remove its worktree if nothing was changed there."""
         record = self.child.record
         return await end_worktree(self._host.worktrees.worktrees, record) if record.worktree else WorktreeEnd()
 

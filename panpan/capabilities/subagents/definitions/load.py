@@ -71,7 +71,6 @@ class AgentDefinitions(NamesBehindAt, AgentKinds):
 
     @classmethod
     def of(cls, *definitions: AgentDefinition) -> "AgentDefinitions":
-        """Return these and no others."""
         return cls(lambda: _Loaded({one.name: Found(one) for one in definitions}))
 
     @property
@@ -98,7 +97,6 @@ class AgentDefinitions(NamesBehindAt, AgentKinds):
 
     @property
     def hidden(self) -> Sequence[AgentDefinition]:
-        """Definitions whose name a stronger one has."""
         return [found.definition for found in self._loaded.hidden]
 
     @property

@@ -32,7 +32,6 @@ class Problem:
 
     @property
     def place(self) -> str:
-        """`FILE:LINE`."""
         return f"{self.source}:{self.line}" if self.line else self.source
 
     def __str__(self) -> str:

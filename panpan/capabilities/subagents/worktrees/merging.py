@@ -126,7 +126,6 @@ class WorktreeMerges:
         self._is_busy = is_busy
 
     def folder_of(self, agent_id: str) -> Path:
-        """Return the worktree of a subagent."""
         return self._required(agent_id).top
 
     def changed_places(self, agent_id: str) -> Sequence[Path]:
@@ -168,7 +167,6 @@ class WorktreeMerges:
             return plan.told
 
     async def discard(self, agent_id: str) -> None:
-        """Remove a worktree with all changes."""
         await self._worktrees.remove(self._idle(agent_id), with_changes=True)
 
     def _required(self, agent_id: str) -> Worktree:

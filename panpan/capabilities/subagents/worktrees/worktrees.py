@@ -128,7 +128,6 @@ class Worktrees:
         return True
 
     async def leftovers(self) -> Sequence[Worktree]:
-        """Return the worktrees that nobody uses."""
         return await to_thread.run_sync(left_worktrees, self._records.folder)
 
     async def tidy(self) -> Sequence[Worktree]:
@@ -172,12 +171,10 @@ class Worktrees:
             self.close()
 
     def close(self) -> None:
-        """Let go of all."""
         for agent_id in list(self._held):
             self._let_go(agent_id)
 
     def _claim(self, agent_id: str, top: Path) -> None:
-        """Make the folder and lock it."""
         make_private_folder(top.parent)
         try:
             top.mkdir(mode=0o700)

@@ -117,10 +117,7 @@ def fork(
 @click.option("-q", "--quiet", is_flag=True, help="Print only what came out.")
 @click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder for live-tools and --rules.")
 @click.pass_context
-def replay(
-    ctx: click.Context, file: Path, mode: "Mode", uses_current_rules: bool, model: str | None, in_place: bool,
-    as_json: bool, quiet: bool, cwd: Path | None,
-) -> int:  # fmt: skip
+def replay(ctx: click.Context, /, file: Path, mode: "Mode", model: str | None, cwd: Path | None, **flags: bool) -> int:
     """Play the cassette FILE again, without a model, and say which request differs first, and where.
 
     Modes strict and semantic run nothing: what the tools answer comes from the cassette. With live-tools the tools
@@ -133,13 +130,15 @@ def replay(
 
     if model is not None and mode != "semantic":
         raise click.UsageError("--model goes with --mode semantic")
+    has_current_rules, in_place, as_json = flags["uses_current_rules"], flags["in_place"], flags["as_json"]
     if in_place and mode != "live-tools":
         raise click.UsageError("--in-place goes with --mode live-tools")
     folder = chosen_folder(ctx, cwd).expanduser().resolve()
     asked = None if model is None else model_of_user(model, folder, os.environ, program_of(ctx).provider_kinds)
-    played = Replay(read_session(file), mode, uses_current_rules=uses_current_rules, asked=asked)
-    with _workspace(folder, mode, is_copied=not in_place, is_read=uses_current_rules) as workspace:
-        report = anyio.run(partial(_played, program_of(ctx), played, workspace, folder, is_quiet=quiet or as_json))
+    played = Replay(read_session(file), mode, uses_current_rules=has_current_rules, asked=asked)
+    with _workspace(folder, mode, is_copied=not in_place, is_read=has_current_rules) as workspace:
+        is_quiet = flags["quiet"] or as_json
+        report = anyio.run(partial(_played, program_of(ctx), played, workspace, folder, is_quiet=is_quiet))
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=2))
     else:

@@ -74,7 +74,7 @@ def _flatten_value(path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, Any]]:
 
 
 def is_secret(path: KeyPath) -> bool:
-    """Return whether the value of this key must never be shown."""
+    """Return True if the value of this key must never be shown."""
     if path[0] == "providers":
         return path[2:] == ("api_key",) or (len(path) == 4 and path[2] == "headers")
     return path in (("api_key",), ("web", "proxy"))

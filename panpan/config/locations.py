@@ -189,7 +189,7 @@ def find_project_root(cwd: Path) -> Path:
 
 
 def _has_git(folder: Path, owners: AbstractSet[int]) -> bool:
-    """Return whether git keeps the folder; what somebody else put above it, as into /tmp, does not count."""
+    """Return True if git keeps the folder; what somebody else put above it, as into /tmp, does not count."""
     try:
         return (folder / ".git").stat().st_uid in owners
     except OSError:  # missing, or a folder above that may not be looked into

@@ -154,11 +154,11 @@ class Vendor:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a program on this machine."""
+        """True if it is a program on this machine."""
         return not self.key_variables
 
     def makes(self, model: str) -> bool:
-        """Return whether a model of this name is the vendor's own."""
+        """Return True if a model of this name is the vendor's own."""
         return self.model_pattern is not None and re.match(self.model_pattern, model, re.IGNORECASE) is not None
 
 

@@ -40,9 +40,9 @@ class ExecutableSetting:
     reason: str
     """What it does; ends the sentence "it …"."""
     is_folder: bool = False
-    """Whether a folder of this name counts, with all that is below it."""
+    """True if a folder of this name counts, with all that is below it."""
     is_secret: bool = False
-    """Whether its values are neither kept nor shown."""
+    """True if its values are neither kept nor shown."""
     max_bytes: int = 1_000_000
     """Of one file."""
 

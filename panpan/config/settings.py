@@ -232,7 +232,7 @@ class SandboxSettings(Table):
     mode: Literal["on", "off"] = "on"
     """on: commands run in the sandbox that works here, and where none does, each asks; off: with all your rights."""
     network: bool = False
-    """Whether every command may use the network, that of this machine included."""
+    """True if every command may use the network, that of this machine included."""
     domains: Domains = ()
     """Hosts that commands may reach although the network is off, such as `pypi.org` or `*.pythonhosted.org`;
     `package-indexes` stands for those that pip, uv, conda, npm and cargo fetch from."""
@@ -277,7 +277,7 @@ class BackgroundSettings(Table):
     at_timeout: Literal["stop", "go_on"] = "stop"
     """What becomes of a command in the foreground when its time is up; go_on: it goes on in the background."""
     wake: bool = True
-    """Whether the end of a task begins a turn where none runs."""
+    """True if the end of a task begins a turn where none runs."""
 
 
 class NetworkSettings(Table):
@@ -331,7 +331,7 @@ class WindowSettings(Table):
     """How much of the model's context window may be filled, `[compaction]`."""
 
     enabled: bool = True
-    """Whether the conversation is made shorter by itself before it overflows the window; `/compact` does it in any
+    """True if the conversation is made shorter by itself before it overflows the window; `/compact` does it in any
     case."""
     window_tokens: int | None = Field(default=None, ge=4_000)
     """Tokens of the window, where panpan does not know the model's, or less than the model has; None: the model's."""
@@ -358,9 +358,9 @@ class UiSettings(Table):
     theme: ThemeSetting = "auto"
     """Colours; auto: light or dark, as the terminal says."""
     vim: bool = False
-    """Whether the editor has the keys of vi."""
+    """True if the editor has the keys of vi."""
     plain: bool = False
-    """Whether nothing moves: no spinner and no cursor movement, for screen readers and simple terminals."""
+    """True if nothing moves: no spinner and no cursor movement, for screen readers and simple terminals."""
     notify: Literal["auto", "bell", "osc9", "off"] = "auto"
     """How a long turn's end or a question calls for attention; auto: OSC 9 where the terminal knows it, else the
     bell."""
@@ -394,7 +394,7 @@ class Settings(Table):
     max_output_tokens: int | None = Field(default=None, ge=1)
     """Tokens of one reply at most, thinking included; None: what the model can do."""
     thinking: bool = False
-    """Whether the model thinks before it answers, where it can."""
+    """True if the model thinks before it answers, where it can."""
     thinking_budget_tokens: int = Field(default=10_000, ge=1024)
     """Tokens it may think, for models that take a number; 1,024 is the least that Anthropic's API accepts."""
     effort: Effort | None = None

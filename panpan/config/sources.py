@@ -148,7 +148,7 @@ def _project_source(locations: Locations, trust: ProjectTrust) -> Source | None:
 
 
 def _is_users_own(locations: Locations) -> bool:
-    """Whether the project's file is one of the user's own: the home folder may be under git, with `.panpan` in it."""
+    """True if the project's file is one of the user's own: the home folder may be under git, with `.panpan` in it."""
     for path in (locations.user_settings, locations.local_settings):
         try:
             if path.samefile(locations.project_settings):

@@ -1,4 +1,4 @@
-"""Whether the user trusts a project: its folder, and exactly what its executable settings say now.
+"""Trust in a project: in its folder, and in exactly what its executable settings say now.
 
 The rule: trust belongs to one canonical root and to the bytes of the files that `project_files` lists. It is never
 inherited: a repository in a trusted folder, the same folder under another name, and a file that changed are not
@@ -131,7 +131,7 @@ class Trusted:
     """The user trusts the project as it is."""
 
     is_for_this_run: bool = False
-    """Whether a flag said so, which holds for no other run."""
+    """True if a flag said so, which holds for no other run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Untrusted:
     """The user does not trust the project."""
 
     is_refused: bool = False
-    """Whether he was asked about it as it is now, and said no."""
+    """True if he was asked about it as it is now, and said no."""
     problem: str = ""
     """Why it cannot be told; empty where it can."""
 
@@ -163,12 +163,12 @@ class ProjectTrust:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether what the project says counts."""
+        """True if what the project says counts."""
         return isinstance(self.state, Trusted)
 
     @property
     def may_be_asked(self) -> bool:
-        """Whether the user could trust it and has not said no."""
+        """True if the user could trust it and has not said no."""
         refused = isinstance(self.state, Untrusted) and self.state.is_refused
         return not self.is_trusted and not refused and not self.files.problems
 
@@ -231,7 +231,7 @@ class TrustStore:
         self._folder = home / PROJECTS_FOLDER
 
     def state(self, files: ProjectFiles) -> TrustState:
-        """Return whether the project is trusted as it was read."""
+        """Return what the user said of the project as it was read."""
         if files.problems:
             name, problem = next(iter(files.problems.items()))
             return Untrusted(problem=f"{shown(name)} cannot be read whole: {shown(problem)}")

@@ -65,7 +65,7 @@ class TaskOutput:
 
     text: str
     is_cut: bool
-    """Whether there is more of it that is not in `text`."""
+    """True if there is more of it that is not in `text`."""
     path: Path
     """The file with all of it, as far as that is kept."""
 
@@ -112,7 +112,7 @@ class Background(Protocol):
 
     @property
     def goes_on_at_timeout(self) -> bool:
-        """Whether a command in the foreground goes on in the background when its time is up."""
+        """True if a command in the foreground goes on in the background when its time is up."""
         ...
 
     async def start_command(self, command: BackgroundCommand, resources: AsyncExitStack) -> TaskInfo:

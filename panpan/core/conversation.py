@@ -148,7 +148,7 @@ class Conversation:
 
     @property
     def awaits_model(self) -> bool:
-        """Whether it is the model's turn to speak."""
+        """True if it is the model's turn to speak."""
         match self.messages[-1] if self.messages else None:
             case None:
                 return False

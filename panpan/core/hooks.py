@@ -38,7 +38,7 @@ class Round:
 
     @property
     def is_last(self) -> bool:
-        """Whether the turn may not go on after this round."""
+        """True if the turn may not go on after this round."""
         return self.number == self.max_rounds
 
 
@@ -80,7 +80,7 @@ class Hook:
 
     @property
     def wants_turn(self) -> bool:
-        """Whether it has something for the model that is worth a turn, although the user says nothing."""
+        """True if it has something for the model that is worth a turn, although the user says nothing."""
         return False
 
     async def wait_for_news(self) -> None:
@@ -161,7 +161,7 @@ class Hook:
         return ()
 
     def ends_turn(self, round_: Round) -> bool:
-        """Return whether the turn is over after this round, although the model has not spoken last."""
+        """Return True if the turn is over after this round, although the model has not spoken last."""
         return False
 
     async def interrupted(self, conversation: Conversation) -> None:

@@ -181,7 +181,7 @@ class Tool(ABC, Generic[InputT]):
     """Seconds after which the executor ends the call; None where the tool bounds itself."""
 
     notes_changes: ClassVar[bool] = False
-    """Whether it changes files alone, and none of them before `ToolContext.note_changes` knows what it will become."""
+    """True if it changes files alone, and none of them before `ToolContext.note_changes` knows what it will become."""
 
     is_shared: ClassVar[bool] = True
     """True if equal calls side by side run once, and each gets the result."""
@@ -233,7 +233,7 @@ class Tool(ABC, Generic[InputT]):
         return self.timeout_s
 
     def may_be_repeated(self, args: InputT) -> bool:
-        """Return whether the same call, made again and again, can well bring something new, as one that waits does."""
+        """Return True if the same call, made again and again, can well bring something new, as one that waits does."""
         return False
 
     async def describe(self, args: InputT, ctx: ToolContext) -> str:

@@ -187,7 +187,7 @@ def _restricting(decisions: Sequence[Decision]) -> Sequence[Decision]:
 
 
 async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> Permission:
-    """Return whether `call`, as it is now, may run; waits for the user where a hook asks."""
+    """Decide about `call` as it is now; waits for the user where a hook asks."""
     digest = digest_of(call)
     return replace(await _permission(call, digest, hooks, ask), digest=digest)
 

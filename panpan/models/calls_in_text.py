@@ -58,7 +58,7 @@ def read_calls(text: str, tool_names: AbstractSet[str]) -> tuple[CallInText, ...
 
 
 def can_become_calls(text: str, tool_names: AbstractSet[str]) -> bool:
-    """Whether `read_calls` may return some, now or when more has been added to `text`.
+    """True if `read_calls` may return some, now or when more has been added to `text`.
 
     It is never wrong when it says no. It may say yes a little longer than is true, inside an object at most.
     """

@@ -65,7 +65,7 @@ class GenerationOptions:
     thinking_budget_tokens: int | None = None
     """None: no extended thinking."""
     is_budget_chosen: bool = False
-    """Whether the user said how much; if not, it is the default."""
+    """True if the user said how much; if not, it is the default."""
     effort: Effort | None = None
     sampling: Sampling = Sampling()
     places: Mapping[str, str] = field(default_factory=dict)

@@ -51,7 +51,7 @@ class ModelRequirement:
 
     @property
     def has_key(self) -> bool:
-        """Whether this source gives a key."""
+        """True if this source gives a key."""
         return self.api_key is not None or self.api_key_env is not None
 
 
@@ -69,7 +69,7 @@ class Destination:
     vendor: Vendor | None = None
     named: NamedProvider | None = None
     is_own_address: bool = True
-    """Whether the address is the vendor's, or the one in the vendor's own variable: where the vendor's key may go."""
+    """True if the address is the vendor's, or the one in the vendor's own variable: where the vendor's key may go."""
     known: KnownModel | None = None
     """The model as its provider kind knows it; None: a server has it."""
 
@@ -94,7 +94,7 @@ class Destination:
 
     @property
     def is_on_this_machine(self) -> bool:
-        """Whether the address is a loopback one."""
+        """True if the address is a loopback one."""
         return is_loopback(self.base_url)
 
     @property
@@ -320,13 +320,13 @@ def checked_address(url: str, place: str) -> str:
 
 
 def _same_host(one: str, other: str) -> bool:
-    """Return whether two addresses have the same scheme, host and port."""
+    """Return True if two addresses have the same scheme, host and port."""
     first, second = urlsplit(one), urlsplit(other)
     return (first.scheme, first.hostname, first.port) == (second.scheme, second.hostname, second.port)
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether an address is on this machine."""
+    """Return True if an address is on this machine."""
     from ipaddress import ip_address
 
     host = urlsplit(url).hostname or ""
@@ -428,7 +428,7 @@ def _giver(requirements: Sequence[ModelRequirement]) -> int | None:
 
 
 def _belongs(destination: Destination, requirements: Sequence[ModelRequirement], giver: int, chooser: Chooser) -> bool:
-    """Whether the source that gives the key would send requests there, too, or leaves it open where to."""
+    """True if the source that gives the key would send requests there, too, or leaves it open where to."""
     meant, whole = merged(requirements[: giver + 1]), merged(requirements)
     if meant.base_url != whole.base_url:
         return False

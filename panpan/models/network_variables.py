@@ -76,7 +76,7 @@ def proxy_for(url: str) -> ProxySetting | None:
 
 
 def has_proxies() -> bool:
-    """Return whether any requests go through a proxy."""
+    """Return True if any requests go through a proxy."""
     return any(True for _ in _proxies())
 
 
@@ -101,7 +101,7 @@ def _variables_of(kinds: Iterable[str]) -> list[str]:
 
 
 def _is_exempt(host: str) -> bool:
-    """Whether NO_PROXY names the host: itself, a domain above it, or a network that it is in."""
+    """True if NO_PROXY names the host: itself, a domain above it, or a network that it is in."""
     from urllib.request import getproxies
 
     entries = [entry.strip().lower() for entry in getproxies().get("no", "").split(",")]

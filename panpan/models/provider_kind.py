@@ -46,7 +46,7 @@ class ModelProfile:
     """What the user should know of it before he gives it work; one line."""
 
     def gets(self, tool_name: str) -> bool:
-        """Return whether the model gets a tool."""
+        """Return True if the model gets a tool."""
         return self.tools is None or tool_name in self.tools
 
     def definition_of(self, tool: ToolDefinition) -> ToolDefinition:
@@ -54,7 +54,7 @@ class ModelProfile:
         return tool if self.tools is None else self.tools[tool.name]
 
     def takes(self, tools: Sequence[ToolDefinition]) -> bool:
-        """Return whether the model can be told of all these tools, as those of a session that another one began."""
+        """Return True if the model can be told of all these tools, as those of a session that another one began."""
         return all(self.gets(tool.name) for tool in tools)
 
 

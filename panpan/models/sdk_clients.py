@@ -54,7 +54,7 @@ class SdkClasses:
     error_type: type[Exception]
     """The root of the errors that it raises."""
     is_lean: bool
-    """Whether the rest of the SDK was left out."""
+    """True if the rest of the SDK was left out."""
 
 
 def load_sdk(sdk: Sdk, *, client_name: str, error_name: str) -> SdkClasses:
@@ -376,7 +376,7 @@ def _status_error(exc: Any, provider: str, redactor: Redactor) -> ProviderError:
 
 
 def _is_untrusted(exc: BaseException | None) -> bool:
-    """Whether a certificate was refused, which no other try heals."""
+    """True if a certificate was refused, which no other try heals."""
     import ssl
 
     while exc is not None:

@@ -83,7 +83,7 @@ def count_in(value: object) -> int:
 
 
 def has_text(text: str) -> bool:
-    """Whether the text holds more than blanks; providers refuse blocks that do not."""
+    """True if the text holds more than blanks; providers refuse blocks that do not."""
     return bool(text) and not text.isspace()
 
 
@@ -181,7 +181,7 @@ class WireHistory:
         return groups
 
     def continues(self, messages: Sequence[Message]) -> bool:
-        """Whether the closed groups are the beginning of these messages."""
+        """True if the closed groups are the beginning of these messages."""
         seen = self._seen
         return len(seen) <= len(messages) and all(map(operator.is_, seen, messages))
 

@@ -188,7 +188,7 @@ def _may_heal(error: WireError, *, is_mid_stream: bool) -> bool:
 
 
 def _is_named(error: WireError) -> bool:
-    """Whether the server said what is wrong in a way that we know to be final."""
+    """True if the server said what is wrong in a way that we know to be final."""
     return error.kind in _FINAL_KINDS or (error.status is not None and error.status < 500)
 
 

@@ -51,7 +51,7 @@ class Mention:
     readings: tuple[Reading, ...]
     """The longest first; never empty."""
     is_path: bool
-    """Whether it can only mean a path, so that the user should hear of it when there is no such file."""
+    """True if it can only mean a path, so that the user should hear of it when there is no such file."""
 
 
 def find_mentions(text: str) -> list[Mention]:

@@ -38,5 +38,5 @@ class TaskInfo:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended yet, as far as is known."""
+        """True if it has not ended yet, as far as is known."""
         return self.state == "running"

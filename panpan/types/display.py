@@ -55,11 +55,11 @@ class FileDiff(Frozen):
     removed: int
     """Lines removed."""
     is_new: bool = False
-    """Whether the file did not exist before."""
+    """True if the file did not exist before."""
     is_deleted: bool = False
-    """Whether the file does not exist any more."""
+    """True if the file does not exist any more."""
     is_cut: bool = False
-    """Whether `diff` leaves out a part of the change."""
+    """True if `diff` leaves out a part of the change."""
 
 
 class DiffDisplay(Frozen):
@@ -87,7 +87,7 @@ class PlanDisplay(Frozen):
     summary: str
     """What became of it, on one line."""
     is_result: bool = False
-    """Whether it is what the run was for, in place of the model's answer."""
+    """True if it is what the run was for, in place of the model's answer."""
 
 
 ItemStatus: TypeAlias = Literal["pending", "in_progress", "completed"]

@@ -44,12 +44,12 @@ class FileChange:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder that came, went or got other permission bits; its path ends with a slash."""
+        """True if it is a folder that came, went or got other permission bits; its path ends with a slash."""
         return self.path.endswith("/")
 
     @property
     def is_generated(self) -> bool:
-        """Whether a program made it that can make it again, so that nobody wants to read of it."""
+        """True if a program made it that can make it again, so that nobody wants to read of it."""
         return is_generated(self.path)
 
     def as_json(self) -> dict[str, object]:
@@ -77,7 +77,7 @@ def files_in_short(changes: Sequence[FileChange]) -> str:
 
 
 def is_generated(path: str) -> bool:
-    """Return whether the path of a file or folder tells that a program made it that can make it again."""
+    """Return True if the path of a file or folder tells that a program made it that can make it again."""
     return path.endswith((".pyc", ".pyo")) or not _GENERATED.isdisjoint(path.split("/"))
 
 
@@ -191,7 +191,7 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class PermissionDecided:
-    """Whether a call may run, and why; for every call, so that no decision is hidden."""
+    """The decision about a call, and why; for every call, so that no decision is hidden."""
 
     tool_use_id: str
     name: str
@@ -209,7 +209,7 @@ class PermissionDecided:
 
     @property
     def is_denial(self) -> bool:
-        """Whether somebody or something forbade the call; one that could not be made at all was not forbidden."""
+        """True if somebody or something forbade the call; one that could not be made at all was not forbidden."""
         return not self.is_allowed and not any(reason.kind in ("bad-call", "bad-path") for reason in self.reasons)
 
 
@@ -317,7 +317,7 @@ class Output:
     display: Display | None = None
     """What people see in its place."""
     is_error: bool = False
-    """Whether the model should take it as a failure although the tool did what it could, as with a failing command."""
+    """True if the model should take it as a failure although the tool did what it could, as with a failing command."""
 
     @property
     def blocks(self) -> tuple[ResultContent, ...]:

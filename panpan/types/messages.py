@@ -162,7 +162,7 @@ class AssistantMessage(Frozen):
 
     @property
     def is_to_be_continued(self) -> bool:
-        """Whether the next reply, if there is one, goes on where this one stops, be it within a word."""
+        """True if the next reply, if there is one, goes on where this one stops, be it within a word."""
         return self.stop_reason in ("max_tokens", "pause_turn") and not self.tool_uses
 
 
@@ -182,7 +182,7 @@ class ToolResultMessage(Frozen):
 
     @property
     def is_error(self) -> bool:
-        """Whether the call failed, was refused or never ran."""
+        """True if the call failed, was refused or never ran."""
         return self.result.is_error
 
     @property

@@ -14,7 +14,7 @@ PermissionMode: TypeAlias = Literal["default", "acceptEdits", "plan", "dontAsk",
 
 
 def is_permission_mode(text: str) -> TypeGuard[PermissionMode]:
-    """Return whether there is a mode of this name."""
+    """Return True if there is a mode of this name."""
     return text in get_args(PermissionMode)
 
 
@@ -76,7 +76,7 @@ class PermissionQuestion:
     rule: str | None = None
     """The rule that "always" would save: this call and nothing beside it; None where it cannot be remembered."""
     is_protected: bool = False
-    """Whether it touches what no flag may open; only a person may say yes."""
+    """True if it touches what no flag may open; only a person may say yes."""
     preview: DiffDisplay | None = None
     """What it would change in files; None where that is not known before it runs."""
     reasons: tuple[Reason, ...] = ()
@@ -106,9 +106,9 @@ class PermissionAnswer:
 
     is_allowed: bool
     is_remembered: bool = False
-    """Whether a rule should be saved, so that the like is not asked again."""
+    """True if a rule should be saved, so that the like is not asked again."""
     is_for_prefix: bool = False
-    """Whether that is `prefix_rule`, and not `rule`."""
+    """True if that is `prefix_rule`, and not `rule`."""
     feedback: str = ""
     """What the model is told beside a no."""
     reasons: tuple[Reason, ...] = ()
@@ -263,7 +263,7 @@ class UserQuestion:
     choices: Sequence[Choice]
     """Two to four."""
     allows_several: bool = False
-    """Whether more than one may be chosen."""
+    """True if more than one may be chosen."""
 
 
 @dataclass(frozen=True, slots=True)

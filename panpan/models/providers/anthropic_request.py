@@ -113,7 +113,7 @@ def encode_reply(message: AssistantMessage, *, model: str) -> bytes | None:
 
 
 def takes_thinking_budget(model: str) -> bool:
-    """Whether thinking is asked for with a number of tokens rather than left to the model.
+    """True if thinking is asked for with a number of tokens rather than left to the model.
 
     Claude 4.5 and older know only the budget, 4.7 and newer refuse it, 4.6 takes both and prefers its own judgement
     (https://platform.claude.com/docs/en/build-with-claude/extended-thinking). Models of other vendors copied the

@@ -42,7 +42,7 @@ class _Call:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the arguments are a JSON object, so that nothing more can come."""
+        """True if the arguments are a JSON object, so that nothing more can come."""
         text = self.arguments
         if not text.rstrip().endswith("}"):
             return False
@@ -77,7 +77,7 @@ class CallAssembler:
 
     @property
     def has_calls(self) -> bool:
-        """Whether any call has come."""
+        """True if any call has come."""
         return bool(self._calls)
 
     def add(self, delta: dict[str, Any]) -> None:
@@ -160,7 +160,7 @@ class CallAssembler:
 
 
 def _begins_another(call: _Call, wire_id: str, name: str) -> bool:
-    """Whether a delta that seems to be of `call` begins another call."""
+    """True if a delta that seems to be of `call` begins another call."""
     if not name:
         return False  # a new id alone: some servers make one up for every delta
     if wire_id and call.wire_id and wire_id != call.wire_id:
@@ -284,9 +284,9 @@ class OpenAIReply:
     def __init__(self, builder: ReplyBuilder, transport: Transport, names: Mapping[str, str] | None = None) -> None:
         self.builder = builder
         self.has_ended = False
-        """Whether a finish reason or `[DONE]` came; usage may still follow the first."""
+        """True if a finish reason or `[DONE]` came; usage may still follow the first."""
         self.is_over = False
-        """Whether nothing can follow."""
+        """True if nothing can follow."""
         self._transport = transport
         self._calls = CallAssembler(builder, provider=transport.provider, names=names or {})
         self._late: list[tuple[Literal["text", "thinking"], str]] = []  # what came behind the first call

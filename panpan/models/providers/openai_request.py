@@ -138,7 +138,7 @@ class OpenAIEncoder:
                 return [_text_part(f"[{kind} left out: this provider takes none]")]
 
     def _takes(self, media_type: str) -> bool:
-        """Whether pictures of this type can be sent; a provider that takes none has its own note."""
+        """True if pictures of this type can be sent; a provider that takes none has its own note."""
         types = self._profile.image_types
         return types is None or media_type in types or not self._profile.takes_images
 

@@ -36,7 +36,7 @@ class VendorProfile:
     reasoning_field: ReasoningField | None = None
     """Where the model's own thinking is sent back."""
     needs_reasoning: bool = False
-    """Whether a reply without that field is refused; then a blank stands for thinking that is not there."""
+    """True if a reply without that field is refused; then a blank stands for thinking that is not there."""
     thinking: Mapping[str, Any] = field(default_factory=dict)
     """Sent when thinking is asked for; "$budget" stands for the number of tokens."""
     takes_images: bool = True
@@ -46,9 +46,9 @@ class VendorProfile:
     unsupported_keywords: frozenset[str] = frozenset()
     """Keywords of JSON schema that the server stumbles over; left out of the tools."""
     takes_every_default: bool = True
-    """Whether `default` may stand anywhere in the schemas of tools, and not only with simple types."""
+    """True if `default` may stand anywhere in the schemas of tools, and not only with simple types."""
     needs_required: bool = False
-    """Whether each object in the schemas of tools must list the properties that it needs, also where it needs none."""
+    """True if each object in the schemas of tools must list the properties that it needs, also where it needs none."""
     min_name_chars: int = 1
     """Shortest name of a tool; shorter ones get underscores on the wire and lose them again in replies."""
     image_types: frozenset[str] | None = None
@@ -65,7 +65,7 @@ class VendorProfile:
     """Found in the names of models whose calls reach us as text, whatever the server does."""
 
     def reads_calls_in_text(self, model: str) -> bool:
-        """Whether text of this model is looked at for calls (`calls_in_text.py`)."""
+        """True if text of this model is looked at for calls (`calls_in_text.py`)."""
         return self.calls_in_text is not None and re.search(self.calls_in_text, model, re.IGNORECASE) is not None
 
 

@@ -37,7 +37,7 @@ def without(capability: str, folder: Path) -> Path:
     """Make a copy of the package without a capability: hard links, but for `app.py`, which loses two lines."""
     for source in (ROOT / "panpan").rglob("*"):
         relative = source.relative_to(ROOT)
-        if relative.parts[1:3] == ("capabilities", capability) or source.is_dir() or source.suffix == ".pyc":
+        if relative.parts[1:3] == ("capabilities", capability) or source.is_dir() or "__pycache__" in relative.parts:
             continue
         target = folder / relative
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -285,16 +285,33 @@ def copy_of(folder: Path, into: Path) -> Path:
         )
     copy = into / folder.name
     try:
-        shutil.copytree(folder, copy, symlinks=True, ignore=_special_files)
+        _copy(folder, copy)
     except OSError as error:
         raise ConfigError(f"{folder} cannot be copied: {error}") from error
     return copy
 
 
-def _special_files(here: str, names: list[str]) -> list[str]:
-    """Return pipes, sockets and devices, which a copy would wait for."""
-    places = {name: Path(here, name) for name in names}
-    return [name for name, place in places.items() if not (place.is_symlink() or place.is_file() or place.is_dir())]
+def _copy(folder: Path, copy: Path) -> None:
+    """Copy all but pipes, sockets and devices, which a copy would wait for.
+
+    Raises:
+        OSError: Something cannot be copied.
+    """
+    made: list[tuple[str, Path]] = []
+    for here, _, names in walk(folder, _raise):
+        into = copy / Path(here).relative_to(folder)
+        into.mkdir()
+        made.append((here, into))
+        for name in names:
+            place = Path(here, name)
+            if place.is_symlink() or place.is_file():
+                shutil.copy2(place, into / name, follow_symlinks=False)
+    for here, into in reversed(made):  # once nothing more has to be made in it
+        shutil.copystat(here, into)
+
+
+def _raise(problem: OSError) -> None:
+    raise problem
 
 
 def _size(folder: Path) -> int:

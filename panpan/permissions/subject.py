@@ -104,7 +104,7 @@ class Subject:
 
     @property
     def is_large(self) -> bool:
-        """Whether it takes long to hold rules against all that it touches and names."""
+        """True if it takes long to hold rules against all that it touches and names."""
         commands = self.commands
         counts = (len(self.uses), len(commands.possible), *(len(files.commands) for files in commands.matched))
         return sum(counts) > _MOST_QUICK_USES or len(self.command or "") > _MOST_QUICK_CHARS

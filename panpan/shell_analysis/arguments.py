@@ -36,7 +36,7 @@ class SearchedNames:
     only: tuple[str, ...] = ()
     """Patterns, one of which the name of each file fits; empty where they may have any names."""
     leaves_out_hidden: bool = False
-    """Whether it leaves out what begins with a dot, but for what an ignore file takes in again with a `!`."""
+    """True if it leaves out what begins with a dot, but for what an ignore file takes in again with a `!`."""
 
 
 ANY = SearchedNames()

@@ -146,7 +146,7 @@ def _after(command: SimpleCommand, here: Places) -> tuple[Places, Places]:
 
 
 def _surely_exits(command: SimpleCommand) -> bool:
-    """Whether nothing follows: with a redirect that fails, `--help` or two operands, bash goes on."""
+    """True if nothing follows: with a redirect that fails, `--help` or two operands, bash goes on."""
     operands = [word.text or "" for word in command.words[1:]]
     return not command.redirects and len(operands) <= 1 and all(text.isdecimal() for text in operands)
 

@@ -44,14 +44,14 @@ class Word:
     """After quote removal, where it is one fixed word whatever the environment and the files are; None where the shell
     would expand it: variables, substitutions, live globs, braces, tildes."""
     is_glob: bool = False
-    """Whether the only thing that is not fixed are the names that a live `*`, `?` or `[…]` matches, so that it stands
+    """True if the only thing that is not fixed are the names that a live `*`, `?` or `[…]` matches, so that it stands
     for file names that fit `pattern`."""
     pattern: str = ""
     """For a glob: what the names fit, quoted parts escaped with a backslash."""
     at_home: str = ""
     """Where the only thing that is not fixed is a tilde at its beginning, for the home: the word, such as `~/src`."""
     is_guess: bool = False
-    """True if the shell may make something else of it than `text` or `pattern`; see `placed_words.py`."""
+    """True if the shell may make something else of it than `text` or `pattern`; see `directories.py`."""
 
     @property
     def home_path(self) -> str:
@@ -85,11 +85,11 @@ class SimpleCommand:
     fed_by: "tuple[SimpleCommand, ...]" = field(default=(), compare=False, repr=False)
     """What stands before it in its pipeline, where that is short: each prints to the next, and the last one to it."""
     is_fed: bool = False
-    """Whether it is no part of the line, but what a shell or `xargs` in the line is given to run."""
+    """True if it is no part of the line, but what a shell or `xargs` in the line is given to run."""
     joins_errors: bool = False
-    """Whether what it says of errors goes where its output goes, or the other way round."""
+    """True if what it says of errors goes where its output goes, or the other way round."""
     assigned: tuple[Word, ...] = ()
-    """Values of `assignments`, where the line was read with a place to start in; see `placed_words.py`."""
+    """Values of `assignments`, where the line was read with a place to start in; see `directories.py`."""
 
     @property
     def written_by_shell(self) -> tuple[str, ...]:
@@ -121,13 +121,13 @@ class ParsedLine:
     """What is in it beside simple commands joined by `|`, `&&`, `||`, `;` and line ends, each in a few words,
     such as "a loop" or "what could not be parsed: `<<<`". A line with any is never read-only."""
     runs_input: bool = False
-    """Whether something in it runs what it is given to read: a shell without a script, an interpreter, `xargs`."""
+    """True if something in it runs what it is given to read: a shell without a script, an interpreter, `xargs`."""
     runs_unseen: bool = False
-    """Whether a shell or interpreter is given to run what does not stand in the line: `cat x | bash`."""
+    """True if a shell or interpreter is given to run what does not stand in the line: `cat x | bash`."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is nothing but simple commands joined by pipes, `&&`, `||`, `;` and line ends."""
+        """True if it is nothing but simple commands joined by pipes, `&&`, `||`, `;` and line ends."""
         return not self.oddities
 
 
@@ -216,13 +216,13 @@ class Effect:
         """What says so; one sentence for the user."""
         return self.kind.why
 
-    def but(self, *, why: str, **changes: bool | None) -> "Effect":
-        """Return the same of another kind: with `runs_code` or `uses_network` as given."""
-        return replace(self, kind=replace(self.kind, why=why, **changes))
+    def explained(self, why: str) -> "Effect":
+        """Return the same with another reason."""
+        return replace(self, kind=replace(self.kind, why=why))
 
     @property
     def is_read_only(self) -> bool:
-        """Whether it is known to change nothing, run nothing else, and stay off the network."""
+        """True if it is known to change nothing, run nothing else, and stay off the network."""
         if not self.only_looks_somewhere:
             return False
         asked = () if self.look.asks_git_in is None else (self.look.asks_git_in,)
@@ -231,12 +231,12 @@ class Effect:
 
     @property
     def only_looks_somewhere(self) -> bool:
-        """Whether it is known to change nothing, run nothing else, and stay off the network, wherever it runs."""
+        """True if it is known to change nothing, run nothing else, and stay off the network, wherever it runs."""
         return self.writes == () and self.reads is not None and self.runs_code is False and self.uses_network is False
 
     @property
     def only_looks_or_makes(self) -> bool:
-        """Whether it is known to do nothing but to make empty files and folders, or to look at what it names."""
+        """True if it is known to do nothing but to make empty files and folders, or to look at what it names."""
         if self.is_read_only:
             return not (self.search.folders or self.look.globs or self.look.asks_git_in)
         is_known = self.placed_reads is not None and self.placed_writes is not None and not self.command.redirects
@@ -293,7 +293,7 @@ class LineFacts:
     effects: tuple[Effect, ...]
     """One for each simple command, in their order."""
     is_read_only: bool = field(init=False, compare=False)
-    """Whether every part of it is known and only looks; found out once, since every rule asks."""
+    """True if every part of it is known and only looks; found out once, since every rule asks."""
 
     def __post_init__(self) -> None:
         only_looks = self.line.is_plain and bool(self.effects) and all(effect.is_read_only for effect in self.effects)
@@ -308,7 +308,7 @@ class LineFacts:
 
     @property
     def only_makes(self) -> bool:
-        """Whether it does nothing but to make empty files and folders, beside looks at what it names."""
+        """True if it does nothing but to make empty files and folders, beside looks at what it names."""
         parts = self.effects
         return (
             self.line.is_plain and any(part.only_makes for part in parts) and all(p.only_looks_or_makes for p in parts)

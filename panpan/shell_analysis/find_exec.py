@@ -291,9 +291,9 @@ class _Given:
     token: str = ""
     """What stands for a name among the words of the program; empty where names come behind them."""
     is_exact: bool = False
-    """Whether it takes names as they are."""
+    """True if it takes names as they are."""
     needs_names: bool = False
-    """Whether nothing runs where there are no names."""
+    """True if nothing runs where there are no names."""
 
     def with_names(self, names: Sequence[Word]) -> list[tuple[Word, ...]]:
         """Return what it may run, with each of these names and without; nothing where that is not known."""

@@ -68,7 +68,7 @@ class ShellParser:
 
         Args:
             command: The line.
-            start: The folder in which it starts, where it is only to be judged; see `placed_words.py`.
+            start: The folder in which it starts, where it is only to be judged; see `directories.py`.
 
         Raises:
             TooNestedError: Looking at each of its parts would take minutes.
@@ -166,7 +166,7 @@ def _not_plain(command: str, error: NotPlainError, *, is_explained: bool) -> lis
 
 
 def _agree(plain: PlainLine, tree: "TreeFacts", command: str, encoded: bytes) -> bool:
-    """Whether both readings found the same words and programs, but for those inside `[ … ]`."""
+    """True if both readings found the same words and programs, but for those inside `[ … ]`."""
     word_starts, command_starts = plain.word_starts, plain.command_starts
     if len(command) != len(encoded):
         byte_at = [0, *accumulate(len(character.encode("utf-8", "surrogatepass")) for character in command)]

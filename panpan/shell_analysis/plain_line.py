@@ -121,7 +121,7 @@ class _LineReader:
         self._closed: _List | None = None
         """A group that has ended, and behind which only redirects may come."""
         self._takes_no_word = False
-        """Whether only redirects may come, behind a group or `]]`."""
+        """True if only redirects may come, behind a group or `]]`."""
         self._word_starts: set[int] = set()
         self._command_starts: set[int] = set()
 
@@ -190,7 +190,7 @@ class _LineReader:
 
     @property
     def _begins_pipeline(self) -> bool:
-        """Whether a pipeline may begin here, with nothing of it read."""
+        """True if a pipeline may begin here, with nothing of it read."""
         return self._command_start is None and not self._list.pipeline and not self._list.is_negated
 
     def _take_part(self, start: int) -> None:

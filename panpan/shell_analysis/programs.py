@@ -200,7 +200,7 @@ class GitForm:
     """The subcommand; empty where there is none."""
     folder: str
     is_known: bool
-    """Whether it writes only below the folder."""
+    """True if it writes only below the folder."""
     uses_network: bool | None
 
 

@@ -24,9 +24,9 @@ class Wrapped:
     words: tuple[Word, ...]
     """The program first; empty where that is not known."""
     is_transparent: bool = False
-    """Whether it does nothing of its own, so that the whole is as harmless as what is run."""
+    """True if it does nothing of its own, so that the whole is as harmless as what is run."""
     adds_words: bool = False
-    """Whether it is given further words that are only known when it runs."""
+    """True if it is given further words that are only known when it runs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ _SHELL_FLAGS = frozenset({"--login", "--noediting", "--noprofile", "--norc"})
 
 
 def may_change_shell(command: SimpleCommand) -> bool:
-    """Whether the command may change how the shell reads or runs what follows, or where."""
+    """True if the command may change how the shell reads or runs what follows, or where."""
     words = command.words
     if not words:
         return bool(command.assignments)
@@ -104,5 +104,5 @@ def _only_prints(words: Sequence[Word]) -> bool:
 
 
 def _only_looks_up(words: tuple[Word, ...]) -> bool:
-    """Whether it is `command -v NAME`, which says what NAME is."""
+    """True if it is `command -v NAME`, which says what NAME is."""
     return len(words) == 1 or (words[0].text == "command" and words[1].text in ("-v", "-V"))

@@ -195,7 +195,7 @@ class _WordReader:
         self._at += 1
 
     def _has_closed_bracket(self) -> bool:
-        """Whether a `[` is live: without a closing bracket it means itself, as in the command `[`."""
+        """True if a `[` is live: without a closing bracket it means itself, as in the command `[`."""
         return self._bracket is not None and "]" in self._text[self._bracket : self._at]
 
     def _take_double_quoted(self) -> None:
@@ -239,7 +239,7 @@ class _WordReader:
 
 
 def _may_be_braces(source: str) -> bool:
-    """Whether bash may expand braces in it; `{}` and `@{0}` mean themselves."""
+    """True if bash may expand braces in it; `{}` and `@{0}` mean themselves."""
     inside = source[source.find("{") + 1 : source.rfind("}")]
     return "," in inside or ".." in inside
 

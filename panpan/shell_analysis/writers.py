@@ -23,7 +23,7 @@ class _Writer:
     """Letters of flags with a value in the next word, which is no operand."""
     runs_code: bool | None = False
     only_makes: bool = False
-    """Whether it only makes what is empty, and takes nothing away."""
+    """True if it only makes what is empty, and takes nothing away."""
 
 
 _WRITERS: Mapping[str, _Writer] = {

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _NAME = "PYTEST_TERMINAL_MARK"
-"""A name that panpan passes on to commands; see `passed_variables.py`."""
+"""A name that panpan passes on to commands; see `system/environment.py`."""
 
 
 def new_mark() -> Mapping[str, str]:

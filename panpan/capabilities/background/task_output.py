@@ -1,6 +1,6 @@
 """TaskOutput: how a background task is doing, and what it printed since the model last looked.
 
-The rule: it changes nothing, and the first line of its result is that of the task (`task_text.py`).
+The rule: it changes nothing, and the first line of its result is that of the task.
 """
 
 from collections.abc import AsyncGenerator

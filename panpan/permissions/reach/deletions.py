@@ -86,15 +86,15 @@ class Deletion:
     tests: Tests | None = None
     """Of a search; None where everything goes."""
     spares_tracked: bool = False
-    """Whether it leaves what git tracks, and git's own files."""
+    """True if it leaves what git tracks, and git's own files."""
     from_top: bool = False
-    """Whether the place is the whole repository."""
+    """True if the place is the whole repository."""
     takes_whole: bool = False
-    """Whether a folder that a search finds goes with all that lies in it, whatever the tests say of that."""
+    """True if a folder that a search finds goes with all that lies in it, whatever the tests say of that."""
 
     @property
     def is_choosy(self) -> bool:
-        """Whether it leaves some of what lies there, as far as that is known."""
+        """True if it leaves some of what lies there, as far as that is known."""
         return self.spares_tracked or self.tests not in (None, Tests())
 
 

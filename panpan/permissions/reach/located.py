@@ -29,7 +29,7 @@ class LocatedUse:
     spellings: tuple[Path, ...]
     """The canonical path, and the absolute path as written where that differs."""
     is_shallow: bool = False
-    """Whether nothing is touched that lies in it, if it is a folder."""
+    """True if nothing is touched that lies in it, if it is a folder."""
     command: str = ""
     """The simple command of a line that touches it; empty for other calls."""
 
@@ -40,17 +40,17 @@ class LocatedUse:
 
     @property
     def is_write(self) -> bool:
-        """Whether the call would change it."""
+        """True if the call would change it."""
         return self.use.access == "write"
 
     @property
     def is_open(self) -> bool:
-        """Whether the path may be touched without a question about where it lies."""
+        """True if the path may be touched without a question about where it lies."""
         return self.location.is_inside if self.is_write else self.location.is_readable
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether no rule, mode or flag may open it: it may hold secrets, or is protected and would be changed."""
+        """True if no rule, mode or flag may open it: it may hold secrets, or is protected and would be changed."""
         return self.location.is_secret or (self.is_write and self.location.is_protected)
 
 
@@ -67,7 +67,7 @@ class PlainFiles:
 
     @property
     def is_write(self) -> bool:
-        """Whether the call would change them."""
+        """True if the call would change them."""
         return self.access == "write"
 
     def use(self, name: str) -> LocatedUse:

@@ -132,7 +132,7 @@ class _Word:
 
     @property
     def begins_no_simple_command(self) -> bool:
-        """Whether it is a keyword or an assignment."""
+        """True if it is a keyword or an assignment."""
         return (self._is_bare and self.written in (*KEYWORDS, "[[")) or _MAY_ASSIGN.match(self.written) is not None
 
 
@@ -148,12 +148,12 @@ class CommandPart:
 
     @property
     def is_program_unknown(self) -> bool:
-        """Whether the program is only known when the line runs."""
+        """True if the program is only known when the line runs."""
         return self.words[0] not in ("[", "[[") and bool(_DYNAMIC.search(self.words[0]))
 
     @property
     def are_arguments_unknown(self) -> bool:
-        """Whether any word behind the program is only known when the line runs."""
+        """True if any word behind the program is only known when the line runs."""
         return any(_DYNAMIC.search(word) for word in self.words[1:])
 
 

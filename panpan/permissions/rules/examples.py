@@ -28,7 +28,7 @@ class CheckedExample:
     behaviour: Behaviour
     example: str
     is_match: bool
-    """Whether the rule should hold for it."""
+    """True if the rule should hold for it."""
     is_right: bool
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Whether a rule holds for a call.
+"""Decide if a rule holds for a call.
 
 Allowing and restricting are two questions with two answers: an allowance must cover everything that the call does and
 is refused in doubt; a restriction holds as soon as it meets any part of the call, and in doubt becomes a question.

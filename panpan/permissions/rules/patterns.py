@@ -59,7 +59,7 @@ class CommandPattern:
             raise ValueError("names no command")
         self.is_everything = all(token is _STAR or token is _NOTHING for token in tokens)
         self.has_wildcard = _STAR in tokens
-        """Whether it means more than one line."""
+        """True if it means more than one line."""
         is_joined = not self.has_wildcard and _JOINT.search(self._line) is not None
         self._joined = spelled_evenly(self._line) if is_joined else ""
         """A line of several commands, which no part of another one can be."""

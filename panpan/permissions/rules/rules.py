@@ -82,7 +82,7 @@ class Rule:
 
     @property
     def takes_paths(self) -> bool:
-        """Whether it speaks of a tool that works on files."""
+        """True if it speaks of a tool that works on files."""
         return self.tool in READ_TOOLS | EDIT_TOOLS
 
     @property

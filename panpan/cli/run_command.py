@@ -41,7 +41,7 @@ def run(options: Options) -> int:
     out = StdoutWriter(sys.stdout)
     with ExitStack() as stack:
         if options["debug"]:
-            from panpan.cli.debug_log import start_debug_log
+            from panpan.cli.debug_command import start_debug_log
 
             say(f"writing the debug log to {start_debug_log(options['cwd'], overrides_of(options), stack)}")
         if is_headless(options):

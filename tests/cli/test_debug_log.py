@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from panpan.cli.debug_log import debug_log
+from panpan.cli.debug_command import debug_log
 from panpan.system.text.redact import Redactor
 
 SECRET = 'hunter2-"quoted"-\\-ünter'

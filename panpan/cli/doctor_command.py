@@ -6,38 +6,35 @@ model to ask. What is only missing costs a feature.
 
 import json
 import os
+import platform
+import shlex
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
 import anyio
 import click
 
-from panpan.cli.doctor_checks import (
-    LOCAL_MODEL,
-    MODEL,
-    check_home,
-    check_limits,
-    check_model,
-    check_network,
-    check_other_keys,
-    check_panpan,
-    check_program,
-    check_python,
-    check_sandbox,
-    check_servers,
-    check_settings,
-    check_snapshots,
-    check_system,
-    check_terminal,
-    check_unfinished,
-)
+import panpan
 from panpan.cli.subcommands import feature_modules
+from panpan.cli.trust_command import summary
 from panpan.cli_kit.commands import chosen_folder
-from panpan.cli_kit.doctor import SMALL_MODEL, Check, Machine, Section
+from panpan.cli_kit.doctor import MAX_NAMED, SMALL_MODEL, Check, Machine, Section, Status, named
 from panpan.config.keys import shown
-from panpan.config.locations import Locations
+from panpan.config.limits import limits_of
+from panpan.config.locations import Locations, snapshots_folder
+from panpan.config.models import VENDORS
+from panpan.config.sources import Loaded, load_settings
+from panpan.config.trust import ProjectTrust
+from panpan.errors import ConfigError, ToolError
+from panpan.system.environment import child_environment
+from panpan.system.files.folder_tree import walk
+from panpan.system.processes.limits import RUNNING_TASKS_FILE, Limits, limits_trial
+from panpan.system.processes.process import capture
+from panpan.system.sandbox.choice import SandboxChoice, find_sandbox
 
 _COLOURS = {"ok": "green", "note": "yellow", "optional": None, "missing": "yellow", "broken": "red"}
 
@@ -133,3 +130,255 @@ def _line(check: Check) -> str:
     status = click.style(f"{check.status:8}", fg=_COLOURS[check.status])
     advice = f": {shown(check.advice)}" if check.advice else ""
     return f"{status} {check.name:11} {shown(check.found)}{advice}"
+
+
+OLDEST_PYTHON = (3, 11)
+_TIMEOUT_S = 5.0
+
+MODEL = "model"
+LOCAL_MODEL = "local model"
+"""Names of the checks that the verdict looks at."""
+
+
+def check_python() -> Check:
+    """The interpreter that runs panpan."""
+    found = f"{platform.python_version()} ({sys.executable})"
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        return Check("python", "broken", found, f"panpan needs {'.'.join(map(str, OLDEST_PYTHON))} or newer")
+    return Check("python", "ok", found)
+
+
+def check_panpan() -> Check:
+    """The panpan that runs."""
+    folder = Path(panpan.__file__).parent
+    return Check("panpan", "ok", f"{panpan.__version__} ({folder})")
+
+
+def check_snapshots(locations: Locations) -> Check:
+    """What is kept of files to undo changes; it only grows, since nothing is deleted by age."""
+    here = _size_mb(snapshots_folder(locations.home, locations.project_root))
+    all_ = sum(_size_mb(folder) for folder in locations.home.glob("projects/*/snapshots*"))
+    return Check("snapshots", "ok", f"{here:,.1f} MB of this project, {all_:,.1f} MB of all, below {locations.home}")
+
+
+def _size_mb(folder: Path) -> float:
+    """Return the MB (10⁶ bytes) of the files below a folder; 0 where there is none."""
+    total = 0
+    for here, _, files in walk(folder):
+        for name in files:
+            with suppress(OSError):
+                total += (Path(here) / name).lstat().st_size
+    return total / 1_000_000
+
+
+def check_system() -> Check:
+    """The operating system; Windows itself is not supported."""
+    found = platform.platform()
+    if sys.platform not in ("linux", "darwin"):
+        return Check("system", "broken", found, "panpan runs on Linux and macOS, and on Windows inside WSL")
+    return Check("system", "ok", found)
+
+
+def check_terminal(env: Mapping[str, str]) -> Check:
+    """Where panpan would ask and answer."""
+    streams = {"input": sys.stdin, "output": sys.stdout}
+    closed = [name for name, stream in streams.items() if stream is None or not stream.isatty()]
+    if closed:
+        return Check("terminal", "note", f"{' and '.join(closed)} not a terminal", "panpan runs headless like this")
+    size = shutil.get_terminal_size()
+    encoding = sys.stdout.encoding.lower()
+    found = f"{env.get('TERM') or 'TERM not set'}, {size.columns}x{size.lines}, {encoding}"
+    if encoding.replace("-", "") != "utf8":
+        return Check("terminal", "note", found, "text may look broken; set LANG to a UTF-8 locale such as C.UTF-8")
+    return Check("terminal", "ok", found)
+
+
+def check_home(home: Path) -> Check:
+    """The folder with sessions, settings and logs."""
+    found = str(home)
+    try:
+        status = home.stat()
+    except FileNotFoundError:
+        return _check_place_of_home(home)
+    except OSError as exc:
+        return Check("home", "broken", found, f"{exc.strerror}; set PANPAN_HOME to a folder of yours")
+    if not home.is_dir() or not os.access(home, os.R_OK | os.W_OK | os.X_OK):
+        return Check("home", "broken", found, "it must be a folder that you may write; set PANPAN_HOME to one")
+    if status.st_uid != os.geteuid():
+        return Check("home", "broken", found, "it belongs to another user; set PANPAN_HOME to a folder of yours")
+    if status.st_mode & 0o077:
+        return Check("home", "note", found, f"other users may look into it; run: chmod 700 {shown(home)}")
+    return Check("home", "ok", found)
+
+
+def _check_place_of_home(home: Path) -> Check:
+    above = next(folder for folder in home.parents if folder.exists())
+    if above.is_dir() and os.access(above, os.W_OK | os.X_OK):
+        return Check("home", "ok", f"{home} (made with the first session)")
+    return Check("home", "broken", f"{home} cannot be made", "set PANPAN_HOME to a folder that you may write")
+
+
+def check_settings(locations: Locations, env: Mapping[str, str]) -> tuple[list[Check], Loaded | None]:
+    """The settings files, and what they make; None where they are broken."""
+    try:
+        loaded = load_settings(locations.project_root, env, {}, locations)
+    except ConfigError as exc:
+        advice = "mend it; panpan does not start with settings that it cannot read"
+        return [Check("settings", "broken", str(exc), advice)], None
+    files = [
+        Check("settings", "ok", f"{source.place} ({_OWNERS[source.kind]})") for source in loaded.sources if source.file
+    ]
+    warnings = [Check("settings", "note", warning) for warning in loaded.warnings]
+    none = Check("settings", "ok", f"no file; yours would be {locations.user_settings}")
+    return [*(files or [none]), _check_trust(loaded.trust), *warnings], loaded
+
+
+def _check_trust(trust: ProjectTrust) -> Check:
+    """Whether what the project brings along is believed."""
+    brings_nothing = not trust.files.content and not trust.files.problems
+    status: Status = "ok" if trust.is_trusted or brings_nothing else "note"
+    advice = "" if status == "ok" else "`panpan trust` shows it; until then it may only ask for more care"
+    return Check("trust", status, f"{trust.files.root} is {summary(trust)}", advice)
+
+
+_OWNERS: Mapping[str, str] = {"user": "yours", "project": "the project's", "local": "yours for this project"}
+
+
+def check_model(loaded: Loaded, locations: Locations, env: Mapping[str, str]) -> tuple[list[Check], str]:
+    """The model that would be asked and the place of its key, and the kind of that model; nothing is sent."""
+    from panpan.app import kinds_of
+    from panpan.models.factory import resolve_from
+    from panpan.models.model_choice import NoModelError
+
+    try:
+        model = resolve_from(loaded, env, kinds=kinds_of(loaded, locations))
+    except NoModelError as exc:
+        return [Check(MODEL, "missing", "none is chosen", str(exc))], ""
+    except ConfigError as exc:
+        return [Check(MODEL, "broken", "the one that is chosen cannot be asked", str(exc))], ""
+    key = f"found in {model.key_place}" if model.key_place else "none is sent; fine for a server that asks for none"
+    return [Check(MODEL, "ok", model.reason), Check("key", "ok", key)], model.kind or ""
+
+
+def check_other_keys(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
+    """Which keys are in the environment, by the name of the variable; what is in it is not looked at further."""
+    variables = ["PANPAN_API_KEY", *(variable for vendor in VENDORS for variable in vendor.key_variables)]
+    variables += [provider.api_key_env or "" for provider in loaded.settings.providers.values()]
+    present = [variable for variable in dict.fromkeys(variables) if env.get(variable, "").strip()]
+    if not present:
+        return [Check("keys", "optional", "no variable holds a key")]
+    return [Check("keys", "ok", f"set: {', '.join(present)}")]
+
+
+async def check_servers() -> list[Check]:
+    """Which model servers run on this machine, and the flag that uses each."""
+    from panpan.models.local_servers import find_local_servers
+
+    found = await find_local_servers()
+    if not found:
+        return [Check(LOCAL_MODEL, "optional", "no model server runs here", "only matters if you want local models")]
+    return [Check(LOCAL_MODEL, "ok", f"{server.title} at {server.base_url}; use {server.flag}") for server in found]
+
+
+def check_network() -> list[Check]:
+    """Variables that lead requests elsewhere; their values may hold passwords, so only names are told."""
+    from panpan.models.network_variables import network_variables, variables_fault
+
+    variables = network_variables()
+    checks = [Check("network", "ok", f"requests follow {', '.join(variables)}")] if variables else []
+    if variables and (fault := variables_fault()):
+        checks.append(Check("network", "broken", str(fault), "requests will fail"))
+    return checks
+
+
+def check_unfinished(locations: Locations) -> list[Check]:
+    """Sessions that a fork or an import did not write to the end."""
+    from panpan.session.log.log_writer import left_unfinished
+
+    left = left_unfinished([locations.sessions_folder])
+    return [Check("unfinished", "note", f"no session: {named(left)}", how_to_remove(left))] if left else []
+
+
+def how_to_remove(unfinished: Sequence[Path]) -> str:
+    """Return what to do about files that a fork or an import left."""
+    files = " ".join(shlex.quote(str(path)) for path in unfinished[:MAX_NAMED])
+    return f"a fork or an import was killed at work; the session that it copied is whole. Remove with: rm {files}"
+
+
+async def check_program(
+    machine: Machine, name: str, why: str, *, program: str | None = None, beside: Path | None = None
+) -> Check:
+    """Return whether a program is there and starts, with the first line of its `--version`.
+
+    A program that lies in the project is never run, not even for its version: whoever wrote the repository wrote it.
+
+    `name`: what the check is called, and the program, where `program` is not given. `beside`: a folder to look in
+    before all others.
+    """
+    path = machine.find_program(program or name, beside=beside)
+    if path is None:
+        return Check(name, "missing", "not found", why)
+    version = await _first_line([path, "--version"])
+    if version is None:
+        return Check(name, "missing", f"{path} does not start", why)
+    return Check(name, "ok", f"{version} ({path})")
+
+
+async def _first_line(command: Sequence[str]) -> str | None:
+    """Return the first line that a program prints, or None where it cannot be run or fails."""
+    try:
+        ended = await capture(command, cwd=Path("/"), env=child_environment(), timeout_s=_TIMEOUT_S, max_bytes=100_000)
+    except ToolError:
+        return None
+    if ended.exit_code != 0 or ended.timed_out:
+        return None
+    return ended.stdout.decode(errors="replace").partition("\n")[0].strip()
+
+
+async def check_sandbox(loaded: Loaded | None) -> Check:
+    """Return what keeps commands in bounds here, tried with a harmless one, and why it is not the better one."""
+    choice = await find_sandbox()
+    if loaded is not None and loaded.settings.sandbox.mode == "off":
+        works = "none works here" if choice.sandbox is None else f"{choice.sandbox.name} works"
+        origin = loaded.origins["sandbox.mode"]
+        return Check("sandbox", "note", f"switched off by {origin}", f"commands run with all your rights; {works}")
+    return sandbox_check(choice)
+
+
+def sandbox_check(choice: SandboxChoice) -> Check:
+    """Return what to say of the sandbox that was found, where it is not switched off."""
+    reasons = "; ".join(choice.passed_over)
+    if choice.sandbox is None:
+        advice = f'every command asks, unless you set sandbox.mode to "off"; {reasons}'
+        return Check("sandbox", "missing", "none works here", advice)
+    found = f"commands run in {choice.sandbox.name}"
+    if reasons:
+        return Check("sandbox", "note", found, f"{reasons}. Its limits: {'; '.join(choice.sandbox.limits)}")
+    return Check("sandbox", "ok", found)
+
+
+async def check_limits(loaded: Loaded | None) -> Check:
+    """Return which limits of commands the system knows, tried with a shell."""
+    limits = Limits() if loaded is None else limits_of(loaded.settings.limits)
+    try:
+        tried = await capture(
+            limits_trial(limits), cwd=Path("/"), env=child_environment(), timeout_s=_TIMEOUT_S, max_bytes=1_000
+        )
+    except ToolError as exc:
+        return Check("limits", "missing", "limits of commands cannot be tried", str(exc))
+    return limits_check(limits, tried.stdout.decode().split())
+
+
+def limits_check(limits: Limits, lacking: Sequence[str]) -> Check:
+    """Return what to say of the limits of commands.
+
+    `lacking`: keys of those that cannot be set.
+    """
+    names = ", ".join(f"limits.{key}" for key in lacking)
+    if any(key in limits.required for key in lacking):
+        return Check("limits", "missing", f"cannot be set: {names}", "no command runs; remove it from your settings")
+    if lacking:
+        return Check("limits", "note", f"cannot be set: {names}", "commands run without it")
+    if limits.processes is not None and limits.already_running is None:
+        return Check("limits", "note", "processes of commands are not counted", f"{RUNNING_TASKS_FILE} cannot be read")
+    return Check("limits", "ok", "all limits of commands can be set")

@@ -16,8 +16,7 @@ from panpan.capabilities.background.doctor import check_tasks
 from panpan.capabilities.language_servers.doctor import check_language_servers
 from panpan.capabilities.subagents.worktrees.worktree import Worktree, WorktreeRecords
 from panpan.capabilities.web.doctor import check_browser
-from panpan.cli.doctor_checks import check_sandbox, limits_check, sandbox_check
-from panpan.cli.doctor_command import command, judged
+from panpan.cli.doctor_command import check_sandbox, command, judged, limits_check, sandbox_check
 from panpan.cli_kit.doctor import Check, Machine
 from panpan.config.locations import Locations, snapshots_folder
 from panpan.config.sources import load_settings

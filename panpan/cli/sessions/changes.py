@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import click
 
-from panpan.cli.doctor_checks import how_to_remove
+from panpan.cli.doctor_command import how_to_remove
 from panpan.cli.sessions.command import ALL, CWD, JSON, folders_of, locations_of, log_of, logs_of
 from panpan.config.known_secrets import secrets_of_run
 from panpan.errors import ConfigError, SessionError, SessionLogError

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.cli_kit.crash_report import crash_line, report_crash
+from panpan.cli_kit.failures import crash_line, report_crash
 from panpan.system.text.redact import Redactor
 
 SECRET = "hunter2-hunter2"

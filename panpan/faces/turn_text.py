@@ -31,8 +31,7 @@ from panpan.types.events import (
     ToolStarted,
     Waiting,
 )
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
-from panpan.types.reminders import task_told
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage, task_told
 
 # What of a reply's text the reader does not know yet.
 #

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Sequence
 from panpan.capabilities.background.task import Task, TaskRecord
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.background import TaskInfo
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
-from panpan.types.reminders import task_told
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, task_told
 
 
 class News:

@@ -46,8 +46,17 @@ from panpan.session.setup import SessionSetup
 from panpan.system.text.redact import Redactor
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
-from panpan.types.messages import AssistantMessage, Compaction, SystemReminder, UserMessage
-from panpan.types.reminders import LAST_REPLY, NOTICE, RECORD, SUMMARY, WORDS
+from panpan.types.messages import (
+    LAST_REPLY,
+    NOTICE,
+    RECORD,
+    SUMMARY,
+    WORDS,
+    AssistantMessage,
+    Compaction,
+    SystemReminder,
+    UserMessage,
+)
 
 if TYPE_CHECKING:
     from panpan.models.factory import ResolvedModel

@@ -22,7 +22,14 @@ from panpan.errors import ContextOverflowError, ToolError
 from panpan.session.frontend import Askers
 from panpan.types.events import Compacted, FileChange, Output, StreamEvent, ToolYield, Waiting
 from panpan.types.llm import ModelClient, ModelOptions, ModelRequest, Provider
-from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.messages import (
+    MEMORY,
+    PROJECT_CONTEXT,
+    AssistantMessage,
+    SystemReminder,
+    ToolResultMessage,
+    UserMessage,
+)
 from panpan.types.permission import (
     Asker,
     Decision,
@@ -37,7 +44,6 @@ from panpan.types.permission import (
     UserAsker,
     UserQuestion,
 )
-from panpan.types.reminders import MEMORY, PROJECT_CONTEXT
 
 if TYPE_CHECKING:
     from panpan.capabilities.cassettes.replay import Replay

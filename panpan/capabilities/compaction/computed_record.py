@@ -10,8 +10,7 @@ from dataclasses import field
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay, FileDiff
-from panpan.types.messages import AssistantMessage, Message, ToolResultMessage
-from panpan.types.reminders import untagged
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, untagged
 
 _MOST_CHANGED, _MOST_READ, _MOST_COMMANDS, _MOST_REFUSED = 150, 60, 25, 10
 """Newest of each that are named; the rest is counted."""

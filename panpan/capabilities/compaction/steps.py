@@ -19,6 +19,10 @@ from panpan.capabilities.compaction.window import Window, newest_prompt
 from panpan.core.conversation import Conversation, compacted
 from panpan.types.content import TextBlock, ToolUseBlock
 from panpan.types.messages import (
+    MEMORY,
+    PLAN_MODE_OFF,
+    PLAN_MODE_ON,
+    PROJECT_CONTEXT,
     AssistantMessage,
     Compaction,
     CompactionReport,
@@ -26,7 +30,6 @@ from panpan.types.messages import (
     SystemReminder,
     ToolResultMessage,
 )
-from panpan.types.reminders import MEMORY, PLAN_MODE_OFF, PLAN_MODE_ON, PROJECT_CONTEXT
 
 _ENOUGH = 0.7
 """Share of the room that may be filled after the first step; more would soon be full again."""

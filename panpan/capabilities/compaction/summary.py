@@ -16,8 +16,7 @@ from panpan.session.in_words import ToldMessage, told_messages
 from panpan.types.dataclass import dataclass
 from panpan.types.events import TextDelta, ThinkingDelta, ToolInputDelta
 from panpan.types.llm import ModelClient, ModelRequest
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage
-from panpan.types.reminders import untagged
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage, untagged
 
 HEADINGS = ("Goal", "Constraints", "Progress", "Decisions", "Open questions", "Next steps", "Critical context")
 NEEDED_HEADINGS = ("Goal", "Progress", "Next steps")

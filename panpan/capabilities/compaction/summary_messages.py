@@ -7,8 +7,19 @@ from panpan.capabilities.compaction.computed_record import ComputedRecord
 from panpan.capabilities.compaction.summary import Summary
 from panpan.types.attachments import command_told_in
 from panpan.types.dataclass import dataclass
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
-from panpan.types.reminders import LAST_REPLY, NOTICE, RECORD, SUMMARY, WORDS, untagged
+from panpan.types.messages import (
+    LAST_REPLY,
+    NOTICE,
+    RECORD,
+    SUMMARY,
+    WORDS,
+    AssistantMessage,
+    Message,
+    SystemReminder,
+    ToolResultMessage,
+    UserMessage,
+    untagged,
+)
 
 _LAST_REPLY_CHARS = 1_500
 """Of its end, where questions stand."""

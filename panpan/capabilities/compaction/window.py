@@ -10,6 +10,10 @@ from panpan.core.conversation import Conversation
 from panpan.core.tool import Tool
 from panpan.session.context_usage import BYTES_PER_TOKEN, message_tokens, text_tokens, tool_tokens, used_tokens
 from panpan.types.messages import (
+    MEMORY,
+    PLAN,
+    PROJECT_CONTEXT,
+    WORDS,
     AssistantMessage,
     Compaction,
     CompactionTrigger,
@@ -18,7 +22,6 @@ from panpan.types.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from panpan.types.reminders import MEMORY, PLAN, PROJECT_CONTEXT, WORDS
 
 
 class Window:

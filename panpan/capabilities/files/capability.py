@@ -29,8 +29,7 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import printable
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
-from panpan.types.messages import SystemReminder
-from panpan.types.reminders import untagged
+from panpan.types.messages import SystemReminder, untagged
 
 MOST_FILES = 200
 """Most files that are looked at, those that the model read last."""

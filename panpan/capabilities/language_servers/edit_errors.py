@@ -26,8 +26,7 @@ from panpan.types.content import TextBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
 from panpan.types.events import Output
-from panpan.types.messages import AssistantMessage, SystemReminder
-from panpan.types.reminders import untagged
+from panpan.types.messages import AssistantMessage, SystemReminder, untagged
 
 if TYPE_CHECKING:
     from panpan.capabilities.language_servers.shown_texts import ShownTexts

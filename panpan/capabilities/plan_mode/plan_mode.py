@@ -28,9 +28,8 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.system.processes.detached import HeldProcesses
 from panpan.system.processes.process_table import ProcessTree
 from panpan.system.text.terminal_text import printable
-from panpan.types.messages import SystemReminder
+from panpan.types.messages import PLAN, PLAN_MODE_OFF, PLAN_MODE_ON, SystemReminder, untagged
 from panpan.types.permission import PermissionMode
-from panpan.types.reminders import PLAN, PLAN_MODE_OFF, PLAN_MODE_ON, untagged
 
 TURNS_BETWEEN_NOTICES = 8
 

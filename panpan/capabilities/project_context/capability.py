@@ -12,8 +12,7 @@ from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.session.command import Command
 from panpan.system.files.canonical import user_home
-from panpan.types.messages import SystemReminder
-from panpan.types.reminders import PROJECT_CONTEXT
+from panpan.types.messages import PROJECT_CONTEXT, SystemReminder
 
 
 class ProjectContext(Capability):

@@ -35,8 +35,7 @@ from panpan.system.processes.process import Captured
 from panpan.system.sandbox.profile import is_placeholder
 from panpan.system.text.terminal_text import printable
 from panpan.types.dataclass import dataclass
-from panpan.types.messages import SystemReminder
-from panpan.types.reminders import PROJECT_CONTEXT, untagged
+from panpan.types.messages import PROJECT_CONTEXT, SystemReminder, untagged
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,7 @@ from panpan.system.files.canonical import is_below
 from panpan.system.files.globs import compile_gitignore
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
-from panpan.types.messages import Message, SystemReminder
-from panpan.types.reminders import MEMORY, PROJECT_CONTEXT
+from panpan.types.messages import MEMORY, PROJECT_CONTEXT, Message, SystemReminder
 
 
 class NestedMemory(Hook):

@@ -28,8 +28,7 @@ from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.content import Frozen
 from panpan.types.display import ChecklistDisplay, ChecklistItem
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
-from panpan.types.reminders import untagged
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, untagged
 
 
 class KnownTodos:

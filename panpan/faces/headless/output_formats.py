@@ -32,6 +32,7 @@ from panpan.types.events import (
     Waiting,
 )
 from panpan.types.messages import (
+    PROJECT_CONTEXT,
     AssistantMessage,
     Compaction,
     SystemReminder,
@@ -40,7 +41,6 @@ from panpan.types.messages import (
     UserMessage,
     new_id,
 )
-from panpan.types.reminders import PROJECT_CONTEXT
 from panpan.version import __version__
 
 _TASK_STATUS: Mapping[TaskState, str] = {

@@ -1,8 +1,7 @@
 """What was pinned in the compactions of a recording, one after the other."""
 
 from panpan.capabilities.cassettes.replay import recorded_pins
-from panpan.types.messages import Compaction, CompactionTrigger, SystemReminder
-from panpan.types.reminders import NOTICE, SUMMARY
+from panpan.types.messages import NOTICE, SUMMARY, Compaction, CompactionTrigger, SystemReminder
 
 
 def compaction(*added: SystemReminder, trigger: CompactionTrigger = "auto") -> Compaction:

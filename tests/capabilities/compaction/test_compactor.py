@@ -12,6 +12,8 @@ from panpan.errors import AuthenticationError, ContextOverflowError, ProviderErr
 from panpan.session.context_usage import used_tokens
 from panpan.types.content import TextBlock
 from panpan.types.messages import (
+    RECORD,
+    WORDS,
     AssistantMessage,
     Compaction,
     CompactionTrigger,
@@ -20,8 +22,7 @@ from panpan.types.messages import (
     Usage,
     UserMessage,
 )
-from panpan.types.reminders import RECORD, WORDS
-from panpan.types.reminders import SUMMARY as SUMMARY_CAUSE
+from panpan.types.messages import SUMMARY as SUMMARY_CAUSE
 from tests.capabilities.compaction.conversations import (
     SUMMARY,
     TOOLS,

@@ -12,8 +12,7 @@ from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.capabilities.compaction.window import explain_too_large
 from panpan.errors import ContextOverflowError
 from panpan.session.session import Session
-from panpan.types.messages import Message, SystemReminder, UserMessage
-from panpan.types.reminders import WORDS
+from panpan.types.messages import WORDS, Message, SystemReminder, UserMessage
 from tests.capabilities.compaction.conversations import SUMMARY, answered, conversation_of, replied, used
 from tests.fakes.scripted_llm import Reply, ScriptedLLM, call, say
 from tests.fakes.session import session_in

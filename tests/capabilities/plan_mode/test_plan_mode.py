@@ -16,9 +16,8 @@ from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
 from panpan.session.log.record_kinds import PlanFileRecord
 from panpan.system.processes.process_table import ProcessTree
-from panpan.types.messages import SystemReminder, UserMessage
+from panpan.types.messages import PLAN_MODE_OFF, PLAN_MODE_ON, SystemReminder, UserMessage
 from panpan.types.permission import PermissionMode
-from panpan.types.reminders import PLAN_MODE_OFF, PLAN_MODE_ON
 from tests.fakes.planning import FakePlanning
 from tests.fakes.processes import UnreachableTree, sleeping
 from tests.system.backends import until

@@ -18,9 +18,8 @@ from panpan.session.capability import beside
 from panpan.session.session import Session
 from panpan.types.display import PlanDisplay
 from panpan.types.events import Event
-from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage
+from panpan.types.messages import PLAN_MODE_OFF, PLAN_MODE_ON, AssistantMessage, SystemReminder, ToolResultMessage
 from panpan.types.permission import PermissionAnswer, PermissionQuestion, PlanApproved, PlanRejected
-from panpan.types.reminders import PLAN_MODE_OFF, PLAN_MODE_ON
 from tests.fakes.planning import ScriptedJudge
 from tests.fakes.processes import UnreachableTree, sleeping
 from tests.fakes.scripted_llm import ScriptedLLM

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.capabilities.project_context.memory_loader import mentioned_paths, split_front_matter, without_code
-from panpan.types.reminders import untagged
+from panpan.types.messages import untagged
 
 
 def first_meanings(text: str) -> list[str]:

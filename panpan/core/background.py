@@ -9,8 +9,8 @@ import anyio
 
 from panpan.system.files.output_store import LeftOutput
 from panpan.system.processes.process import Child
-from panpan.types.background import TaskInfo, TaskKind
 from panpan.types.dataclass import dataclass
+from panpan.types.events import TaskInfo, TaskKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from panpan.core.background import Background
 from panpan.system.text.terminal_text import clean_line, spoken_s
-from panpan.types.background import TaskInfo, TaskState
 from panpan.types.dataclass import dataclass
+from panpan.types.events import TaskInfo, TaskState
 
 if TYPE_CHECKING:
     from panpan.session.session import Session

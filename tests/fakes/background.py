@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from panpan.core.background import TaskOutput
-from panpan.types.background import TaskInfo
+from panpan.types.events import TaskInfo
 
 
 def task(id_: str = "3fa80001", title: str = "npm run build", **fields: Any) -> TaskInfo:

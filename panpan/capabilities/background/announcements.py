@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from panpan.capabilities.background.task import Task, TaskRecord
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.background import TaskInfo
+from panpan.types.events import TaskInfo
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, task_told
 
 

@@ -35,8 +35,7 @@ from panpan.errors import ToolError
 from panpan.system.files.output_store import OutputStore
 from panpan.system.processes.process_table import ProcessTree, RunningProcess, look, reap_later
 from panpan.system.text.redact import KnownKeys
-from panpan.types.background import TaskInfo, TaskKind
-from panpan.types.events import Output
+from panpan.types.events import Output, TaskInfo, TaskKind
 from panpan.types.messages import Message
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from panpan.system.files.file_lock import lock_holder
 from panpan.system.processes.detached import exit_code_in
 from panpan.system.processes.process_table import RunningProcess, running_processes, send_signal
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.background import TaskInfo
+from panpan.types.events import TaskInfo
 
 _MAX_NAMED = 5
 

@@ -18,7 +18,7 @@ from panpan.system.files.atomic_write import DiskOperations, write_atomic
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.system.processes.process_table import ProcessTree, RunningProcess
 from panpan.system.text.redact import KnownKeys
-from panpan.types.background import TaskInfo, TaskKind, TaskState
+from panpan.types.events import TaskInfo, TaskKind, TaskState
 
 log = logging.getLogger(__name__)
 

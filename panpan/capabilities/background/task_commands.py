@@ -9,7 +9,7 @@ from panpan.session.background_tasks import ended_line, task_detail
 from panpan.session.command import Command, Option, Terminal, numbered, say
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.background import TaskInfo
+from panpan.types.events import TaskInfo
 
 MAX_BYTES = 1_000_000
 """Of an output that is shown, its end; all of it is in its file."""

@@ -21,8 +21,8 @@ from panpan.system.processes.progress import LineFolder
 from panpan.system.text.redact import KnownKeys
 from panpan.system.text.terminal_text import clean_line
 from panpan.text_search.engine import MAX_COLUMNS, Query, SearchRequest, numbered_line, parse_records, search
-from panpan.types.background import TaskKind
 from panpan.types.dataclass import dataclass
+from panpan.types.events import TaskKind
 
 MAX_TITLE_CHARS = 200
 _MAX_NAMED = 20

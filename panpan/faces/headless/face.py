@@ -6,11 +6,10 @@ from typing import Literal, TypeAlias
 
 from panpan.errors import BudgetError, PanpanError, TurnLimitError
 from panpan.session.budget.spending import Spending
-from panpan.types.background import TaskInfo
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.display import PlanDisplay
-from panpan.types.events import CommandRan, Event, FileChange, PermissionDecided, SubagentEvent, TurnEnded
+from panpan.types.events import CommandRan, Event, FileChange, PermissionDecided, SubagentEvent, TaskInfo, TurnEnded
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.types.permission import YES, AskedOf, flags_for, single_flags
 

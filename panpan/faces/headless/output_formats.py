@@ -12,7 +12,6 @@ from panpan.faces.headless.face import HeadlessFace, Outcome, TurnSummary, allow
 from panpan.faces.turn_text import AnswerText, ToolLines
 from panpan.session.background_tasks import ended_line
 from panpan.session.session import SessionInfo
-from panpan.types.background import TaskInfo, TaskState
 from panpan.types.content import RedactedThinkingBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.display import PlanDisplay
 from panpan.types.events import (
@@ -26,6 +25,8 @@ from panpan.types.events import (
     RetryScheduled,
     StreamEvent,
     SubagentEvent,
+    TaskInfo,
+    TaskState,
     TextDelta,
     ThinkingDelta,
     ToolInputDelta,

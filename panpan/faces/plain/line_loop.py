@@ -22,7 +22,7 @@ from panpan.session.background_tasks import cannot_be_kept, counted, ended_line,
 from panpan.session.command import Leave, Next, OpenSession
 from panpan.session.feature_protocols import NO_SHELL, UserShell
 from panpan.session.session import Session
-from panpan.types.background import TaskInfo
+from panpan.types.events import TaskInfo
 from panpan.types.messages import AssistantMessage
 
 # Background tasks where there are only lines: the ends are told before a prompt, and who leaves is asked about them.

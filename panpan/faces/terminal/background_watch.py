@@ -11,7 +11,7 @@ from panpan.faces.terminal.rendering.text_rows import say
 from panpan.session.background_tasks import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles
 from panpan.session.command import Leave, Next, OpenSession, Option, numbered
 from panpan.session.session import Session
-from panpan.types.background import TaskInfo
+from panpan.types.events import TaskInfo
 
 # Follows the background tasks of a session: says which have ended, and has the model woken for them.
 #

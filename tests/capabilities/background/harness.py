@@ -15,7 +15,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round
 from panpan.system.files.output_store import OutputStore
 from panpan.system.text.redact import KnownKeys
-from panpan.types.background import TaskInfo
+from panpan.types.events import TaskInfo
 from panpan.types.messages import Message, SystemReminder
 
 ENV = {"PATH": os.environ["PATH"]}

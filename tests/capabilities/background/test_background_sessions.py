@@ -8,8 +8,7 @@ import pytest
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.session.session import Session
 from panpan.system.processes.process_table import running_processes
-from panpan.types.background import TaskInfo
-from panpan.types.events import ToolStarted
+from panpan.types.events import TaskInfo, ToolStarted
 from panpan.types.messages import SystemReminder
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from tests.capabilities.plan_mode.test_plan_sessions import DONE, Place, allow, results, turn

@@ -9,8 +9,7 @@ from panpan.capabilities.background.announcements import ended_in_result, state_
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task_output import TaskOutputInput, TaskOutputTool
 from panpan.capabilities.background.task_stop import TaskStopInput, TaskStopTool
-from panpan.types.background import TaskInfo, TaskState
-from panpan.types.events import Output
+from panpan.types.events import Output, TaskInfo, TaskState
 from tests.capabilities.background.harness import Home, start
 from tests.fakes.context import context_in
 from tests.system.backends import until

@@ -24,9 +24,9 @@ from panpan.cli.trust_command import summary
 from panpan.cli_kit.commands import chosen_folder
 from panpan.cli_kit.doctor import MAX_NAMED, SMALL_MODEL, Check, Machine, Section, Status, named
 from panpan.config.keys import shown
-from panpan.config.limits import limits_of
 from panpan.config.locations import Locations, snapshots_folder
 from panpan.config.models import VENDORS
+from panpan.config.project_limits import limits_of
 from panpan.config.sources import Loaded, load_settings
 from panpan.config.trust import ProjectTrust
 from panpan.errors import ConfigError, ToolError

@@ -12,8 +12,9 @@ from typing import Any
 
 from panpan.config.keys import KeyPath, dotted, leaves, put, quoted, shown
 from panpan.config.models import VENDORS, Vendor, vendor_named
-from panpan.config.settings import MERGED_LISTS, Settings, Table, settings_type
+from panpan.config.settings import MERGED_LISTS, LimitSettings, Settings, Table, settings_type
 from panpan.config.settings_file import Source
+from panpan.system.processes.limits import GB, Limits, default_processes
 from panpan.types.dataclass import dataclass
 
 _TIGHTENING = frozenset(
@@ -195,3 +196,15 @@ def _loosened(path: KeyPath, own_choice: str) -> str:
 
 def _objection_to_limit(limit: float, weaker: float | None) -> str | None:
     return None if weaker is None or limit <= weaker else f"a project may only lower it, and it is {weaker}"
+
+
+def limits_of(settings: LimitSettings) -> Limits:
+    """Return what one command may use."""
+    processes = default_processes() if settings.processes is None else settings.processes
+    return Limits(
+        memory_bytes=None if settings.memory_gb is None else int(settings.memory_gb * GB),
+        processes=processes if isinstance(processes, int) else None,
+        file_bytes=settings.file_gb * GB if isinstance(settings.file_gb, int) else None,
+        cpu_s=settings.cpu_s,
+        required=frozenset(settings.model_fields_set),
+    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ValidationError
 
 from panpan.config.known_secrets import provider_keys, without_provider_keys
-from panpan.config.limits import limits_of
+from panpan.config.project_limits import limits_of
 from panpan.config.settings import Settings, Table
 from panpan.config.settings_writer import RuleFile
 from panpan.config.sources import Loaded

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.config.limits import limits_of
+from panpan.config.project_limits import limits_of
 from panpan.config.settings import Settings
 from panpan.system.processes.limits import GB, Limits, limit_note, limited, limits_trial
 from panpan.system.processes.process import ProcessEnded, run_process

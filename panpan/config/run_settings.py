@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from panpan.config.bounded_toml import parse_toml
-from panpan.config.key_lines import json_key_lines
-from panpan.config.keys import KeyPath, dotted, leaves, put, shown
+from panpan.config.keys import KeyPath, dotted, json_key_lines, leaves, put, shown
 from panpan.config.settings_file import Source, check, parse_settings, read_bytes
 from panpan.errors import ConfigError
 

@@ -90,7 +90,7 @@ class Source:
 
     @cached_property
     def _lines(self) -> Mapping[KeyPath, int]:
-        from panpan.config.key_lines import key_lines
+        from panpan.config.keys import key_lines
 
         try:
             return key_lines(self.text)
@@ -99,7 +99,7 @@ class Source:
 
     @cached_property
     def _item_lines(self) -> Mapping[KeyPath, Sequence[int]]:
-        from panpan.config.key_lines import item_lines
+        from panpan.config.keys import item_lines
 
         try:
             return item_lines(self.text)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.config.key_lines import item_lines
+from panpan.config.keys import item_lines
 from panpan.config.settings import Settings
 from panpan.config.settings_file import WrittenRule, parse_settings
 from panpan.config.settings_writer import RuleFile

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.cli_kit.options import FLAGS
-from panpan.config.key_lines import json_key_lines
-from panpan.config.keys import KeyPath, flatten, put
+from panpan.config.keys import KeyPath, flatten, json_key_lines, put
 from panpan.config.locations import Locations
 from panpan.config.run_settings import given_sources
 from panpan.config.settings_file import Source

@@ -4,8 +4,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.config.key_lines import key_lines
-from panpan.config.keys import dotted, leaves, quoted
+from panpan.config.keys import dotted, key_lines, leaves, quoted
 
 DOCUMENT = '''# a comment = with # signs and [brackets]
 version = 1

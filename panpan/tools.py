@@ -9,8 +9,7 @@ TYPE_CHECKING = False  # as type checkers know it; `typing` would cost some mill
 
 if TYPE_CHECKING:
     from panpan.core.effects import Agent, Command, Effects
-    from panpan.core.function_tool import tool
-    from panpan.core.tool import Tool, ToolContext
+    from panpan.core.tool import Tool, ToolContext, tool
     from panpan.errors import ToolError
     from panpan.types.events import Output, Progress, ToolYield
 
@@ -39,6 +38,6 @@ __getattr__ = loader(
         "ToolContext": "panpan.core.tool",
         "ToolError": "panpan.errors",
         "ToolYield": "panpan.types.events",
-        "tool": "panpan.core.function_tool",
+        "tool": "panpan.core.tool",
     },
 )

@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from anyio import create_task_group, move_on_after
+from anyio import CancelScope, create_task_group, move_on_after
 from pydantic import BaseModel, ConfigDict
 
 from panpan.core.hooks import Hook
@@ -14,14 +14,16 @@ from panpan.errors import ConfigError
 from panpan.models.provider_kind import NO_KINDS
 from panpan.session.log.fold import UnfinishedCall
 from panpan.session.reminders import ReminderSource
+from panpan.types.dataclass import dataclass
 from panpan.types.messages import ToolResultMessage, UserMessage
 
 if TYPE_CHECKING:
     from panpan.session.agent import Agent
-    from panpan.session.command import Command
+    from panpan.session.command import Command, Terminal
     from panpan.session.context import SessionContext
     from panpan.session.log.record_kinds import SystemRecord
     from panpan.types.display import StatusItem
+
 
 OfferedT = TypeVar("OfferedT")
 
@@ -210,3 +212,58 @@ async def beside(
         if then is not None:
             with move_on_after(CLEANUP_S, shield=True):
                 await then()
+
+
+@dataclass(frozen=True, slots=True)
+class UserCommandResult:
+    """What a command of the user's left."""
+
+    message: UserMessage
+    """For the conversation: the command, and what it printed, within bounds."""
+    lines: Sequence[str]
+    """What it printed and how it ended, harmless for a terminal."""
+    is_error: bool
+    """True if it failed, was stopped or took too long."""
+
+
+NO_SHELL = "this session has no shell, so that no command can be run"
+
+
+class UserShell(Protocol):
+    """Runs the commands that the user types behind a `!`, in the session's working directory."""
+
+    @property
+    def timeout_s(self) -> float:
+        """Seconds after which a command is ended."""
+        ...
+
+    async def run(
+        self, command: str, show: Callable[[str], None], *, scope: CancelScope | None = None
+    ) -> UserCommandResult:
+        """Run a command.
+
+        Args:
+            command: What was typed behind the `!`.
+            show: Given what it prints while it runs, at most ten times a second; not yet harmless for a terminal.
+            scope: Cancelling it stops the command with all that it started; what it printed until then is the result.
+
+        Raises:
+            ToolError: The command is empty, too long, not UTF-8 or cannot be started.
+        """
+        ...
+
+
+class FileHistory(Protocol):
+    """Keeps what the files were before each message of the user."""
+
+    async def go_back(self, terminal: "Terminal", to: str) -> bool:
+        """Show how the files come back to what they were before a message, ask, and do it; True if they are so now.
+
+        Args:
+            terminal: Where the user is asked.
+            to: `uuid` of the message.
+
+        Raises:
+            SnapshotError: It cannot be done; the files are as they were.
+        """
+        ...

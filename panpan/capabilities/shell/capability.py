@@ -17,8 +17,7 @@ from panpan.core.background import Background
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.session.agent import Agent
-from panpan.session.capability import Capability
-from panpan.session.feature_protocols import UserCommandResult, UserShell
+from panpan.session.capability import Capability, UserCommandResult, UserShell
 from panpan.system.processes.detached import marked_as_users
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.terminal_text import clean_for_terminal

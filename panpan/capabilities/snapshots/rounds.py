@@ -21,7 +21,7 @@ from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import PanpanError, SessionError
 from panpan.file_trees.kept_files import KeepLimits
 from panpan.file_trees.snapshot import Snapshot
-from panpan.session.feature_protocols import FileHistory
+from panpan.session.capability import FileHistory
 from panpan.session.log.records import timestamp
 from panpan.types.events import FileChange, Output
 from panpan.types.messages import AssistantMessage, SystemReminder

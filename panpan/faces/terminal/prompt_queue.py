@@ -15,8 +15,8 @@ from panpan.faces.terminal.rendering.messages import LiveOutput, running_line
 from panpan.faces.terminal.rendering.text_rows import output_of_users_command, say
 from panpan.faces.terminal.turn_runner import TurnRunner
 from panpan.faces.terminal.views.turn_view import TurnView
+from panpan.session.capability import NO_SHELL, UserShell
 from panpan.session.command import Command
-from panpan.session.feature_protocols import NO_SHELL, UserShell
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import UserMessage

@@ -11,8 +11,8 @@ from anyio import to_thread
 
 from panpan.config.locations import Locations
 from panpan.errors import PanpanError
+from panpan.session.capability import FileHistory
 from panpan.session.command import Command, Leave, OpenSession, Option, Terminal, numbered, say
-from panpan.session.feature_protocols import FileHistory
 from panpan.session.log.log_writer import fork
 from panpan.session.stored.finding import named_session
 from panpan.session.stored.store import newest_first

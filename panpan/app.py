@@ -41,7 +41,7 @@ from panpan.core.tool import Tool
 from panpan.errors import ConfigError
 from panpan.models.factory import GenerationOptions
 from panpan.models.provider_kind import ProviderKinds
-from panpan.session.budget.turn_clock import TurnClock
+from panpan.session.budget.budget import TurnClock
 from panpan.session.capability import Capability, provider_kinds
 from panpan.session.command import Command, LoadedCommands
 from panpan.session.context import SessionContext

@@ -35,7 +35,7 @@ from panpan.types.messages import ToolResultMessage
 from panpan.version import __version__
 
 if TYPE_CHECKING:
-    from panpan.session.budget.turn_clock import TurnClock
+    from panpan.session.budget.budget import TurnClock
 
 SWITCHES = frozenset({"enabled", "required"})
 """Keys of a capability's table that say whether there is one, and not how it works."""

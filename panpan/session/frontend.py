@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypedDict, TypeVar,
 
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
-from panpan.session.budget.turn_clock import TurnClock
+from panpan.session.budget.budget import TurnClock
 from panpan.session.command import Command, NoCommands, SlashCommands
 from panpan.session.opening import WhichSession
 from panpan.session.setup import KindsOf, PromptOptions, SessionSetup, load_setup

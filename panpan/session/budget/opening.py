@@ -8,9 +8,8 @@ from typing import Any
 
 from panpan.config.settings import Settings
 from panpan.errors import SessionError
-from panpan.session.budget.budget import Budget
+from panpan.session.budget.budget import Budget, TurnClock
 from panpan.session.budget.spending import Spending, made_at
-from panpan.session.budget.turn_clock import TurnClock
 from panpan.session.log.record_kinds import SpentRecord, amount, counted, session_record
 from panpan.session.log.session_log import read_records
 from panpan.system.text.terminal_text import clean_line

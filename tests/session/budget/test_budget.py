@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.errors import BudgetError
-from panpan.session.budget.budget import Budget, Reservation
+from panpan.session.budget.budget import Budget, Reservation, TurnClock
 from panpan.session.budget.spending import ModelCosts, Spending
-from panpan.session.budget.turn_clock import TurnClock
 from panpan.types.agent import SpendingLimits
 from panpan.types.messages import Usage
 from tests.capabilities.guards.hook_fixtures import reply

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from panpan.config.settings import Settings
 from panpan.core.conversation import error_result
 from panpan.errors import BudgetError
-from panpan.session.budget.budget import Budget
+from panpan.session.budget.budget import Budget, TurnClock
 from panpan.session.budget.opening import count_earlier, session_budget, spending_of
 from panpan.session.budget.spending import ModelCosts, Spending
-from panpan.session.budget.turn_clock import TurnClock
 from panpan.session.log.agent_log import AgentRecord
 from panpan.session.log.fold import folded
 from panpan.session.log.log_writer import fork

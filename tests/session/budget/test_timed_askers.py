@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.session.budget.turn_clock import TurnClock
+from panpan.session.budget.budget import TurnClock
 from panpan.session.frontend import Askers, timed_askers
 from panpan.types.permission import (
     PermissionAnswer,

@@ -3,9 +3,8 @@
 import pytest
 
 from panpan.faces.terminal.commands.show_commands import budget_pairs, cost_pairs
-from panpan.session.budget.budget import Budget
+from panpan.session.budget.budget import Budget, TurnClock
 from panpan.session.budget.spending import SessionCosts, session_costs
-from panpan.session.budget.turn_clock import TurnClock
 from panpan.types.agent import SpendingLimits
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, Usage

@@ -13,8 +13,7 @@ from panpan.errors import ConfigError, SessionError
 from panpan.session.log.log_writer import fork
 from panpan.session.session import Session
 from panpan.session.stored.finding import MAX_NAME_CHARS
-from panpan.session.stored.store import ARCHIVE
-from panpan.session.stored.summary import summary_of
+from panpan.session.stored.store import ARCHIVE, summary_of
 from panpan.types.messages import UserMessage
 
 UUID = "0f9d1c3e-5a6b-4c7d-8e9f-0a1b2c3d4e5f"

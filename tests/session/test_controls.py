@@ -19,7 +19,7 @@ from panpan.session.log.fold import FoldedSession, folded
 from panpan.session.log.record_kinds import UNNAMED, SessionPrefix, kept_prefix
 from panpan.session.log.session_log import read_records
 from panpan.session.session import Session
-from panpan.session.stored.summary import summary_of
+from panpan.session.stored.store import summary_of
 from panpan.types.events import Event, ToolStarted
 from panpan.types.llm import Effort, ToolDefinition
 from panpan.types.messages import UserMessage

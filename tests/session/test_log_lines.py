@@ -14,7 +14,7 @@ from panpan.errors import SessionError
 from panpan.session.export.transcript import transcript_of
 from panpan.session.log.records import encoded
 from panpan.session.log.session_log import MAX_DEPTH, lines_of, open_to_read, parsed, read_records
-from panpan.session.stored.summary import summary_of
+from panpan.session.stored.store import summary_of
 
 
 def nested(depth: int, kind: str) -> dict[str, Any]:

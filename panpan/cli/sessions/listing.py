@@ -28,7 +28,7 @@ from panpan.session.export.transcript import (
 )
 from panpan.session.export.write import SUFFIX_BY_FORMAT, exported_text
 from panpan.session.stored.search import Found, excerpt_of, search_sessions
-from panpan.session.stored.summary import SessionSummary, summary_of
+from panpan.session.stored.store import SessionSummary, summary_of
 from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import clean_for_terminal, printable
 from panpan.types.content import TextBlock

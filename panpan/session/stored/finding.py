@@ -9,8 +9,14 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from panpan.config.locations import Locations
 from panpan.errors import ConfigError, SessionError
-from panpan.session.stored.store import archived_logs, logs_of_all_projects, newest_first, session_path
-from panpan.session.stored.summary import SessionSummary, summary_of
+from panpan.session.stored.store import (
+    SessionSummary,
+    archived_logs,
+    logs_of_all_projects,
+    newest_first,
+    session_path,
+    summary_of,
+)
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 

@@ -15,8 +15,7 @@ from panpan.session.capability import FileHistory
 from panpan.session.command import Command, Leave, OpenSession, Option, Terminal, numbered, say
 from panpan.session.log.log_writer import fork
 from panpan.session.stored.finding import named_session
-from panpan.session.stored.store import newest_first
-from panpan.session.stored.summary import SessionSummary, summary_of
+from panpan.session.stored.store import SessionSummary, newest_first, summary_of
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.messages import UserMessage
 from panpan.version import __version__

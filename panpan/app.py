@@ -270,6 +270,6 @@ def _tools_of(setup: SessionSetup, config: SessionConfig | None = None) -> Seque
 
 
 def _discard_fork(opened: OpenedLog) -> None:
-    from panpan.session.log.log_writer import discard_fork  # few sessions are copies
+    from panpan.session.log.recorder import discard_fork  # few sessions are copies
 
     discard_fork(opened.log.path)

@@ -293,7 +293,7 @@ def check_network() -> list[Check]:
 
 def check_unfinished(locations: Locations) -> list[Check]:
     """Sessions that a fork or an import did not write to the end."""
-    from panpan.session.log.log_writer import left_unfinished
+    from panpan.session.log.recorder import left_unfinished
 
     left = left_unfinished([locations.sessions_folder])
     return [Check("unfinished", "note", f"no session: {named(left)}", how_to_remove(left))] if left else []

@@ -173,7 +173,7 @@ def open_log(
     path = _log_to_go_on_with(setup, which, chosen, is_interactive=is_interactive, warn=warn)
     forked_from = ""
     if which.fork and path is not None:
-        from panpan.session.log.log_writer import fork
+        from panpan.session.log.recorder import fork
 
         forked_from = path.stem
         path = fork(path, folder, chosen.id if chosen is not None and which.goes_on else None)

@@ -10,7 +10,7 @@ import pytest
 from panpan.api import open_session
 from panpan.config.locations import Locations
 from panpan.errors import ConfigError, SessionError
-from panpan.session.log.log_writer import fork
+from panpan.session.log.recorder import fork
 from panpan.session.session import Session
 from panpan.session.stored.finding import MAX_NAME_CHARS
 from panpan.session.stored.store import ARCHIVE, summary_of

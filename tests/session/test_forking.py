@@ -13,8 +13,8 @@ from panpan.capabilities.snapshots.history import SnapshotRecord, UndoHistory
 from panpan.errors import SessionError
 from panpan.session.log.agent_log import PastSubagents, agents_folder
 from panpan.session.log.fold import folded
-from panpan.session.log.log_writer import discard_fork, fork
 from panpan.session.log.record_kinds import RewindRecord
+from panpan.session.log.recorder import discard_fork, fork
 from panpan.session.log.records import record_of
 from panpan.session.log.repair import repaired_copies, validate
 from panpan.session.log.session_log import SessionLog, read_records

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from panpan.app import BUILTIN
 from panpan.session.log.fold import folded
-from panpan.session.log.log_writer import fork
 from panpan.session.log.record_kinds import SYSTEM_RECORDS, RewindRecord, TitleRecord
+from panpan.session.log.recorder import fork
 from panpan.session.log.records import encoded, record_of
 from panpan.session.log.repair import MOST_BRANCHES, Finding, repaired_copies, set_modes, validate
 from panpan.session.log.session_log import SessionLog, read_records

@@ -18,7 +18,7 @@ from panpan.capabilities.files.edit import EditTool
 from panpan.capabilities.files.patch import PatchTool
 from panpan.core.conversation import NEVER_ANSWERED, NEVER_BEGUN
 from panpan.errors import UnfinishedCallError
-from panpan.session.log.log_writer import fork
+from panpan.session.log.recorder import fork
 from panpan.session.session import Session
 from panpan.session.unfinished import Outcome
 from panpan.system.processes.process_table import ProcessTree

@@ -12,7 +12,6 @@ from panpan.capabilities.cassettes.recorded_reply import Change, RecordedReply, 
 from panpan.capabilities.cassettes.recording import is_answer
 from panpan.capabilities.cassettes.requests import RequestReader
 from panpan.errors import ConfigError, RetryableError
-from panpan.session.log.log_writer import write_whole_log
 from panpan.session.log.record_kinds import (
     CallStartedRecord,
     CompactionRecord,
@@ -20,6 +19,7 @@ from panpan.session.log.record_kinds import (
     RewindRecord,
     session_record,
 )
+from panpan.session.log.recorder import write_whole_log
 from panpan.session.log.records import message_of, record_of
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort

@@ -18,7 +18,7 @@ from panpan.session.export.transcript import transcript_of
 from panpan.session.export.write import SUFFIX_BY_FORMAT, export_session, exported_text
 from panpan.session.importing.claude_transcript import read_transcript
 from panpan.session.importing.conversion import converted, write_session
-from panpan.session.log.log_writer import left_unfinished
+from panpan.session.log.recorder import left_unfinished
 from panpan.session.log.repair import Finding, repaired_copies, set_modes, validate
 from panpan.session.stored.finding import find_session
 from panpan.session.stored.store import archive, archived_logs, restore

@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias
 from panpan.errors import SessionError
 from panpan.session.budget.opening import spent_beside
 from panpan.session.log.fold import folded, is_new_root, parents_of, path_to_newest, records_to_copy
-from panpan.session.log.log_writer import copy_subagents, write_whole_log
 from panpan.session.log.record_kinds import SYSTEM_RECORDS, SystemRecord, session_record, subtypes_of
+from panpan.session.log.recorder import copy_subagents, write_whole_log
 from panpan.session.log.records import FORMAT_VERSION, format_version, message_of
 from panpan.session.log.session_log import ends_in_mid_line, open_to_read, read_records
 from panpan.session.stored.store import newest_first

@@ -9,7 +9,7 @@ from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.core.conversation import Conversation
 from panpan.errors import ConfigError
 from panpan.session.log.fold import folded
-from panpan.session.log.log_writer import fork
+from panpan.session.log.recorder import fork
 from panpan.session.log.session_log import read_records
 from panpan.types.events import Compacted
 from panpan.types.messages import (

@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 from panpan.cli.main import cli
 from panpan.config.locations import Locations
 from panpan.errors import ConfigError, SessionError
-from panpan.session.log.log_writer import write_whole_log
 from panpan.session.log.record_kinds import CompactionRecord, TitleRecord
+from panpan.session.log.recorder import write_whole_log
 from panpan.session.log.records import record_of
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.types.content import TextBlock
@@ -292,7 +292,7 @@ def test_damage_is_told_and_repaired_in_a_copy(place: Place) -> None:
 KILLED_AT_WORK = """
 import os, signal, sys
 from pathlib import Path
-from panpan.session.log.log_writer import write_whole_log
+from panpan.session.log.recorder import write_whole_log
 
 def records():
     yield {"type": "system", "subtype": "title", "title": "half", "uuid": "1"}

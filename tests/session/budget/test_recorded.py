@@ -17,8 +17,8 @@ from panpan.session.budget.opening import count_earlier, session_budget, spendin
 from panpan.session.budget.spending import ModelCosts, Spending
 from panpan.session.log.agent_log import AgentRecord
 from panpan.session.log.fold import folded
-from panpan.session.log.log_writer import fork
 from panpan.session.log.record_kinds import CompactionRecord, SpentRecord, TitleRecord
+from panpan.session.log.recorder import fork
 from panpan.session.log.records import record_of
 from panpan.session.log.repair import repaired_copies
 from panpan.session.log.session_log import SessionLog, read_records

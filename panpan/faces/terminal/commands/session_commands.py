@@ -13,7 +13,7 @@ from panpan.config.locations import Locations
 from panpan.errors import PanpanError
 from panpan.session.capability import FileHistory
 from panpan.session.command import Command, Leave, OpenSession, Option, Terminal, numbered, say
-from panpan.session.log.log_writer import fork
+from panpan.session.log.recorder import fork
 from panpan.session.stored.finding import named_session
 from panpan.session.stored.store import SessionSummary, newest_first, summary_of
 from panpan.system.text.terminal_text import clean_line

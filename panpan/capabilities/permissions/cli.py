@@ -12,9 +12,8 @@ import click
 
 from panpan.cli_kit.commands import CommandGroup, gate_of_folder, program_of, settings_of_folder
 from panpan.errors import ConfigError
-from panpan.permissions.explained_call import as_json, explained
 from panpan.permissions.gate import PermissionGate
-from panpan.permissions.opening import workspace_paths
+from panpan.permissions.opening import as_json, explained, workspace_paths
 from panpan.permissions.rules.examples import checked_examples
 from panpan.permissions.rules.rules import COMMAND_TOOL, rule_sources, rules_of_no_tool
 from panpan.system.text.terminal_text import printable

@@ -142,7 +142,7 @@ class BashTool(Tool[BashInput]):
         if progress := run.pacer.take_rest():
             yield Progress(progress)
         text = run.text()
-        from panpan.permissions.sandbox_flags import failure_notes  # no session needs it before its first command
+        from panpan.permissions.sandbox_questions import failure_notes  # no session needs it before its first command
 
         notes += await failure_notes(args.command, self.facts(args), text, ended, start, ctx)
         yield _output(text, [*_ending(ended, args), *notes], ended)

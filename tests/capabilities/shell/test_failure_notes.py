@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.permissions.sandbox_flags import failure_notes
+from panpan.permissions.sandbox_questions import failure_notes
 from panpan.shell_analysis.judge import analyse
 from panpan.system.processes.limits import Limits
 from panpan.system.processes.process import ProcessEnded

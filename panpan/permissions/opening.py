@@ -18,7 +18,7 @@ from panpan.errors import ConfigError, ToolError
 from panpan.permissions.gate import PermissionGate, RuleStore
 from panpan.permissions.reach.located import LocatedUse
 from panpan.permissions.reasons import is_unknown
-from panpan.permissions.rules.examples import check_examples
+from panpan.permissions.rules.idle_rules import check_examples
 from panpan.permissions.rules.matching import opens_line
 from panpan.permissions.rules.rules import Rule, parse_rule, rule_sources
 from panpan.permissions.sandbox_questions import SandboxQuestions

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from panpan.capabilities.history.read_history import ReadHistoryTool
+from panpan.capabilities.history.capability import ReadHistoryTool
 from panpan.capabilities.questions.ask_user import AskUserQuestionTool
 from panpan.core.conversation import Conversation
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock

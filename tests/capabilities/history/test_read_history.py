@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.history.read_history import MAX_RESULT_CHARS, ReadHistoryTool
+from panpan.capabilities.history.capability import MAX_RESULT_CHARS, ReadHistoryTool
 from panpan.core.conversation import Conversation
 from panpan.errors import ToolError
 from panpan.types.events import Output

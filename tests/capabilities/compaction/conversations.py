@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from panpan.capabilities.history.capability import ReadHistoryTool
-from panpan.capabilities.questions.ask_user import AskUserQuestionTool
+from panpan.capabilities.questions.capability import AskUserQuestionTool
 from panpan.core.conversation import Conversation
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage

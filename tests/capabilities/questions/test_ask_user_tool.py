@@ -9,7 +9,7 @@ import anyio
 import pytest
 from pydantic import ValidationError
 
-from panpan.capabilities.questions.ask_user import AskUserInput, AskUserQuestionTool
+from panpan.capabilities.questions.capability import AskUserInput, AskUserQuestionTool
 from panpan.core.tool_executor import ToolExecutor
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate

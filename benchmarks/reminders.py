@@ -15,7 +15,7 @@ from benchmarks.figure import Figure
 from panpan.capabilities.compaction.reminders import ContextNearlyFull, LongSession
 from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.capabilities.files.capability import MOST_FILES, FileChanged
-from panpan.capabilities.todos.reminders import TodoChanged, TodoForgotten
+from panpan.capabilities.todos.capability import TodoChanged, TodoForgotten
 from panpan.capabilities.todos.todo_write import TodoWriteTool
 from panpan.capabilities.todos.todos import Todos
 from panpan.core.conversation import Conversation

@@ -7,7 +7,7 @@ import pytest
 
 from panpan.capabilities.compaction.reminders import LONG_S, NEARLY, ContextNearlyFull, LongSession
 from panpan.capabilities.compaction.settings import CompactionSettings
-from panpan.capabilities.todos.reminders import ROUNDS_UNTOUCHED, ROUNDS_WITHOUT, TodoChanged, TodoForgotten
+from panpan.capabilities.todos.capability import ROUNDS_UNTOUCHED, ROUNDS_WITHOUT, TodoChanged, TodoForgotten
 from panpan.capabilities.todos.todo_write import TodoWriteTool
 from panpan.capabilities.todos.todos import Todos
 from panpan.core.conversation import Conversation

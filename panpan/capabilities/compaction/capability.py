@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from anyio import get_cancelled_exc_class
+
 from panpan.capabilities.compaction.make_room import Compactor, MakeRoom, limits_on_demand
 from panpan.capabilities.compaction.reminders import ContextNearlyFull, LongSession
 from panpan.capabilities.compaction.settings import CompactionSettings
@@ -12,11 +14,13 @@ from panpan.errors import ConfigError, NothingToCompactError, SessionLogError
 from panpan.session.agent import Agent
 from panpan.session.budget.budgeted_model import BudgetedModel
 from panpan.session.capability import Capability
-from panpan.session.command import Command
+from panpan.session.command import Command, Terminal, say
 from panpan.session.context import SessionContext
 from panpan.session.context_usage import used_tokens
+from panpan.session.in_words import compaction_lines
 from panpan.session.models import SessionModels
 from panpan.session.reminders import ReminderSource
+from panpan.system.text.terminal_text import clean_line
 from panpan.types.messages import Compaction
 
 
@@ -47,7 +51,7 @@ class CompactionCapability(Capability):
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
-        from panpan.capabilities.compaction.compact_command import COMPACT_COMMANDS
+        from panpan.capabilities.compaction.capability import COMPACT_COMMANDS
 
         return COMPACT_COMMANDS
 
@@ -83,3 +87,48 @@ class CompactionCapability(Capability):
             raise ConfigError("there is no compaction to take back")
         self.session.recorder.compact(compaction)
         return compaction
+
+
+UNDO = "undo"
+
+
+async def _compact(terminal: Terminal, rest: str) -> None:
+    compacting = terminal.session[CompactionCapability]
+    if rest.lower() == UNDO:
+        _show(terminal, compacting.undo())
+        return
+    say(terminal, "making the conversation shorter; this takes a moment and can be interrupted", "dim")
+    compaction: Compaction | None = None
+    try:
+        compaction = await compacting.compact(rest)
+    except get_cancelled_exc_class():
+        _say_interrupted(terminal)
+        raise
+    except NothingToCompactError as error:
+        say(terminal, str(error))
+        return
+    if compaction is None:
+        _say_interrupted(terminal)
+    else:
+        _show(terminal, compaction)
+
+
+def _say_interrupted(terminal: Terminal) -> None:
+    say(terminal, "[Interrupted] the conversation is as it was", "warn")
+
+
+def _show(terminal: Terminal, compaction: Compaction) -> None:
+    first, *others = compaction_lines(compaction)
+    say(terminal, clean_line(first))
+    for line in others:
+        say(terminal, f"  {clean_line(line)}", "dim")
+
+
+COMPACT_COMMANDS: Sequence[Command] = (
+    Command(
+        "compact",
+        "Make what the model is sent of the conversation shorter; undo takes it back",
+        _compact,
+        arguments="[what the summary shall heed | undo]",
+    ),
+)

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from panpan.capabilities.compaction.computed_record import computed_record
 from panpan.capabilities.compaction.make_room import Limits
-from panpan.capabilities.compaction.summary import Summary
-from panpan.capabilities.compaction.summary_messages import (
+from panpan.capabilities.compaction.summary import (
+    Summary,
     choose_quotes,
     last_reply_reminder,
     notice,

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from panpan.capabilities.compaction.make_room import Limits
-from panpan.capabilities.compaction.summary_messages import summary_in_reminder
+from panpan.capabilities.compaction.summary import summary_in_reminder
 from panpan.core.conversation import Conversation
 from panpan.core.tool import Tool
 from panpan.session.context_usage import BYTES_PER_TOKEN, message_tokens, text_tokens, tool_tokens, used_tokens

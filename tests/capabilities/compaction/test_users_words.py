@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.capabilities.compaction.summary_messages import choose_quotes, user_quotes
+from panpan.capabilities.compaction.summary import choose_quotes, user_quotes
 from panpan.types.content import TextBlock
 from panpan.types.messages import Message, UserMessage
 from tests.capabilities.compaction.conversations import answered, replied, used

@@ -1,17 +1,20 @@
 """Snapshots: the workspace before and after the model changed it, and undo."""
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from panpan.capabilities.snapshots.history import SnapshotJournal, SnapshotRecord
 from panpan.capabilities.snapshots.rounds import Snapshots, SnapshotsBeside
 from panpan.capabilities.snapshots.settings import SnapshotSettings
+from panpan.capabilities.snapshots.undo import RestorePlan, Undo, diff_lines, done_line, nothing_to_do, plan_lines
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces
 from panpan.core.hooks import Hook
+from panpan.errors import ConfigError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside
-from panpan.session.command import Command
+from panpan.session.command import Command, Option, Terminal, numbered, say
 from panpan.session.context import SessionContext
+from panpan.types.role import Role
 
 
 class SnapshotsCapability(Capability):
@@ -51,7 +54,7 @@ class SnapshotsCapability(Capability):
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
-        from panpan.capabilities.snapshots.undo_commands import UNDO_COMMANDS
+        from panpan.capabilities.snapshots.capability import UNDO_COMMANDS
 
         return UNDO_COMMANDS
 
@@ -65,3 +68,53 @@ def _snapshots_of(session: SessionContext, settings: SnapshotSettings) -> Snapsh
     )
     journal = SnapshotJournal(session.opened.log.path, session.recorder.decided)
     return Snapshots(settings, places, journal, session.warn)
+
+
+_ROLES: dict[str, Role] = {"+": "good", "-": "bad"}
+
+
+async def _undo(terminal: Terminal, rest: str) -> None:
+    undo = undo_of(terminal)
+    await carry_out(terminal, undo, await undo.plan_undo())
+
+
+async def _redo(terminal: Terminal, rest: str) -> None:
+    undo = undo_of(terminal)
+    await carry_out(terminal, undo, await undo.plan_redo())
+
+
+def undo_of(terminal: Terminal) -> Undo:
+    """Return what brings the files of the session back; raise `ConfigError` if the settings switch it off."""
+    if (snapshots := terminal.session.find(Snapshots)) is None:
+        raise ConfigError("nothing is kept of the files, so nothing can be brought back: [snapshots] enabled is false")
+    return snapshots.undo
+
+
+async def carry_out(terminal: Terminal, undo: Undo, plan: RestorePlan) -> bool:
+    """Show what a plan does, ask, and do it; return True if it was done, or there was nothing to do."""
+    for line in plan_lines(plan):
+        say(terminal, line)
+    for line in diff_lines(plan):
+        say(terminal, line, _ROLES.get(line[:1], "dim"))
+    if (reason := nothing_to_do(plan)) and not plan.conflicts:
+        await undo.restore(plan)
+        say(terminal, reason, "dim")
+        return True
+    yes = "Yes, and leave those that you changed since" if plan.conflicts else "Yes"
+    if reason:
+        say(terminal, reason, "warn")
+        yes = f"Leave them all, and let the next {plan.cause} go on from there"
+    picked = await terminal.choose("Change these files?", numbered([Option(yes), Option("No")]))
+    if picked != 0:
+        # where there are only lines, None means that the user can still say it
+        say(terminal, "nothing was changed" if picked is not None else "no file was changed so far", "dim")
+        return False
+    await undo.restore(plan)
+    say(terminal, done_line(plan), "good")
+    return True
+
+
+UNDO_COMMANDS: Sequence[Command] = (
+    Command("undo", "Take back what the last turn changed in files", _undo, offers_choice=True),
+    Command("redo", "Do again what was undone", _redo, offers_choice=True),
+)

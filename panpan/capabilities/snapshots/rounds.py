@@ -290,7 +290,7 @@ class Snapshots(FileHistory):
         return self.rounds.turn_files
 
     async def go_back(self, terminal: "Terminal", to: str) -> bool:
-        from panpan.capabilities.snapshots.undo_commands import carry_out
+        from panpan.capabilities.snapshots.capability import carry_out
 
         return await carry_out(terminal, self.undo, await self.undo.plan_rewind(to))
 

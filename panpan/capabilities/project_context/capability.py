@@ -5,12 +5,13 @@ from functools import partial
 from pathlib import Path
 
 from panpan.capabilities.project_context.collect import ContextPlaces, take_project_context
-from panpan.capabilities.project_context.nested_memory import NestedMemory
+from panpan.capabilities.project_context.nested_memory import NestedMemory, ToldRules, rules_told
+from panpan.config.locations import Locations
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
-from panpan.session.command import Command
+from panpan.session.command import Command, Terminal, say, say_pairs
 from panpan.system.files.canonical import user_home
 from panpan.types.messages import PROJECT_CONTEXT, SystemReminder
 
@@ -39,7 +40,7 @@ class ProjectContext(Capability):
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
-        from panpan.capabilities.project_context.memory_command import MEMORY_COMMANDS
+        from panpan.capabilities.project_context.capability import MEMORY_COMMANDS
 
         return MEMORY_COMMANDS
 
@@ -110,3 +111,39 @@ def project_context(conversation: Conversation | None) -> SystemReminder | None:
     messages = conversation.messages if conversation is not None else ()
     reminders = (message for message in messages if isinstance(message, SystemReminder))
     return next((reminder for reminder in reminders if reminder.cause == PROJECT_CONTEXT), None)
+
+
+async def _memory(terminal: Terminal, rest: str) -> None:
+    told = rules_told(terminal.session.conversation.messages)
+    if told:
+        say(terminal, "The model was told of these files, later ones win:", "strong")
+    else:
+        told = await _rules_to_come(terminal)
+        if not told:
+            say(terminal, "there is no AGENTS.md or CLAUDE.md for this folder; /init lets the model write one")
+            return
+        say(terminal, "The model is told of these files with the first message, later ones win:", "strong")
+    say_pairs(terminal, [(rules.path, _of_rules(rules)) for rules in told])
+    say(terminal, "Files of deeper folders follow when the model first touches something there.", "dim")
+
+
+async def _rules_to_come(terminal: Terminal) -> Sequence[ToldRules]:
+    """Return the files that a session which begins now would tell the model of."""
+    cwd = terminal.session.info.cwd
+    locations = Locations.find(cwd, terminal.env)
+    withholds = partial(terminal.session.gate.keeps_from_context, root=cwd)
+    places = ContextPlaces(cwd, locations.project_root, locations.home, user_home(), withholds=withholds)
+    context = await take_project_context(places)
+    for warning in context.warnings:
+        say(terminal, warning, "warn")
+    return rules_told([context.reminder])
+
+
+def _of_rules(rules: ToldRules) -> str:
+    origin = f", imported by {rules.imported_by}" if rules.imported_by else ""
+    return f"{rules.chars:,} characters{origin}"
+
+
+MEMORY_COMMANDS: Sequence[Command] = (
+    Command("memory", "Show which AGENTS.md and CLAUDE.md are in force", _memory, is_immediate=True),
+)

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from panpan.app import slash_commands
-from panpan.capabilities.permissions.commands import MODES
+from panpan.capabilities.permissions.capability import MODES
 from panpan.errors import ConfigError
 from panpan.faces.terminal.commands.registry import all_commands, find
 from panpan.permissions.gate import ANSWERED, PermissionGate

@@ -1,15 +1,20 @@
 """Permissions: the gate of each agent, questions about the sandbox, and files that become protected."""
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import get_args
 
 from panpan.core.hooks import Hook
+from panpan.errors import ConfigError
 from panpan.permissions.new_places import NewPlaces
 from panpan.permissions.sandbox_questions import SandboxQuestions
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
-from panpan.session.command import Command
+from panpan.session.command import Command, Terminal, say
 from panpan.session.context import SessionContext
+from panpan.session.session import Session
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.permission import PermissionMode
 
 
 class Permissions(Capability):
@@ -31,6 +36,97 @@ class Permissions(Capability):
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
-        from panpan.capabilities.permissions.commands import PERMISSION_COMMANDS
+        from panpan.capabilities.permissions.capability import PERMISSION_COMMANDS
 
         return PERMISSION_COMMANDS
+
+
+MODES: Sequence[PermissionMode] = get_args(PermissionMode)
+
+
+async def _permissions(terminal: Terminal, wanted: str) -> None:
+    verb, _, rule = wanted.partition(" ")
+    if verb == "remove":
+        await _remove(terminal, rule.strip())
+        return
+    if wanted:
+        mode = next((mode for mode in MODES if mode.lower() == wanted.lower()), None)
+        if mode is None:
+            raise ConfigError(f"no mode is called {clean_line(wanted)}; there are {', '.join(MODES)}")
+        _set_mode(terminal, mode)
+        return
+    say(terminal, f"Mode: {terminal.session.permission_mode}", "strong")
+    rules = list(terminal.session.gate.rule_lines())
+    for rule in rules or ["there are no rules; `always` in a question makes one, and so do the settings"]:
+        say(terminal, f"  {rule}")
+    say(terminal, f"/permissions MODE changes the mode: {', '.join(MODES)}", "dim")
+    if terminal.session.gate.removable_rules():
+        say(terminal, "/permissions remove RULE takes back what `always` allowed", "dim")
+
+
+async def _remove(terminal: Terminal, rule: str) -> None:
+    """Remove a rule; of others say where they stand."""
+    removal = await terminal.session.gate.remove_rule(rule)
+    if removal.places:
+        say(terminal, f"{rule} is removed from {' and '.join(removal.places)}")
+    for place in removal.staying:
+        say(terminal, f"{rule} stays ({place}): only what `always` allowed is removed here; change it there", "warn")
+    if removal.places or removal.staying:
+        return
+    say(terminal, f"there is no rule {rule}" if rule else "/permissions remove RULE takes back what `always` allowed")
+    rules = terminal.session.gate.removable_rules()
+    say(terminal, "These can be removed:" if rules else "There is none that can be removed.", "strong")
+    for removable in rules:
+        say(terminal, f"  {removable}")
+
+
+def _offered(session: Session) -> Sequence[str]:
+    return [*MODES, *(f"remove {rule}" for rule in session.gate.removable_rules())]
+
+
+async def _plan(terminal: Terminal, rest: str) -> None:
+    _set_mode(terminal, "default" if terminal.session.permission_mode == "plan" else "plan")
+
+
+def _set_mode(terminal: Terminal, mode: PermissionMode) -> None:
+    terminal.session.set_permission_mode(mode)
+    say(terminal, f"permission mode: {mode}{_MEANING[mode]}", "plan" if mode == "plan" else None)
+
+
+_MEANING = {
+    "default": "; what changes something is asked",
+    "acceptEdits": "; edits in the workspace run unasked",
+    "plan": "; panpan looks and plans, and changes nothing",
+    "dontAsk": "; what would be asked is refused",
+    "bypassPermissions": "; nearly everything runs unasked",
+}
+
+
+async def _add_dir(terminal: Terminal, path: str) -> None:
+    if not path:
+        say(terminal, "/add-dir PATH adds a folder that tools may work in")
+        return
+    folder = terminal.session.folders.add(path)
+    say(terminal, f"tools may work in {clean_line(str(folder))} until the session ends")
+
+
+PERMISSION_COMMANDS: Sequence[Command] = (
+    Command(
+        "permissions",
+        "Show the rules and the mode, set it, or remove a rule",
+        _permissions,
+        arguments="[mode | remove rule]",
+        offers=_offered,
+        is_immediate=True,
+    ),
+    Command("plan", "Switch plan mode on or off", _plan, is_immediate=True),
+    Command(
+        "add-dir",
+        "Let tools work in another folder, too",
+        _add_dir,
+        arguments="path",
+        needs_arguments=True,
+        is_immediate=True,
+        needs_terminal=True,
+    ),
+)

@@ -7,8 +7,7 @@ from typing import Any
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.left_running import survivors
-from panpan.capabilities.background.task_output import TaskOutputTool
-from panpan.capabilities.background.task_stop import TaskStopTool
+from panpan.capabilities.background.task_output import TaskOutputTool, TaskStopTool
 from panpan.config.known_secrets import provider_keys
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool

@@ -67,3 +67,32 @@ class TaskOutputTool(Tool[TaskOutputInput]):
         if output.is_cut:
             head.append(f"[only the end of what is {what}]")
         yield Output("\n".join([*head, text]), SummaryDisplay(text=state_line(info)))
+
+
+class TaskStopInput(Frozen):
+    """Arguments of TaskStop."""
+
+    task_id: str = Field(min_length=1, max_length=64)
+
+
+class TaskStopTool(Tool[TaskStopInput]):
+    """End a background task. It changes no file, and several may be ended at the same time."""
+
+    name = "TaskStop"
+    input_model = TaskStopInput
+    only_reads: ClassVar[bool] = True
+    is_for_subagents: ClassVar[bool] = False
+    timeout_s: ClassVar[float | None] = None
+
+    def __init__(self, background: Background) -> None:
+        self._background = background
+
+    def title(self, args: TaskStopInput) -> str:
+        return args.task_id
+
+    async def effects(self, args: TaskStopInput, ctx: ToolContext) -> Effects:
+        return Effects()
+
+    async def run(self, args: TaskStopInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        line = state_line(await self._background.stop(args.task_id))
+        yield Output(line, SummaryDisplay(text=line))

@@ -5,8 +5,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.background.left_running import survivors
+from panpan.capabilities.background.background_tasks import BackgroundTasks, survivors
 from panpan.capabilities.background.task_output import TaskOutputTool, TaskStopTool
 from panpan.config.known_secrets import provider_keys
 from panpan.core.hooks import Hook

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from panpan.capabilities.background.left_running import left_running
+from panpan.capabilities.background.background_tasks import left_running
 from panpan.cli_kit.doctor import Check, FeatureChecks, Machine, named
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.capabilities.background.left_running import left_running, survivors
+from panpan.capabilities.background.background_tasks import left_running, survivors
 from panpan.config.settings import BackgroundSettings
 from panpan.core.background import JobEnd
 from tests.capabilities.background.harness import Home, start

@@ -9,8 +9,7 @@ from typing import Any
 
 from anyio import to_thread
 
-from panpan.capabilities.files.edit import EditTool
-from panpan.capabilities.files.multi_edit import MultiEditTool
+from panpan.capabilities.files.edit import EditTool, MultiEditTool
 from panpan.capabilities.files.notebook_edit import NotebookEditTool
 from panpan.capabilities.files.patch import PatchTool
 from panpan.capabilities.files.read import MAX_BYTES, ReadTool

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.files.edit import EditTool
-from panpan.capabilities.files.multi_edit import MultiEditTool
+from panpan.capabilities.files.edit import EditTool, MultiEditTool
 from panpan.capabilities.files.notebook_edit import NotebookEditTool
 from panpan.capabilities.files.patch import PatchTool
 from panpan.capabilities.files.read import ReadTool

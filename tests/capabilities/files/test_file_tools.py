@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.files.edit import EditInput, EditTool
+from panpan.capabilities.files.edit import EditInput, EditTool, MultiEditInput, MultiEditTool
 from panpan.capabilities.files.literal_edit import explain_missing
-from panpan.capabilities.files.multi_edit import MultiEditInput, MultiEditTool
 from panpan.capabilities.files.patch import PatchInput, PatchTool, apply_hunks, parse_patch
 from panpan.capabilities.files.read import ReadInput, ReadTool
 from panpan.capabilities.files.rename import RenameInput, RenameTool

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.files.edit import EditTool
-from panpan.capabilities.files.multi_edit import MultiEditTool
+from panpan.capabilities.files.edit import EditTool, MultiEditTool
 from panpan.capabilities.files.patch import PatchTool
 from panpan.capabilities.files.rename import RenameTool
 from panpan.capabilities.files.write import WriteTool

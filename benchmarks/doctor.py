@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from benchmarks.figure import Figure
-from panpan.capabilities.environment.examine import examine
+from panpan.capabilities.environment.env_doctor import examine
 from panpan.python_environments.find_environment import find_environment
 from panpan.python_environments.machine_root import MachineRoot
 from tests.fakes.machines import PROJECT, Machine

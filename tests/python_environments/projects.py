@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from panpan.capabilities.environment.examine import examine
+from panpan.capabilities.environment.env_doctor import examine
 from panpan.capabilities.environment.layers import Constraint, EnvReport
 from panpan.python_environments.find_environment import find_environment, project_of
 from panpan.python_environments.machine_root import MachineRoot

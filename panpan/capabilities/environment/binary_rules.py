@@ -12,7 +12,7 @@ from panpan.capabilities.environment.toolkit_layer import GPU_LIBRARY, Framework
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from panpan.capabilities.environment.examine import Facts
+    from panpan.capabilities.environment.env_doctor import Facts
 
 # What the tags of wheels ask of the interpreter and of the system.
 #

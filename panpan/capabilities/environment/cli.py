@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from panpan.capabilities.environment.examine import examine
+from panpan.capabilities.environment.env_doctor import examine
 from panpan.capabilities.environment.layers import (
     EnvReport,
     constraint_rows,

@@ -3,18 +3,50 @@
 The rule: nothing of the environment is run, since it may belong to a project that nobody trusts; all is read.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
+from panpan.capabilities.environment.binary_layer import BinaryLayer, binary_findings, look_at_binaries
+from panpan.capabilities.environment.binary_rules import binary_constraints
+from panpan.capabilities.environment.driver_layer import (
+    DriverLayer,
+    HardwareLayer,
+    driver_findings,
+    hardware_findings,
+    look_at_driver,
+    look_at_hardware,
+)
+from panpan.capabilities.environment.elf_file import LibrarySearch
+from panpan.capabilities.environment.layers import Constraint, EnvReport, Finding, State, in_order, judged
+from panpan.capabilities.environment.project_rules import lacking, making, project_constraints, project_findings
+from panpan.capabilities.environment.python_layer import (
+    PythonLayer,
+    interpreter_constraints,
+    look_at_python,
+    python_constraints,
+    python_findings,
+)
+from panpan.capabilities.environment.toolkit_layer import (
+    ToolkitLayer,
+    gpu_constraints,
+    look_at_toolkit,
+    toolkit_findings,
+)
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
+from panpan.python_environments.find_environment import Environment
+from panpan.python_environments.machine_root import MachineRoot
+from panpan.python_environments.project_requirements import ProjectRequirements, project_requirements
 from panpan.system.text.terminal_text import printable
+from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.events import Output, ToolYield
 
@@ -60,7 +92,7 @@ class EnvDoctorTool(Tool[EnvDoctorInput]):
 
 
 def _look(place: str, ctx: ToolContext, withholds: Callable[[Path, Path], bool]) -> "EnvReport":
-    from panpan.capabilities.environment.examine import examine
+    from panpan.capabilities.environment.env_doctor import examine
     from panpan.python_environments.find_environment import find_environment, project_of
     from panpan.python_environments.machine_root import machine_for, readable_folder
 
@@ -100,3 +132,104 @@ def _text(report: "EnvReport", args: EnvDoctorInput) -> list[str]:
     layers = [f"{row.state}: {row.text}" for row in layer_rows(report)]
     constraints = [f"{row.state}: {row.text}" for row in constraint_rows(report)]
     return [*lines, "", *layers, "", *constraints, *unread_lines(report)]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The five layers, from the top to the bottom."""
+
+    root: MachineRoot
+    environment: Environment
+    python: PythonLayer
+    binaries: BinaryLayer
+    toolkit: ToolkitLayer
+    driver: DriverLayer
+    hardware: HardwareLayer
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what each layer has, for the report."""
+        return (
+            *python_findings(self.python),
+            *binary_findings(self.binaries),
+            *toolkit_findings(self.toolkit, self.binaries),
+            *driver_findings(self.driver),
+            *hardware_findings(self.hardware),
+        )
+
+
+def look(root: MachineRoot, environment: Environment, variables: Mapping[str, str]) -> Facts:
+    """Look at all layers; nothing of the environment or the machine is run.
+
+    `variables`: environment variables; LD_LIBRARY_PATH counts.
+    """
+    python = look_at_python(root, environment)
+    prefix, library_path = environment.path.rstrip("/"), variables.get("LD_LIBRARY_PATH", "")
+    binaries = look_at_binaries(root, prefix, python, library_path)
+    toolkit = look_at_toolkit(root, python, binaries)
+    driver = look_at_driver(root, binaries.search)
+    return Facts(root, environment, python, binaries, toolkit, driver, look_at_hardware(root, environment.path))
+
+
+MAX_UNREAD = 20
+MAX_OF_A_KIND = 20
+
+
+def examine(
+    root: MachineRoot, environment: Environment | None, variables: Mapping[str, str], project: str = ""
+) -> EnvReport:
+    """Return what is known of an environment on a machine; nothing of either is run.
+
+    `environment`: as `find_environment` finds it; None: there is none, and the report is about the machine.
+    `variables`: environment variables; LD_LIBRARY_PATH counts. `project`: the folder whose manifests say what the
+    environment is for; empty: that is not looked at.
+    """
+    requirements = project_requirements(root, project) if project else ProjectRequirements("")
+    if environment is None:
+        return _without_environment(root, requirements)
+    facts = look(root, environment, variables)
+    constraints = chain(
+        interpreter_constraints(facts),
+        project_constraints(facts, requirements),
+        python_constraints(facts),
+        binary_constraints(facts),
+        gpu_constraints(facts),
+    )
+    return EnvReport(
+        environment=environment.path,
+        project=project if requirements.says_something else "",
+        chosen=environment.why,
+        findings=(*project_findings(requirements), *facts.findings()),
+        constraints=in_order(_first_of_each_kind(constraints)),
+        unread=_unread(root),
+    )
+
+
+def _first_of_each_kind(constraints: Iterable[Constraint]) -> list[Constraint]:
+    """Return what fits into a report: the first of each kind, and how many more there are of it."""
+    counts: Counter[tuple[str, State]] = Counter()
+    kept = []
+    for one in constraints:
+        counts[one.rule, one.state] += 1
+        if counts[one.rule, one.state] <= MAX_OF_A_KIND:
+            kept.append(one)
+    more = ((kind, count - MAX_OF_A_KIND) for kind, count in counts.items() if count > MAX_OF_A_KIND)
+    return [*kept, *(judged(rule, state, f"{count:,} more of this kind", "likewise") for (rule, state), count in more)]
+
+
+def _without_environment(root: MachineRoot, requirements: ProjectRequirements) -> EnvReport:
+    driver, hardware = look_at_driver(root, LibrarySearch(root, {})), look_at_hardware(root)
+    needs, has = "an environment to look at", f"there is none in {requirements.folder or 'this folder'}"
+    command = making(root, requirements)
+    none = judged("environment", "broken", needs, has, command=command, first=lacking(root, command))
+    return EnvReport(
+        environment="",
+        project=requirements.folder,
+        chosen="",
+        findings=(*project_findings(requirements), *driver_findings(driver), *hardware_findings(hardware)),
+        constraints=(none,),
+        unread=_unread(root),
+    )
+
+
+def _unread(root: MachineRoot) -> tuple[str, ...]:
+    return tuple(f"{path}: {reason}" for path, reason in list(root.unread.items())[:MAX_UNREAD])

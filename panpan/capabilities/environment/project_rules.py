@@ -16,7 +16,7 @@ from panpan.python_environments.project_requirements import ProjectRequirements
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-    from panpan.capabilities.environment.examine import Facts
+    from panpan.capabilities.environment.env_doctor import Facts
 
 
 _BUILT = ("pyproject.toml", "setup.cfg", "setup.py")

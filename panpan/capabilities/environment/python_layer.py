@@ -29,7 +29,7 @@ from panpan.python_environments.metadata import (
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from panpan.capabilities.environment.examine import Facts
+    from panpan.capabilities.environment.env_doctor import Facts
 
 
 Minor: TypeAlias = tuple[int, int]

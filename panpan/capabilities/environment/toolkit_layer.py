@@ -24,7 +24,7 @@ from panpan.python_environments.metadata import Package
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from panpan.capabilities.environment.examine import Facts
+    from panpan.capabilities.environment.env_doctor import Facts
 
 
 Platform: TypeAlias = Literal["cuda", "rocm", "cpu"]

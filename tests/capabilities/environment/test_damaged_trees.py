@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.environment.examine import examine
+from panpan.capabilities.environment.env_doctor import examine
 from panpan.capabilities.environment.layers import (
     LAYERS,
     EnvReport,

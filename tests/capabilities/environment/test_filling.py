@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.environment.examine import examine
+from panpan.capabilities.environment.env_doctor import examine
 from panpan.capabilities.environment.layers import heading, layer_rows, verdict_lines
 from panpan.python_environments.machine_root import MachineRoot
 from tests.capabilities.environment.machines import a_machine

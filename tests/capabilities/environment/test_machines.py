@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.environment.examine import MAX_OF_A_KIND, examine
+from panpan.capabilities.environment.env_doctor import MAX_OF_A_KIND, examine
 from panpan.capabilities.environment.layers import ADVICE, EnvReport, Layer, State
 from panpan.python_environments.find_environment import find_environment
 from panpan.python_environments.machine_root import MachineRoot

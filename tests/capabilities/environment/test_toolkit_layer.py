@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.environment.examine import look
+from panpan.capabilities.environment.env_doctor import look
 from panpan.capabilities.environment.toolkit_layer import ToolkitLayer
 from panpan.python_environments.find_environment import find_environment
 from panpan.python_environments.machine_root import MachineRoot

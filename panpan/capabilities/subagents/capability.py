@@ -1,12 +1,14 @@
 """Subagents: further conversations that the model starts, and the copies of the project that some of them work in."""
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+from anyio import to_thread
+
 from panpan.capabilities.subagents.agent_mentions import AgentMentioned
-from panpan.capabilities.subagents.definitions.load import load_definitions
+from panpan.capabilities.subagents.definitions.load import AgentDefinitions, load_definitions
 from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.report import results_of_subagents
 from panpan.capabilities.subagents.runner import SubagentRunner
@@ -16,12 +18,14 @@ from panpan.capabilities.subagents.worktrees.merge_worktree import MergeWorktree
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside
-from panpan.session.command import Command
+from panpan.session.command import Command, Terminal, say, say_pairs
 from panpan.session.context import SessionContext
-from panpan.session.log.agent_log import PastSubagents, SubagentEndRecord, SubagentRecord, agents_folder
+from panpan.session.log.agent_log import AgentRecord, PastSubagents, SubagentEndRecord, SubagentRecord, agents_folder
 from panpan.session.log.fold import UnfinishedCall
 from panpan.session.reminders import ReminderSource
 from panpan.system.files.canonical import user_home
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.agent import AgentDefinition
 from panpan.types.messages import ToolResultMessage
 
 
@@ -77,6 +81,48 @@ class SubagentsCapability(Capability):
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
-        from panpan.capabilities.subagents.agents_command import AGENTS_COMMANDS
+        from panpan.capabilities.subagents.capability import AGENTS_COMMANDS
 
         return AGENTS_COMMANDS
+
+
+MAX_SHOWN = 30
+
+
+async def _agents(terminal: Terminal, rest: str) -> None:
+    session = terminal.session
+    definitions = await to_thread.run_sync(lambda: session[AgentDefinitions].all)
+    if not definitions:
+        say(terminal, "there are no subagents; a file agents/NAME.md defines one")
+        return
+    say(terminal, "The model may start these; @NAME in a prompt tells it to:", "strong")
+    say_pairs(terminal, [(one.name, _told(one)) for one in definitions])
+    records = await to_thread.run_sync(session[PastSubagents].records)
+    if not records:
+        say(terminal, "None has been started in this session.", "dim")
+        return
+    say(terminal, "This session has had:", "strong")
+    if (hidden := len(records) - MAX_SHOWN) > 0:
+        say(terminal, f"… {hidden:,} before these", "dim")
+    running = session[SubagentHost].running
+    say_pairs(terminal, [(record.id, _state(record, running)) for record in records[-MAX_SHOWN:]])
+
+
+def _told(definition: AgentDefinition) -> str:
+    model = "the session's model" if definition.model.name == "inherit" else definition.model.name
+    tools = "all tools" if definition.access.tools is None else ", ".join(definition.access.tools) or "no tools"
+    if definition.access.tools is None and definition.access.disallowed_tools:
+        tools += f" but {', '.join(definition.access.disallowed_tools)}"
+    lines = (definition.description, f"{model} · {tools}", f"from {definition.source}")
+    return "\n".join(clean_line(line) for line in lines)
+
+
+def _state(record: AgentRecord, running: Collection[str]) -> str:
+    state = "runs" if record.id in running else record.end or "interrupted when panpan ended"
+    worktree = f", in {record.worktree}" if record.worktree else ""
+    return clean_line(f"{record.name}: {record.description} ({state}{worktree})")
+
+
+AGENTS_COMMANDS: Sequence[Command] = (
+    Command("agents", "Show the subagents: which there are, and which have run", _agents, is_immediate=True),
+)

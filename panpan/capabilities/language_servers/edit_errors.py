@@ -29,7 +29,7 @@ from panpan.types.events import Output
 from panpan.types.messages import AssistantMessage, SystemReminder, untagged
 
 if TYPE_CHECKING:
-    from panpan.capabilities.language_servers.shown_texts import ShownTexts
+    from panpan.capabilities.language_servers.documents import ShownTexts
     from panpan.capabilities.language_servers.wire import Diagnostic
 
 

@@ -13,7 +13,7 @@ import anyio
 from anyio import CancelScope, create_task_group, move_on_after, to_thread
 
 from panpan.capabilities.language_servers.connection import Connection, Gone
-from panpan.capabilities.language_servers.documents import Documents
+from panpan.capabilities.language_servers.documents import Documents, ShownTexts, WatchedFiles
 from panpan.capabilities.language_servers.server_process import (
     PATIENCE,
     Patience,
@@ -21,7 +21,6 @@ from panpan.capabilities.language_servers.server_process import (
     ServerProcess,
     server_process,
 )
-from panpan.capabilities.language_servers.shown_texts import ShownTexts, WatchedFiles
 from panpan.capabilities.language_servers.wire import SYMBOL_KINDS, encoding_of, items_of
 from panpan.errors import ConfigError, ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox

@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 from panpan.capabilities.language_servers.code_queries import CodePlace, CodePoint, CodeQueries
+from panpan.capabilities.language_servers.documents import MAX_IN_FOLDER, WatchedFiles
 from panpan.capabilities.language_servers.language_server import initialize_params
 from panpan.capabilities.language_servers.server_process import Patience, ServerKind
-from panpan.capabilities.language_servers.shown_texts import MAX_IN_FOLDER, WatchedFiles
 from panpan.errors import ToolError
 from panpan.system.processes.process_table import running_processes
 from tests.capabilities.language_servers.toy import SCRIPT, ToyProject, served

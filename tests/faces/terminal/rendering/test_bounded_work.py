@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from panpan.faces.terminal.rendering.clean_stream import CleanStream
-from panpan.faces.terminal.rendering.markdown import MarkdownStream
+from panpan.faces.terminal.rendering.markdown import CleanStream, MarkdownStream
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.turn_view import PIECE_CHARS
 

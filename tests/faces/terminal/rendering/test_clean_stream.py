@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.clean_stream import CleanStream
+from panpan.faces.terminal.rendering.markdown import CleanStream
 from panpan.system.text.terminal_text import clean_for_terminal
 
 PIECES = st.lists(st.text("a[]0;m\x1b\x07\r\n\x9b\x9c\x90\x9d\\P X(Bé\u202e\x00", max_size=30), max_size=6)

@@ -16,7 +16,7 @@ from panpan.faces.plain.line_asker import LineReader
 from panpan.faces.plain.line_commands import LineCommands
 from panpan.faces.plain.line_face import LineFace
 from panpan.faces.session_change import SessionChange
-from panpan.faces.terminal.rendering.text_rows import LEAST_WIDTH, plain_rows
+from panpan.faces.terminal.rendering.cells import LEAST_WIDTH, plain_rows
 from panpan.faces.turn_text import note_on_end
 from panpan.session.background_tasks import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles
 from panpan.session.capability import NO_SHELL, UserShell

@@ -11,8 +11,8 @@ from panpan.errors import ConfigError, PanpanError
 from panpan.faces.terminal.commands.registry import command_in, find, unknown
 from panpan.faces.terminal.commands.screen_commands import Screen
 from panpan.faces.terminal.input.keys import Sent
+from panpan.faces.terminal.rendering.cells import output_of_users_command, say
 from panpan.faces.terminal.rendering.messages import LiveOutput, running_line
-from panpan.faces.terminal.rendering.text_rows import output_of_users_command, say
 from panpan.faces.terminal.turn_runner import TurnRunner
 from panpan.faces.terminal.views.turn_view import TurnView
 from panpan.session.capability import NO_SHELL, UserShell

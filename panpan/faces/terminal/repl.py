@@ -21,8 +21,8 @@ from panpan.faces.terminal.input.draft import ClipboardPaste
 from panpan.faces.terminal.input.key_actions import KeyActions
 from panpan.faces.terminal.input.keys import DraftKeys, SecondPress, Sent, key_bindings
 from panpan.faces.terminal.prompt_queue import PromptQueue
+from panpan.faces.terminal.rendering.cells import say
 from panpan.faces.terminal.rendering.displays import show_displays
-from panpan.faces.terminal.rendering.text_rows import say
 from panpan.faces.terminal.screen.external_program import ExternalProgram
 from panpan.faces.terminal.screen.footer import Footer, PassingHint, TodosView
 from panpan.faces.terminal.screen.notify import Attention

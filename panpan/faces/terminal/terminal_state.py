@@ -7,7 +7,7 @@ from panpan.config.ui_look import ThemeSetting
 from panpan.faces.terminal.input.draft import Draft
 from panpan.faces.terminal.input.input_box import InputBox, PromptHistory
 from panpan.faces.terminal.input.keys import WaitingInput
-from panpan.faces.terminal.rendering.text_rows import say
+from panpan.faces.terminal.rendering.cells import say
 from panpan.faces.terminal.screen.screen import Screen, SteadyOutput
 from panpan.faces.terminal.screen.theme import Theme, choose_theme
 from panpan.types.dataclass import dataclass

@@ -9,7 +9,7 @@ from panpan.config.locations import Locations
 from panpan.config.settings_writer import save_ui
 from panpan.config.ui_look import ThemeSetting, look_file
 from panpan.errors import ConfigError, PanpanError
-from panpan.faces.terminal.rendering.text_rows import Scrollback
+from panpan.faces.terminal.rendering.cells import Scrollback
 from panpan.session.command import Command, Option, Terminal, say
 from panpan.system.text.terminal_text import clean_line
 

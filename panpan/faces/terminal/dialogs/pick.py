@@ -9,8 +9,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 
 from panpan.faces.terminal.dialogs.dialog import Dialog, LineEditor
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
-from panpan.faces.terminal.rendering.cells import cut, fitted
-from panpan.faces.terminal.rendering.text_rows import ListRow, ListRows
+from panpan.faces.terminal.rendering.cells import ListRow, ListRows, cut, fitted
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.command import Option, OptionSearch
 from panpan.system.text.terminal_text import clean_line

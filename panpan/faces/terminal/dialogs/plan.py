@@ -6,8 +6,7 @@ from typing import Literal, TypeAlias
 
 from panpan.faces.terminal.dialogs.choice_dialog import Choice, ChoiceDialog
 from panpan.faces.terminal.dialogs.dialog import prose
-from panpan.faces.terminal.rendering.cells import broken, cut, fitted, wrapped
-from panpan.faces.terminal.rendering.text_rows import markdown_rows
+from panpan.faces.terminal.rendering.cells import broken, cut, fitted, markdown_rows, wrapped
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionMode, PlanApproved, PlanProposal, PlanRejected

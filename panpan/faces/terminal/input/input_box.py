@@ -18,7 +18,7 @@ from prompt_toolkit.layout.processors import AfterInput
 from prompt_toolkit.widgets import SearchToolbar
 
 from panpan.errors import ConfigError, PanpanError, ToolError
-from panpan.faces.terminal.rendering.text_rows import ListRow, ListRows
+from panpan.faces.terminal.rendering.cells import ListRow, ListRows
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock

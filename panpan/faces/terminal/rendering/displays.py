@@ -7,8 +7,17 @@ from difflib import SequenceMatcher
 from itertools import groupby, pairwise
 from typing import assert_never
 
-from panpan.faces.terminal.rendering.cells import broken, cell_width, cut, padded, wrapped
-from panpan.faces.terminal.rendering.text_rows import LEAST_WIDTH, Scrollback, markdown_rows, plain_rows
+from panpan.faces.terminal.rendering.cells import (
+    LEAST_WIDTH,
+    Scrollback,
+    broken,
+    cell_width,
+    cut,
+    markdown_rows,
+    padded,
+    plain_rows,
+    wrapped,
+)
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import counts_text
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, spelled_out

@@ -5,14 +5,18 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from math import ceil
 
-from panpan.faces.terminal.rendering.cells import broken, cell_width, cut, wrapped, wrapped_under_indent
-from panpan.faces.terminal.rendering.displays import checklist_lines, diff_rows, display_rows
-from panpan.faces.terminal.rendering.text_rows import (
+from panpan.faces.terminal.rendering.cells import (
     INDENT_CELLS,
+    broken,
+    cell_width,
+    cut,
     hanging,
     output_of_users_command,
     printed_rows,
+    wrapped,
+    wrapped_under_indent,
 )
+from panpan.faces.terminal.rendering.displays import checklist_lines, diff_rows, display_rows
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, spoken_s
 from panpan.types.attachments import ToldCommand, attached_names, command_told_in, data_lines

@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from panpan.faces.terminal.rendering.cells import cell_width, cut, wrapped
+from panpan.faces.terminal.rendering.cells import Canvas, cell_width, cut, wrapped
 from panpan.faces.terminal.rendering.markdown import CleanStream
-from panpan.faces.terminal.rendering.text_rows import Canvas
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.transcript import Transcript
 from panpan.faces.turn_text import FreshText

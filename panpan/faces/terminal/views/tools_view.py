@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 
-from panpan.faces.terminal.rendering.cells import cut
+from panpan.faces.terminal.rendering.cells import Canvas, cut
 from panpan.faces.terminal.rendering.messages import LiveOutput, result_lines, running_line, title_line
 from panpan.faces.terminal.rendering.subagent import (
     RunningSubagent,
@@ -13,7 +13,6 @@ from panpan.faces.terminal.rendering.subagent import (
     step_row,
     subagent_rows,
 )
-from panpan.faces.terminal.rendering.text_rows import Canvas
 from panpan.faces.terminal.screen.theme import AGENT_ROLES
 from panpan.faces.terminal.views.transcript import Transcript
 from panpan.faces.turn_text import names_agent, title_of

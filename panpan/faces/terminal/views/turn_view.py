@@ -7,9 +7,8 @@ from typing import Protocol
 
 from panpan.core.conversation import Conversation
 from panpan.faces.amounts import WaitingTime, cost_in_short, spoken_duration
-from panpan.faces.terminal.rendering.cells import cut, fitted, wrapped
+from panpan.faces.terminal.rendering.cells import Canvas, cut, fitted, markdown_rows, say, wrapped
 from panpan.faces.terminal.rendering.messages import spinner, user_message_lines
-from panpan.faces.terminal.rendering.text_rows import Canvas, markdown_rows, say
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.reply_view import ReplyView
 from panpan.faces.terminal.views.tools_view import ToolsView

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import strip_sequences
 
-from panpan.faces.terminal.rendering.cells import cell_width
-from panpan.faces.terminal.rendering.text_rows import ListRow, ListRows
+from panpan.faces.terminal.rendering.cells import ListRow, ListRows, cell_width
 from panpan.faces.terminal.screen.theme import Theme
 
 MODELS = [

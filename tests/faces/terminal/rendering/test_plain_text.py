@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.text_rows import plain_rows
+from panpan.faces.terminal.rendering.cells import plain_rows
 from tests.faces.terminal.rendering.looks import NASTY, check
 
 texts = st.text() | NASTY | st.text(alphabet="ab  \n\té日本🙂\u0301❤\ufe0f", max_size=200)

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from panpan.faces.terminal.rendering.cells import output_of_users_command
 from panpan.faces.terminal.rendering.messages import result_lines
-from panpan.faces.terminal.rendering.text_rows import output_of_users_command
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.content import TextBlock, ToolResultBlock

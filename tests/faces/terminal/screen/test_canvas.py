@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.text_rows import LEAST_WIDTH, say
+from panpan.faces.terminal.rendering.cells import LEAST_WIDTH, say
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.role import Role
 from tests.faces.terminal.rendering.looks import NASTY, check

@@ -7,9 +7,12 @@ gets all but keys (`user_environment`).
 
 import os
 import re
+import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
+from importlib.util import find_spec
 
 from panpan.system.text.redact import holds_login, looks_like_key
 
@@ -185,3 +188,17 @@ def _has_wildcard(name: str) -> bool:
 def _is_secret(name: str, value: str) -> bool:
     is_named_so = name not in _HARMLESS_NAMES and is_named_like_secret(name)
     return is_named_so or looks_like_key(value) or holds_login(value)
+
+
+def how_to_install(*requirements: str) -> str:
+    """Return the command that installs packages into the environment that panpan itself runs in.
+
+    It names that environment's Python, since the `pip` of the user's shell is often another one's; and the packages
+    themselves, since panpan is on no package index: whoever registered its name there would be installed.
+
+    Args:
+        requirements: Packages with their bounds, as in pyproject.toml.
+    """
+    pip = [sys.executable, "-m", "pip", "install"]
+    uv = ["uv", "pip", "install", "--python", sys.executable]  # made by uv, an environment has no pip
+    return shlex.join([*(pip if find_spec("pip") is not None else uv), *requirements])

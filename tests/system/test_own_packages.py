@@ -9,7 +9,7 @@ import pytest
 from panpan.capabilities.local_model.weight_store import RUNTIME
 from panpan.capabilities.web.browser.page_rendering import SCRIPTS
 from panpan.capabilities.web.browser.running_chromium import DRIVER
-from panpan.system.own_packages import how_to_install
+from panpan.system.environment import how_to_install
 
 ROOT = Path(__file__).parents[2]
 

@@ -19,12 +19,12 @@ from typing import Self
 from panpan.capabilities.local_model.serve import prefix_files
 from panpan.capabilities.local_model.weight_sources import SETUP_COMMAND, FetchError
 from panpan.errors import ConfigError, PanpanError
+from panpan.system.environment import how_to_install
 from panpan.system.files.atomic_write import sync_folder, write_atomic
 from panpan.system.files.canonical import canonical_path
 from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
 from panpan.system.files.folder_tree import make_private_folder, remove_tree, walk
 from panpan.system.files.read_file import opened_folder, read_regular_file
-from panpan.system.own_packages import how_to_install
 from panpan.types.dataclass import dataclass
 
 # The SHA-256 is what makes a file the model; every source is only a place that may have it. Facts were taken from the

@@ -10,7 +10,7 @@ from panpan.capabilities.web.web_search import SearchUnavailable, choose_engine
 from panpan.cli_kit.doctor import Check, FeatureChecks, Machine
 from panpan.errors import ToolError
 from panpan.models.network_variables import network_variables
-from panpan.system.own_packages import how_to_install
+from panpan.system.environment import how_to_install
 
 
 def check_search(machine: Machine) -> Iterable[Check]:

@@ -15,7 +15,7 @@ from anyio import CancelScope
 from panpan.capabilities.web.browser.browser import Allow, BrowserProfile, RenderedPage, RenderRequest, Scroll, Waits
 from panpan.capabilities.web.browser.running_chromium import PROXY_HOST, RunningChromium
 from panpan.errors import ToolError
-from panpan.system.own_packages import how_to_install
+from panpan.system.environment import how_to_install
 from panpan.system.web.filter_proxy import FilterProxy
 from panpan.system.web.network import WebNetwork
 from panpan.system.web.url_guard import PlainUrl, PrivateHosts, plain_url

@@ -14,8 +14,8 @@ import anyio
 from anyio import CancelScope, to_thread
 
 from panpan.errors import ToolError
+from panpan.system.environment import how_to_install
 from panpan.system.files.folder_tree import remove_tree
-from panpan.system.own_packages import how_to_install
 from panpan.system.processes.own_process import ended_with_panpan
 from panpan.system.processes.process_table import ProcessTree
 from panpan.types.dataclass import dataclass

@@ -13,7 +13,7 @@ import anyio
 
 from panpan.config.models import LOCAL_PORTS
 from panpan.system.text.terminal_text import clean_for_terminal
-from panpan.system.web.listener import listening_user
+from panpan.system.web.filter_proxy import listening_user
 from panpan.types.dataclass import dataclass
 
 TIME_LIMIT_S = 0.3

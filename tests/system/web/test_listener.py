@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.system.web.listener import listening_user
+from panpan.system.web.filter_proxy import listening_user
 
 OURS = os.geteuid() if Path("/proc/net/tcp").exists() else None
 """What is told of a process of ours; nothing where the system does not tell."""

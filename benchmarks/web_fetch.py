@@ -10,7 +10,7 @@ from benchmarks.figure import Figure, ratio
 from panpan.capabilities.web.fetching import fetch_page
 from panpan.capabilities.web.settings import WebSettings
 from panpan.capabilities.web.web_pages import FetchRequest, WebPages
-from panpan.system.web.guarded_client import GuardedClient
+from panpan.system.web.network import GuardedClient
 from panpan.system.web.url_guard import PlainUrl
 from tests.fakes.outside import PUBLIC, Network
 from tests.fakes.web_site import Answer, Site, served

@@ -39,7 +39,7 @@ from panpan.system.web.download import (
     TooMuchError,
     download,
 )
-from panpan.system.web.guarded_client import Allow, GuardedClient
+from panpan.system.web.network import Allow, GuardedClient
 
 if TYPE_CHECKING:
     from panpan.system.web.exchange import GuardedResponse

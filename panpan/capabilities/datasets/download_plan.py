@@ -12,8 +12,7 @@ from panpan.capabilities.datasets.settings import DataSettings
 from panpan.config.settings import NetworkSettings
 from panpan.system.text.terminal_text import clean_line
 from panpan.system.web.domain_lists import DomainLists
-from panpan.system.web.guarded_client import GuardedClient
-from panpan.system.web.network import WebNetwork
+from panpan.system.web.network import GuardedClient, WebNetwork
 from panpan.types.dataclass import dataclass
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")

@@ -29,7 +29,7 @@ from panpan.capabilities.datasets.download_plan import (
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.system.web.download import OF_NOTHING, sent_range, size_of, validator_of
-from panpan.system.web.guarded_client import Allow, GuardedClient
+from panpan.system.web.network import Allow, GuardedClient
 from panpan.system.web.url_guard import read_url
 from panpan.types.dataclass import dataclass
 

@@ -18,7 +18,7 @@ from panpan.session.capability import Capability, beside
 from panpan.session.context import SessionContext
 from panpan.system.files.paths import without_workspace
 from panpan.system.web.domain_lists import DomainLists, without_closed_hosts
-from panpan.system.web.guarded_client import GuardedClient
+from panpan.system.web.network import GuardedClient
 
 
 class Web(Capability):

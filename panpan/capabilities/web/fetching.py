@@ -14,7 +14,7 @@ from panpan.errors import ToolError
 from panpan.system.processes.sandboxed_worker import MEMORY_BYTES, WITHIN_S, run_parser
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.file_text import is_binary
-from panpan.system.web.guarded_client import GuardedClient
+from panpan.system.web.network import GuardedClient
 from panpan.system.web.url_guard import PlainUrl
 from panpan.types.content import ImageBlock
 from panpan.types.dataclass import dataclass

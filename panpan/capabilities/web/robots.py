@@ -10,7 +10,7 @@ import anyio
 
 from panpan.errors import ToolError
 from panpan.system.web.domain_lists import is_same_site
-from panpan.system.web.guarded_client import GuardedClient
+from panpan.system.web.network import GuardedClient
 from panpan.system.web.url_guard import Origin, PlainUrl
 from panpan.types.dataclass import dataclass
 

@@ -23,7 +23,7 @@ from panpan.errors import ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.system.web.domain_lists import DomainLists, is_same_site
-from panpan.system.web.guarded_client import GuardedClient
+from panpan.system.web.network import GuardedClient
 from panpan.system.web.url_guard import PlainUrl, plain_url
 from panpan.types.content import ImageBlock
 from panpan.types.dataclass import dataclass

@@ -29,8 +29,7 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import clean_line
 from panpan.system.web.domain_lists import DomainLists
-from panpan.system.web.guarded_client import GuardedClient
-from panpan.system.web.network import WebNetwork
+from panpan.system.web.network import GuardedClient, WebNetwork
 from panpan.system.web.url_guard import plain_url
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay

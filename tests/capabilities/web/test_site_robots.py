@@ -6,7 +6,7 @@ from anyio.abc import ByteStream
 
 from panpan.capabilities.web.robots import MAX_BYTES, SiteRobots
 from panpan.errors import ToolError
-from panpan.system.web.guarded_client import GuardedClient
+from panpan.system.web.network import GuardedClient
 from panpan.system.web.url_guard import plain_url
 from tests.fakes.outside import PUBLIC, Network, serving
 

@@ -10,7 +10,7 @@ from panpan.capabilities.web.browser.browser import PageRenderer
 from panpan.capabilities.web.settings import WebSettings
 from panpan.capabilities.web.web_fetch import PageReader, WebFetchInput, WebFetchTool
 from panpan.capabilities.web.web_pages import Pace, WebPages
-from panpan.system.web.guarded_client import GuardedClient
+from panpan.system.web.network import GuardedClient
 from panpan.types.events import Output
 from tests.fakes.context import context_in
 from tests.fakes.outside import OTHER, PUBLIC, Network

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from panpan.errors import ToolError
 from panpan.system.web.exchange import FREE_BYTES, MAX_RATIO, PIECE_BYTES
-from panpan.system.web.guarded_client import MAX_CONNECTIONS, GuardedClient
+from panpan.system.web.network import MAX_CONNECTIONS, GuardedClient
 from panpan.system.web.url_guard import PlainUrl, is_public
 from tests.fakes.outside import OTHER, PUBLIC, Network, Server, head_of, made_certificate, serving
 from tests.system.backends import on_both_backends, run_on

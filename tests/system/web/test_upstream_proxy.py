@@ -13,8 +13,7 @@ import pytest
 from panpan.errors import ToolError
 from panpan.system.web.domain_lists import without_closed_hosts
 from panpan.system.web.filter_proxy import FilterProxy
-from panpan.system.web.guarded_client import GuardedClient
-from panpan.system.web.network import WebNetwork
+from panpan.system.web.network import GuardedClient, WebNetwork
 from panpan.system.web.upstream_proxy import UpstreamProxy
 from tests.fakes.outside import Network, Server, made_certificate, rest_of, said_to, serving
 from tests.fakes.upstream import Upstream

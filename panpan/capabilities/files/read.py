@@ -10,16 +10,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.core.effects import Effects
 from panpan.core.tool import FileViewer, Tool, ToolContext
-from panpan.documents.read_image import Picture, image_format
-from panpan.documents.read_notebook import NotebookPage, read_notebook
-from panpan.documents.read_page import read_page
-from panpan.documents.read_pdf import PdfText, is_pdf
-from panpan.documents.workers import (
+from panpan.documents.prepared_documents import (
     MAX_PICTURES,
     page_pictures,
     pdf_text,
     prepared_images,
 )
+from panpan.documents.read_image import Picture, image_format
+from panpan.documents.read_notebook import NotebookPage, read_notebook
+from panpan.documents.read_page import read_page
+from panpan.documents.read_pdf import PdfText, is_pdf
 from panpan.editing.commit import similar_files
 from panpan.errors import ToolError
 from panpan.system.files.read_file import read_regular_file, status_of

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from panpan.capabilities.files.read import ReadInput, ReadTool
 from panpan.core.tool import digest_of
-from panpan.documents.workers import framed, page_pictures, pdf_text, prepared_images, unframed
+from panpan.documents.prepared_documents import page_pictures, pdf_text, prepared_images
+from panpan.documents.workers import framed, unframed
 from panpan.errors import ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.content import ImageBlock, TextBlock

@@ -4,8 +4,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from panpan.capabilities.plan_mode.enter_plan_mode import EnterPlanModeTool
-from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
+from panpan.capabilities.plan_mode.exit_plan_mode import EnterPlanModeTool, ExitPlanModeTool
 from panpan.capabilities.plan_mode.plan_mode import PlanMode, PlanNotice
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool

@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from panpan.capabilities.plan_mode.enter_plan_mode import EnterPlanModeTool
-from panpan.capabilities.plan_mode.exit_plan_mode import MAX_PLAN_CHARS, MIN_PLAN_CHARS, ExitPlanModeTool
+from panpan.capabilities.plan_mode.exit_plan_mode import (
+    MAX_PLAN_CHARS,
+    MIN_PLAN_CHARS,
+    EnterPlanModeTool,
+    ExitPlanModeTool,
+)
 from panpan.core.tool import Tool
 from panpan.errors import ToolError
 from panpan.types.display import PlanDisplay

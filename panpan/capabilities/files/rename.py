@@ -7,8 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
-from panpan.editing.edited import Plan, PlannedTool, carry_out
-from panpan.editing.rename_plan import WordSearch, plan_rename
+from panpan.editing.edited import Plan, PlannedTool, WordSearch, carry_out, plan_rename
 from panpan.errors import ToolError
 from panpan.types.events import Output
 

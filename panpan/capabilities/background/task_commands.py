@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.errors import ConfigError
-from panpan.session.background_tasks import ended_line, task_detail
 from panpan.session.command import Command, Option, Terminal, numbered, say
+from panpan.session.in_words import ended_line, task_detail
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.events import TaskInfo

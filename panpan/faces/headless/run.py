@@ -13,9 +13,9 @@ from panpan.errors import AnswerNeededError, ConfigError, PanpanError, ToolError
 from panpan.faces.headless.face import INTERRUPTED, HeadlessFace, Outcome, TurnSummary, denials_told, outcome_of_error
 from panpan.faces.headless.prompts import Prompt, PromptReader
 from panpan.faces.turn_text import note_on_end
-from panpan.session.background_tasks import titles
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.spending import Spending
+from panpan.session.in_words import titles
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.events import Event, TurnEnded

@@ -18,9 +18,9 @@ from panpan.faces.plain.line_face import LineFace
 from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.rendering.cells import LEAST_WIDTH, plain_rows
 from panpan.faces.turn_text import note_on_end
-from panpan.session.background_tasks import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles
 from panpan.session.capability import NO_SHELL, UserShell
 from panpan.session.command import Leave, Next, OpenSession
+from panpan.session.in_words import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles
 from panpan.session.session import Session
 from panpan.types.events import TaskInfo
 from panpan.types.messages import AssistantMessage

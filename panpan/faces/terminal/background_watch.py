@@ -8,8 +8,8 @@ from panpan.core.background import Background
 from panpan.faces.terminal.commands.screen_commands import Screen
 from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.faces.terminal.rendering.cells import say
-from panpan.session.background_tasks import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles
 from panpan.session.command import Leave, Next, OpenSession, Option, numbered
+from panpan.session.in_words import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles
 from panpan.session.session import Session
 from panpan.types.events import TaskInfo
 

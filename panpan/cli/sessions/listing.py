@@ -17,7 +17,7 @@ from panpan.cli_kit.failures import say
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.known_secrets import secrets_of_run
 from panpan.config.locations import Locations
-from panpan.faces.plain.line_face import LineFace
+from panpan.faces.plain.line_asker import LineFace
 from panpan.session.export.transcript import (
     Transcript,
     compaction_told,

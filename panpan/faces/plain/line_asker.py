@@ -1,6 +1,7 @@
 """Puts a permission question, a plan, or what the model wants to know as lines, and reads the answer."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
@@ -8,12 +9,28 @@ from time import monotonic
 from anyio import Lock
 
 from panpan.cli_kit.stdout import StdoutWriter
-from panpan.faces.amounts import WaitingTime
+from panpan.faces.amounts import WaitingTime, cost_in_short, spoken_duration
 from panpan.faces.stdin import StdinReader
 from panpan.faces.terminal.dialogs.permission import ONLY_YOU
-from panpan.faces.turn_text import counts_text, diff_text
+from panpan.faces.terminal.rendering.displays import display_rows
+from panpan.faces.terminal.rendering.messages import user_message_lines
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.turn_text import (
+    AnswerText,
+    ToolLines,
+    beginning_of_last_turns,
+    counts_text,
+    diff_text,
+    earlier,
+    past_events,
+    task_end_told,
+    was_interrupted,
+)
 from panpan.permissions.rules.suggestions import holds_for
-from panpan.system.text.terminal_text import spelled_out
+from panpan.system.text.terminal_text import clean_for_terminal, spelled_out
+from panpan.types.display import ChecklistDisplay, DiffDisplay, TableDisplay
+from panpan.types.events import Event, SubagentEvent, TurnEnded, files_in_short
+from panpan.types.messages import Message, ToolResultMessage, UserMessage
 from panpan.types.permission import (
     PermissionAnswer,
     PermissionMode,
@@ -282,3 +299,115 @@ def _what_would_run(question: PermissionQuestion) -> Iterator[str]:
 def _shown(text: str) -> str:
     """Return `text` with every character spelled out that a terminal would act on or not show."""
     return "\n      ".join(spelled_out(line) for line in text.split("\n"))
+
+
+MAX_DIFF_LINES = 60
+"""Lines of one file's diff that are shown."""
+
+_COLOURS = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"}
+_PLAIN = Theme("plain", has_sequences=False)
+_DIM, _RESET = "\x1b[2m", "\x1b[0m"
+
+
+class LineFace:
+    """Prints a turn, line by line.
+
+    Args:
+        out: Standard output.
+        has_colour: True if diffs are coloured and notes dim.
+        waiting: How long the user was waited for; None: nobody is asked.
+    """
+
+    def __init__(self, out: StdoutWriter, *, has_colour: bool, waiting: WaitingTime | None = None) -> None:
+        self._out = out
+        self._has_colour = has_colour
+        self._answer = AnswerText(out)
+        self._tool_lines = ToolLines()
+        self._waiting = waiting or WaitingTime(monotonic)
+        self._waited_before_s = 0.0
+        """When the last turn ended."""
+        self._held: list[Event] = []
+        """What subagents did while a question waited."""
+
+    async def show(self, event: Event) -> None:
+        """Print what `event` adds; of a subagent, while a question waits, with the next one that is printed."""
+        self._held.append(event)
+        if not (self._waiting.is_open and isinstance(event, SubagentEvent)):
+            await self._print_held()
+
+    async def _print_held(self) -> None:
+        held, self._held = self._held, []
+        for event in held:
+            await self._print(event)
+
+    async def _print(self, event: Event) -> None:
+        await self._answer.follow(event)
+        for line in self._tool_lines.lines(event):
+            await self._answer.break_line()
+            await self._note(line)
+        match event:
+            case ToolResultMessage(display=DiffDisplay(files=files)):
+                for file in files:
+                    await self._diff(file.diff)
+            case ToolResultMessage(display=ChecklistDisplay() | TableDisplay() as display):
+                for row in display_rows(display, max(shutil.get_terminal_size().columns - 4, 8), _PLAIN):
+                    await self._out.write(f"    {row}\n")
+            case TurnEnded():
+                await self._answer.end()
+                await self._note(_summary(event, self._take_waited_s()))
+            case _:
+                pass
+
+    async def show_past(self, messages: Sequence[Message]) -> None:
+        """Print the last turns of a conversation that goes on, and how to see those before."""
+        begin = beginning_of_last_turns(messages)
+        if begin:
+            await self._note(earlier(begin, "/export writes them"))
+        await self.show_all(messages[begin:])
+
+    async def show_all(self, messages: Sequence[Message]) -> None:
+        for event in past_events(messages):
+            if isinstance(event, UserMessage):
+                await self.end()
+                rows = user_message_lines(event, shutil.get_terminal_size().columns, _PLAIN)
+                await self._out.write("".join(f"{row}\n" for row in rows))
+                continue
+            if line := task_end_told(event):
+                await self.end()
+                await self._note(line)
+            await self.show(event)
+            if was_interrupted(event):
+                await self.end()
+                await self._note("[Interrupted]")
+        await self.end()
+
+    async def end(self) -> None:
+        """The turn is over; what comes next stands on a line of its own."""
+        await self._print_held()
+        await self._answer.end()
+
+    def _take_waited_s(self) -> float:
+        """Return how long the user was waited for since this was last asked."""
+        before_s, self._waited_before_s = self._waited_before_s, self._waiting.seconds
+        return self._waited_before_s - before_s
+
+    async def _note(self, line: str) -> None:
+        await self._out.write(f"{_DIM}{line}{_RESET}\n" if self._has_colour else f"{line}\n")
+
+    async def _diff(self, diff: str) -> None:
+        lines = diff_text(clean_for_terminal(diff))
+        for line in lines[:MAX_DIFF_LINES]:
+            colour = _COLOURS.get(line[:1], "") if self._has_colour else ""
+            await self._out.write(f"    {colour}{line}{_RESET if colour else ''}\n")
+        if len(lines) > MAX_DIFF_LINES:
+            await self._note(f"    … {len(lines) - MAX_DIFF_LINES} more lines")
+
+
+def _summary(event: TurnEnded, waited_s: float) -> str:
+    usd = event.cost_usd
+    cost = f", {cost_in_short(usd, is_estimated=event.is_cost_estimated)}" if usd else ""
+    tokens = f", {count:,} tokens" if (count := event.usage.context_tokens) else ""
+    ending = "[Interrupted] " if event.is_interrupted else ""
+    files = f", {files_in_short(event.files)}" if event.files else ""
+    rounds = "1 round" if event.rounds == 1 else f"{event.rounds} rounds"
+    return f"{ending}{rounds}{tokens}, {spoken_duration(event.duration_s, waited_s)}{cost}{files}"

@@ -22,8 +22,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round
 from panpan.core.tool import SeenFiles
 from panpan.session.reminders import Reminders
-from panpan.types.content import TextBlock
-from panpan.types.display import ChecklistItem
+from panpan.types.content import ChecklistItem, TextBlock
 from panpan.types.messages import AssistantMessage, Usage, UserMessage
 
 TITLE = f"Reminders, with 1,000 messages and {MOST_FILES} files that were read"

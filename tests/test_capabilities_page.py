@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from panpan.api import open_session
-from panpan.types.display import StatusItem, text
+from panpan.types.content import StatusItem, text
 from panpan.types.events import CommandRan
 from panpan.types.messages import Message, SystemReminder, ToolResultMessage, UserMessage
 

@@ -32,8 +32,8 @@ from panpan.system.files.paths import PathResolver
 from panpan.system.processes.limits import Limits
 from panpan.system.processes.process_table import ProcessTree
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.types.content import DiffDisplay
 from panpan.types.dataclass import dataclass
-from panpan.types.display import DiffDisplay
 from panpan.types.events import IntendedChange, Output, ToolYield
 from panpan.types.llm import ToolDefinition
 

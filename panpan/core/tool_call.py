@@ -18,9 +18,8 @@ from pydantic import BaseModel, ValidationError
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool import Tool
 from panpan.errors import PanpanError, ToolError
-from panpan.types.content import ToolUseBlock
+from panpan.types.content import DiffDisplay, ToolUseBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.display import DiffDisplay
 from panpan.types.permission import Allow, Ask, AskedOf, Asker, Decision, Deny, PermissionQuestion, Reason, flags_for
 
 MAX_ERROR_CHARS = 4_000

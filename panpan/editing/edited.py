@@ -28,8 +28,8 @@ from panpan.editing.commit import (
 from panpan.errors import ToolError
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.file_text import FileText, decode_file
+from panpan.types.content import DiffDisplay, FileDiff
 from panpan.types.dataclass import dataclass
-from panpan.types.display import DiffDisplay, FileDiff
 from panpan.types.events import Output, ToolYield
 
 # An exact comparison of two texts is quadratic or worse. So equal lines at both ends are set aside; a short rest goes

@@ -5,18 +5,20 @@ from collections.abc import Iterator, Sequence
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.session.in_words import compaction_lines
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, without_controls
-from panpan.types.content import TextBlock, ThinkingBlock, ToolUseBlock
-from panpan.types.dataclass import dataclass
-from panpan.types.display import (
+from panpan.types.content import (
     ChecklistDisplay,
     DiffDisplay,
     FileDiff,
     PlanDisplay,
     SummaryDisplay,
     TableDisplay,
+    TextBlock,
     TextDisplay,
+    ThinkingBlock,
+    ToolUseBlock,
     checklist_counts,
 )
+from panpan.types.dataclass import dataclass
 from panpan.types.events import (
     BlockFinished,
     BlockStarted,

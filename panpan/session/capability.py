@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from panpan.session.command import Command, Terminal
     from panpan.session.context import SessionContext
     from panpan.session.log.record_kinds import SystemRecord
-    from panpan.types.display import StatusItem
+    from panpan.types.content import StatusItem
 
 
 OfferedT = TypeVar("OfferedT")

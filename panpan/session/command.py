@@ -12,7 +12,7 @@ from panpan.types.role import Role
 
 if TYPE_CHECKING:
     from panpan.session.session import Session
-    from panpan.types.display import Display
+    from panpan.types.content import Display
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +101,14 @@ class Terminal(Protocol):
 
 def say(terminal: Terminal, words: str, role: Role | None = None) -> None:
     """Show words of any origin, wrapped, in the colour of their role."""
-    from panpan.types.display import text  # the first screen needs this module, and no shapes
+    from panpan.types.content import text  # the first screen needs this module, and no shapes
 
     terminal.display(text(words, role))
 
 
 def say_pairs(terminal: Terminal, pairs: Iterable[tuple[str, str]]) -> None:
     """Show names and what belongs to each in two columns, the names in colour."""
-    from panpan.types.display import table
+    from panpan.types.content import table
 
     terminal.display(table(pairs))
 

@@ -5,9 +5,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from panpan.types.content import AssistantContent, ResultContent, TextBlock
+from panpan.types.content import AssistantContent, Display, ResultContent, TextBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.display import Display
 from panpan.types.messages import AssistantMessage, Compaction, SystemReminder, ToolResultMessage, Usage, UserMessage
 from panpan.types.permission import AskedOf, Reason
 

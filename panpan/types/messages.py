@@ -10,9 +10,16 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import Field
 
-from panpan.types.content import AssistantContent, Frozen, TextBlock, ToolResultBlock, ToolUseBlock, UserContent
+from panpan.types.content import (
+    AssistantContent,
+    Display,
+    Frozen,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserContent,
+)
 from panpan.types.dataclass import dataclass
-from panpan.types.display import Display
 
 
 def new_id() -> str:

@@ -6,8 +6,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, get_args
 
+from panpan.types.content import DiffDisplay
 from panpan.types.dataclass import dataclass
-from panpan.types.display import DiffDisplay
 
 PermissionMode: TypeAlias = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
 """How the gate treats what no rule decides."""

@@ -1,7 +1,7 @@
 import pytest
 
 from panpan.faces.turn_text import counts_text, diff_text
-from panpan.types.display import FileDiff
+from panpan.types.content import FileDiff
 
 
 def test_a_line_that_looks_like_the_name_of_a_file_is_kept_within_the_diff() -> None:

@@ -15,15 +15,16 @@ from panpan.faces.terminal.rendering.messages import result_lines
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import ToolLines
 from panpan.session.command import Command, Terminal
-from panpan.types.content import TextBlock, ToolResultBlock
-from panpan.types.display import (
+from panpan.types.content import (
     ChecklistDisplay,
     ChecklistItem,
     DiffDisplay,
     Display,
     FileDiff,
     Span,
+    TextBlock,
     TextDisplay,
+    ToolResultBlock,
     table,
     text,
 )

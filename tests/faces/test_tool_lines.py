@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from panpan.core.conversation import error_result
 from panpan.faces.turn_text import ToolLines
-from panpan.types.content import TextBlock, ToolResultBlock
-from panpan.types.display import DiffDisplay, FileDiff
+from panpan.types.content import DiffDisplay, FileDiff, TextBlock, ToolResultBlock
 from panpan.types.events import (
     Event,
     PermissionDecided,

@@ -7,8 +7,7 @@ from pydantic import BaseModel
 from panpan.core.effects import Agent, Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.session.budget.budget import Budget
-from panpan.types.content import TextBlock, ToolUseBlock
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay, TextBlock, ToolUseBlock
 from panpan.types.events import Event, Output, PermissionDecided, SubagentEvent, ToolFinished, ToolStarted, ToolYield
 from panpan.types.llm import ToolDefinition
 from panpan.types.messages import AssistantMessage, Usage

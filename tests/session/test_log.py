@@ -23,8 +23,7 @@ from panpan.session.log.records import message_of, record_of
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.stored.store import newest_session
 from panpan.system.files.file_lock import lock_holder
-from panpan.types.content import ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock
-from panpan.types.display import DiffDisplay, FileDiff
+from panpan.types.content import DiffDisplay, FileDiff, ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock
 from panpan.types.llm import ToolDefinition
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, Usage, UserMessage
 from tests.fakes.scripted_llm import call, say

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.session.budget.spending import session_costs
-from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.display import DiffDisplay, FileDiff, SummaryDisplay
+from panpan.types.content import DiffDisplay, FileDiff, SummaryDisplay, TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, Usage, UserMessage
 
 

@@ -16,7 +16,7 @@ from panpan.session.command import Command
 from panpan.session.context import SessionContext
 from panpan.system.processes.limits import process_watches
 from panpan.text_search.engine import find_ripgrep
-from panpan.types.display import StatusItem, text
+from panpan.types.content import StatusItem, text
 
 
 class BackgroundCapability(Capability):

@@ -12,8 +12,7 @@ from panpan.capabilities.background.announcements import state_line
 from panpan.core.background import Background
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
-from panpan.types.content import Frozen
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import Frozen, SummaryDisplay
 from panpan.types.events import Output, ToolYield
 
 MAX_RESULT_BYTES = 32 * 1024

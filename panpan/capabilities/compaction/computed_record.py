@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
-from panpan.types.content import ToolUseBlock
+from panpan.types.content import DiffDisplay, FileDiff, ToolUseBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.display import DiffDisplay, FileDiff
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, untagged
 
 _MOST_CHANGED, _MOST_READ, _MOST_COMMANDS, _MOST_REFUSED = 150, 60, 25, 10

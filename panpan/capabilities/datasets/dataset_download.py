@@ -19,7 +19,7 @@ from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.web.url_guard import Authority, PlainUrl
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay
 from panpan.types.events import Output, Progress, ToolYield
 
 if TYPE_CHECKING:

@@ -46,8 +46,8 @@ from panpan.python_environments.find_environment import Environment
 from panpan.python_environments.machine_root import MachineRoot
 from panpan.python_environments.project_requirements import ProjectRequirements, project_requirements
 from panpan.system.text.terminal_text import printable
+from panpan.types.content import SummaryDisplay
 from panpan.types.dataclass import dataclass
-from panpan.types.display import SummaryDisplay
 from panpan.types.events import Output, ToolYield
 
 if TYPE_CHECKING:

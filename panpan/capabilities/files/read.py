@@ -25,8 +25,7 @@ from panpan.errors import ToolError
 from panpan.system.files.read_file import read_regular_file, status_of
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.file_text import decode_file
-from panpan.types.content import TextBlock
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay, TextBlock
 from panpan.types.events import Output, ToolYield
 
 SMALL_BYTES = 100_000

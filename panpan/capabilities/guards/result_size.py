@@ -9,18 +9,21 @@ from panpan.core.conversation import INTERRUPTED, INTERRUPTED_BEFORE, Conversati
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ContextOverflowError, ProviderError
 from panpan.system.text.redact import KnownKeys
-from panpan.types.content import DocumentBlock, ImageBlock, ResultContent, TextBlock
-from panpan.types.display import (
+from panpan.types.content import (
     ChecklistDisplay,
     DiffDisplay,
     Display,
+    DocumentBlock,
+    ImageBlock,
     PlanDisplay,
+    ResultContent,
     SummaryDisplay,
     TableDisplay,
+    TextBlock,
     TextDisplay,
     table,
 )
-from panpan.types.display import text as text_display
+from panpan.types.content import text as text_display
 from panpan.types.events import Output
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
 

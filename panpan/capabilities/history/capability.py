@@ -13,8 +13,7 @@ from panpan.errors import ToolError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.session.in_words import ToldMessage, told_messages
-from panpan.types.content import Frozen
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import Frozen, SummaryDisplay
 from panpan.types.events import Output, ToolYield
 from panpan.types.messages import Message, UserMessage
 

@@ -22,9 +22,8 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import clean_line, printable
-from panpan.types.content import TextBlock
+from panpan.types.content import DiffDisplay, TextBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.display import DiffDisplay
 from panpan.types.events import Output
 from panpan.types.messages import AssistantMessage, SystemReminder, untagged
 

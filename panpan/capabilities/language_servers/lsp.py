@@ -31,8 +31,8 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.file_text import FileText, decode_file
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, printable
 from panpan.text_search.engine import cut_line, with_notes
+from panpan.types.content import SummaryDisplay
 from panpan.types.dataclass import dataclass
-from panpan.types.display import SummaryDisplay
 from panpan.types.events import Output
 
 # A server may lie or know an older file. What it would change is made from the bytes that are there now, has to hold

@@ -38,7 +38,7 @@ from panpan.python_environments.project_files import PackageRequirement, is_for_
 from panpan.python_environments.project_requirements import ProjectRequirements, project_requirements
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.read_file import opened_folder
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay
 from panpan.types.events import Output, Progress
 
 if TYPE_CHECKING:

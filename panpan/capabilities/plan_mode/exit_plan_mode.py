@@ -9,8 +9,7 @@ from pydantic import Field
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
-from panpan.types.content import Frozen
-from panpan.types.display import PlanDisplay, SummaryDisplay
+from panpan.types.content import Frozen, PlanDisplay, SummaryDisplay
 from panpan.types.events import Output, ToolYield
 from panpan.types.permission import PermissionMode, PlanApproved, PlanAsker, PlanEdited, PlanProposal, PlanRejected
 

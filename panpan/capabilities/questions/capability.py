@@ -11,8 +11,7 @@ from panpan.errors import ToolError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.system.text.terminal_text import printable
-from panpan.types.content import Frozen
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import Frozen, SummaryDisplay
 from panpan.types.events import Output, ToolYield
 from panpan.types.permission import Choice, UserAnswer, UserAsker, UserQuestion
 

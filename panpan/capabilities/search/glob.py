@@ -28,8 +28,8 @@ from panpan.text_search.engine import (
     search,
     with_notes,
 )
+from panpan.types.content import SummaryDisplay
 from panpan.types.dataclass import dataclass
-from panpan.types.display import SummaryDisplay
 from panpan.types.events import Output, ToolYield
 
 MAX_FILES = 100

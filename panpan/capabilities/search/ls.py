@@ -23,7 +23,7 @@ from panpan.system.files.read_file import listed_folder
 from panpan.system.sandbox.profile import is_placeholder
 from panpan.system.text.terminal_text import printable
 from panpan.text_search.engine import with_notes
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay
 from panpan.types.events import Output, ToolYield
 
 MAX_ENTRIES = 500

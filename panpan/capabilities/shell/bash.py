@@ -34,7 +34,7 @@ from panpan.system.processes.limits import limited
 from panpan.system.processes.process import Leaving, ProcessEnded, run_process
 from panpan.system.processes.progress import LineFolder, ProgressPacer
 from panpan.system.sandbox.command_sandbox import Bounds
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay
 from panpan.types.events import Output, Progress, ToolYield
 
 MAX_RESULT_CHARS = 30_000

@@ -10,9 +10,8 @@ from panpan.errors import PanpanError, SessionError, TurnLimitError
 from panpan.session.log.agent_log import agent_log_path, agent_records
 from panpan.session.log.fold import UnfinishedCall, folded
 from panpan.session.log.session_log import read_records
-from panpan.types.content import TextBlock, ToolResultBlock
+from panpan.types.content import SummaryDisplay, TextBlock, ToolResultBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.display import SummaryDisplay
 from panpan.types.events import Event, Output, SubagentEvent, ToolFinished, ToolStarted, TurnEnded
 from panpan.types.messages import AssistantMessage, ToolResultMessage, Usage
 

@@ -24,7 +24,7 @@ from panpan.session.agent import Agent
 from panpan.session.log.agent_log import AgentEnd, SubagentEndRecord
 from panpan.session.turn import EventChannel, TurnRun
 from panpan.types.agent import AgentDefinition
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay
 from panpan.types.events import Event, Output, SubagentEvent, ToolYield
 from panpan.types.messages import UserMessage
 

@@ -14,7 +14,7 @@ from panpan.session.command import Command, Terminal, say
 from panpan.session.context import SessionContext
 from panpan.session.reminders import ReminderSource
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.display import ChecklistDisplay, StatusItem, checklist_counts
+from panpan.types.content import ChecklistDisplay, StatusItem, checklist_counts
 from panpan.types.messages import SystemReminder
 
 

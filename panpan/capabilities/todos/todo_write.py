@@ -9,8 +9,7 @@ from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import printable
-from panpan.types.content import Frozen
-from panpan.types.display import ChecklistDisplay, ChecklistItem, ItemStatus, checklist_counts
+from panpan.types.content import ChecklistDisplay, ChecklistItem, Frozen, ItemStatus, checklist_counts
 from panpan.types.events import Output, ToolYield
 
 

@@ -26,8 +26,7 @@ from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
 from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import read_regular_file
-from panpan.types.content import Frozen
-from panpan.types.display import ChecklistDisplay, ChecklistItem
+from panpan.types.content import ChecklistDisplay, ChecklistItem, Frozen
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, untagged
 
 

@@ -21,9 +21,8 @@ from panpan.session.one_shot import Question, ask_model, small_model
 from panpan.session.setup import SessionSetup
 from panpan.system.text.terminal_text import clean_line
 from panpan.system.web.url_guard import Authority, plain_url
-from panpan.types.content import TextBlock
+from panpan.types.content import SummaryDisplay, TextBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.display import SummaryDisplay
 from panpan.types.events import Output, ToolYield
 from panpan.types.messages import AssistantMessage
 

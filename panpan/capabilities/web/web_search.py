@@ -31,8 +31,8 @@ from panpan.system.text.terminal_text import clean_line
 from panpan.system.web.domain_lists import DomainLists
 from panpan.system.web.network import GuardedClient, WebNetwork
 from panpan.system.web.url_guard import plain_url
+from panpan.types.content import SummaryDisplay
 from panpan.types.dataclass import dataclass
-from panpan.types.display import SummaryDisplay
 from panpan.types.events import Output, ToolYield
 
 # What an engine says is text of the web. It is cleaned and bounded, no address in it is taken that could not be asked

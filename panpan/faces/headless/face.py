@@ -6,9 +6,8 @@ from typing import Literal, TypeAlias
 
 from panpan.errors import BudgetError, PanpanError, TurnLimitError
 from panpan.session.budget.spending import Spending
-from panpan.types.content import ToolUseBlock
+from panpan.types.content import PlanDisplay, ToolUseBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.display import PlanDisplay
 from panpan.types.events import CommandRan, Event, FileChange, PermissionDecided, SubagentEvent, TaskInfo, TurnEnded
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.types.permission import YES, AskedOf, flags_for, single_flags

@@ -12,8 +12,7 @@ from panpan.faces.headless.face import HeadlessFace, Outcome, TurnSummary, allow
 from panpan.faces.turn_text import AnswerText, ToolLines
 from panpan.session.in_words import ended_line
 from panpan.session.session import SessionInfo
-from panpan.types.content import RedactedThinkingBlock, ThinkingBlock, ToolUseBlock
-from panpan.types.display import PlanDisplay
+from panpan.types.content import PlanDisplay, RedactedThinkingBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.events import (
     BlockFinished,
     BlockStarted,

@@ -28,7 +28,7 @@ from panpan.faces.turn_text import (
 )
 from panpan.permissions.rules.suggestions import holds_for
 from panpan.system.text.terminal_text import clean_for_terminal, spelled_out
-from panpan.types.display import ChecklistDisplay, DiffDisplay, TableDisplay
+from panpan.types.content import ChecklistDisplay, DiffDisplay, TableDisplay
 from panpan.types.events import Event, SubagentEvent, TurnEnded, files_in_short
 from panpan.types.messages import Message, ToolResultMessage, UserMessage
 from panpan.types.permission import (

@@ -17,7 +17,7 @@ from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.command import Command, Next, Option, OptionSearch, Terminal, say
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal
-from panpan.types.display import Display
+from panpan.types.content import Display
 
 KEYS: Sequence[tuple[str, str]] = (
     ("Enter", "send; lines that are pasted together are one prompt"),

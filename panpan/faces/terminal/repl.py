@@ -35,7 +35,7 @@ from panpan.session.command import Command, Leave, Next, Option, OptionSearch
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
 from panpan.types.agent import AgentKinds
-from panpan.types.display import ChecklistDisplay, ChecklistItem, Display
+from panpan.types.content import ChecklistDisplay, ChecklistItem, Display
 
 WARM_UP_S = 0.3
 """How long after the start the SDK is loaded and files are listed: both keep a processor busy."""

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import field
 from uuid import UUID
 
+from panpan.types.content import DiffDisplay
 from panpan.types.dataclass import dataclass
-from panpan.types.display import DiffDisplay
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, Usage, UserMessage
 
 

@@ -25,6 +25,7 @@ from panpan.session.export.transcript import (
 )
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.content import (
+    DiffDisplay,
     DocumentBlock,
     ImageBlock,
     RedactedThinkingBlock,
@@ -32,7 +33,6 @@ from panpan.types.content import (
     ThinkingBlock,
     ToolUseBlock,
 )
-from panpan.types.display import DiffDisplay
 from panpan.types.messages import AssistantMessage, Compaction, SystemReminder, ToolResultMessage, UserMessage
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#!|<>~&])")

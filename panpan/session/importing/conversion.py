@@ -18,9 +18,8 @@ from panpan.session.importing.claude_transcript import (
 from panpan.session.log.record_kinds import CompactionRecord, ImportedRecord, TitleRecord, session_record
 from panpan.session.log.recorder import write_whole_log
 from panpan.session.log.records import format_version, message_of, record_of
-from panpan.types.content import AssistantContent, TextBlock, ToolUseBlock
+from panpan.types.content import AssistantContent, ChecklistDisplay, ChecklistItem, ItemStatus, TextBlock, ToolUseBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.display import ChecklistDisplay, ChecklistItem, ItemStatus
 from panpan.types.messages import (
     AssistantMessage,
     Compaction,

@@ -22,7 +22,7 @@ from panpan.session.capability import Capability
 from panpan.session.log.fold import UnfinishedCall
 from panpan.session.outside.loading import failure
 from panpan.session.reminders import ReminderSource
-from panpan.types.display import StatusItem
+from panpan.types.content import StatusItem
 from panpan.types.events import Compacted, FileChange, Output, Waiting
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage

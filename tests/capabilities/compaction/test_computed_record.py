@@ -1,7 +1,7 @@
 """What was done, from calls and results alone."""
 
 from panpan.capabilities.compaction.computed_record import computed_record
-from panpan.types.display import DiffDisplay, FileDiff
+from panpan.types.content import DiffDisplay, FileDiff
 from panpan.types.messages import Message
 from tests.capabilities.compaction.conversations import answered, replied, used
 

@@ -11,7 +11,7 @@ from panpan.capabilities.todos.todos import Todos
 from panpan.core.hooks import Hook
 from panpan.core.tool import SeenFiles
 from panpan.permissions.gate import PermissionGate
-from panpan.types.display import ChecklistItem
+from panpan.types.content import ChecklistItem
 from panpan.types.messages import PLAN, PLAN_MODE_OFF, PLAN_MODE_ON, SystemReminder
 from tests.capabilities.compaction.conversations import SUMMARY, conversation_of, talking
 from tests.fakes.scripted_llm import ScriptedLLM, say

@@ -15,8 +15,7 @@ from panpan.core.hooks import Round
 from panpan.session.budget.budget import BudgetNearlySpent
 from panpan.session.reminders import ReminderSource
 from panpan.types.agent import SpendingLimits
-from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.display import ChecklistDisplay, ChecklistItem
+from panpan.types.content import ChecklistDisplay, ChecklistItem, TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
 from tests.capabilities.guards.hook_fixtures import reply
 

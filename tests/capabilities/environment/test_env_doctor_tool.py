@@ -7,7 +7,7 @@ from panpan.capabilities.environment.env_doctor import EnvDoctorTool
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay
 from panpan.types.events import Output
 from tests.fakes.context import context_in
 from tests.fakes.machines import Machine

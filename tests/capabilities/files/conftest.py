@@ -15,7 +15,7 @@ from panpan.capabilities.files.write import WriteTool
 from panpan.capabilities.search.grep import GrepWords
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
-from panpan.types.display import DiffDisplay
+from panpan.types.content import DiffDisplay
 from panpan.types.events import Output
 from tests.fakes.context import context_in
 

@@ -5,7 +5,7 @@ import anyio
 import pytest
 
 from panpan.errors import ToolError
-from panpan.types.display import DiffDisplay
+from panpan.types.content import DiffDisplay
 
 
 async def edit(workspace, name, old, new, **more):

@@ -17,8 +17,7 @@ from panpan.documents.prepared_documents import page_pictures, pdf_text, prepare
 from panpan.documents.workers import framed, unframed
 from panpan.errors import ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox
-from panpan.types.content import ImageBlock, TextBlock
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import ImageBlock, SummaryDisplay, TextBlock
 
 
 async def read(workspace, name, **more):

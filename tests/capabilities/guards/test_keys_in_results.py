@@ -6,8 +6,7 @@ from panpan.capabilities.guards.result_size import RedactResults
 from panpan.config.known_secrets import provider_keys
 from panpan.config.settings import Settings
 from panpan.system.text.redact import KnownKeys
-from panpan.types.content import Base64Source, ImageBlock, TextBlock
-from panpan.types.display import DiffDisplay, FileDiff, PlanDisplay, SummaryDisplay
+from panpan.types.content import Base64Source, DiffDisplay, FileDiff, ImageBlock, PlanDisplay, SummaryDisplay, TextBlock
 from panpan.types.events import Output
 from tests.capabilities.guards.hook_fixtures import call_in
 

@@ -16,7 +16,7 @@ from panpan.capabilities.language_servers.edit_errors import EditErrors
 from panpan.capabilities.language_servers.language_servers import LanguageServers
 from panpan.capabilities.language_servers.server_process import Patience
 from panpan.core.hooks import ToolCall
-from panpan.types.display import DiffDisplay, Display
+from panpan.types.content import DiffDisplay, Display
 from panpan.types.events import Output
 from tests.capabilities.guards.hook_fixtures import reply, round_of
 from tests.capabilities.language_servers.toy import QUICK, ToyProject, served

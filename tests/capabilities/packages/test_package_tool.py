@@ -18,7 +18,7 @@ from panpan.core.effects import PathUse
 from panpan.errors import ToolError
 from panpan.system.files.paths import PathResolver
 from panpan.system.sandbox.command_sandbox import CommandSandbox
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay
 from panpan.types.events import Output, Progress
 from tests.capabilities.packages.conftest import UV, Workspace, make_environment
 

@@ -11,7 +11,7 @@ from panpan.capabilities.packages.pip import PipInput, PipTool
 from panpan.capabilities.packages.uv import UvTool
 from panpan.core.effects import PathUse
 from panpan.errors import ToolError
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay
 from tests.capabilities.packages.conftest import Workspace, make_environment
 
 

@@ -16,7 +16,7 @@ from panpan.core.tool import SeenFiles
 from panpan.permissions.gate import PermissionGate
 from panpan.session.capability import beside
 from panpan.session.session import Session
-from panpan.types.display import PlanDisplay
+from panpan.types.content import PlanDisplay
 from panpan.types.events import Event
 from panpan.types.messages import PLAN_MODE_OFF, PLAN_MODE_ON, AssistantMessage, SystemReminder, ToolResultMessage
 from panpan.types.permission import PermissionAnswer, PermissionQuestion, PlanApproved, PlanRejected

@@ -15,7 +15,7 @@ from panpan.capabilities.plan_mode.exit_plan_mode import (
 )
 from panpan.core.tool import Tool
 from panpan.errors import ToolError
-from panpan.types.display import PlanDisplay
+from panpan.types.content import PlanDisplay
 from panpan.types.events import Output
 from panpan.types.permission import PlanApproved, PlanEdited, PlanProposal, PlanRejected
 from tests.fakes.context import context_in

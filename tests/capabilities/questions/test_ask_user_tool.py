@@ -13,8 +13,7 @@ from panpan.capabilities.questions.capability import AskUserInput, AskUserQuesti
 from panpan.core.tool_executor import ToolExecutor
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
-from panpan.types.content import ToolUseBlock
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay, ToolUseBlock
 from panpan.types.events import Output, ToolFinished
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import Choice, UserAnswer, UserAsker, UserQuestion

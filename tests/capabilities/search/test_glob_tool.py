@@ -7,7 +7,7 @@ import pytest
 from panpan.capabilities.search.glob import MAX_FILES, GlobInput, GlobTool
 from panpan.core.effects import Effects
 from panpan.errors import ToolError
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay
 from tests.capabilities.search.conftest import Workspace
 
 NOTHING = ["[no files found; what .gitignore excludes is searched only where the pattern names its folder]"]

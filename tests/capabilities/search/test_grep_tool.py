@@ -11,7 +11,7 @@ from panpan.core.effects import Effects
 from panpan.errors import ToolError
 from panpan.system.files.paths import PathResolver
 from panpan.text_search.engine import MAX_OUTPUT_BYTES, MAX_RESULT_CHARS, find_ripgrep
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay
 from tests.capabilities.search.conftest import Workspace, text_of
 
 

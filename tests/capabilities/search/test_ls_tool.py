@@ -7,7 +7,7 @@ from panpan.capabilities.search.ls import MAX_ENTRIES, LsInput, LsTool, size_tex
 from panpan.core.effects import Effects
 from panpan.errors import ToolError
 from panpan.system.sandbox.profile import ALWAYS
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay
 from tests.capabilities.search.conftest import Workspace
 
 

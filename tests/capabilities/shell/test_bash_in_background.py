@@ -18,7 +18,7 @@ from panpan.system.files.output_store import OutputStore
 from panpan.system.processes.own_process import ended_with_panpan
 from panpan.system.processes.process_table import running_processes
 from panpan.system.text.redact import KnownKeys
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay
 from panpan.types.events import Output, Progress
 from tests.capabilities.background.harness import Home
 from tests.fakes.context import context_in

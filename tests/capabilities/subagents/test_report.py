@@ -2,8 +2,7 @@
 
 from panpan.capabilities.subagents.report import Report
 from panpan.errors import ProviderError, TurnLimitError
-from panpan.types.content import TextBlock, ToolUseBlock
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay, TextBlock, ToolUseBlock
 from panpan.types.events import SubagentEvent, TurnEnded
 from panpan.types.messages import AssistantMessage, Usage
 

@@ -21,7 +21,7 @@ from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.todos.todos import Todos
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay
 from panpan.types.events import Event, PermissionDecided, SubagentEvent, TurnEnded
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage
 from panpan.types.permission import PermissionAnswer, PermissionQuestion

@@ -16,8 +16,7 @@ from panpan.capabilities.todos.todos import CACHE_S, CHANGED, MAX_BYTES, TodoFil
 from panpan.core.conversation import Conversation
 from panpan.errors import ToolError
 from panpan.system.files.file_lock import hold_lock
-from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.display import ChecklistDisplay, ChecklistItem, ItemStatus
+from panpan.types.content import ChecklistDisplay, ChecklistItem, ItemStatus, TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
 from tests.system.backends import on_both_backends, run_on
 

@@ -13,7 +13,7 @@ from panpan.api import open_session
 from panpan.capabilities.todos.todos import Todos
 from panpan.faces.headless.output_formats import message_line
 from panpan.session.session import Session
-from panpan.types.display import ChecklistDisplay
+from panpan.types.content import ChecklistDisplay
 from panpan.types.events import Event, PermissionDecided
 from panpan.types.messages import SystemReminder, ToolResultMessage, UserMessage
 

@@ -13,8 +13,7 @@ from panpan.core.hooks import ToolCall
 from panpan.core.tool_call import batches, prepared
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
-from panpan.types.content import ToolUseBlock
-from panpan.types.display import ChecklistDisplay, ChecklistItem
+from panpan.types.content import ChecklistDisplay, ChecklistItem, ToolUseBlock
 from panpan.types.events import Output
 from panpan.types.permission import Allow, PermissionMode
 from tests.fakes.context import context_in

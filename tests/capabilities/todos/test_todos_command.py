@@ -4,7 +4,7 @@ import pytest
 
 from panpan.capabilities.todos.todos import Todos
 from panpan.errors import ConfigError
-from panpan.types.display import ChecklistItem
+from panpan.types.content import ChecklistItem
 from tests.faces.terminal.commands.command_fixtures import FakeTerminal, terminal_in, type_in
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.faces.headless.face import Outcome, TurnSummary
 from panpan.faces.headless.output_formats import TextFace
-from panpan.types.content import TextBlock, ToolResultBlock
-from panpan.types.display import DiffDisplay, FileDiff
+from panpan.types.content import DiffDisplay, FileDiff, TextBlock, ToolResultBlock
 from panpan.types.events import BlockStarted, Event, ReplyStarted, RetryScheduled, TextDelta, ToolStarted
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from tests.faces.memory import Memory

@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from panpan.faces.plain.line_asker import DROPPED, LineAsker
-from panpan.types.display import DiffDisplay, FileDiff
+from panpan.types.content import DiffDisplay, FileDiff
 from panpan.types.permission import (
     PermissionAnswer,
     PermissionMode,

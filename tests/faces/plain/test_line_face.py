@@ -2,8 +2,7 @@
 
 from panpan.faces.amounts import WaitingTime
 from panpan.faces.plain.line_asker import LineFace
-from panpan.types.content import TextBlock, ToolResultBlock
-from panpan.types.display import ChecklistDisplay, ChecklistItem
+from panpan.types.content import ChecklistDisplay, ChecklistItem, TextBlock, ToolResultBlock
 from panpan.types.events import ToolStarted
 from panpan.types.messages import ToolResultMessage
 from tests.faces.memory import Memory

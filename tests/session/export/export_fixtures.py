@@ -7,8 +7,15 @@ from typing import Any
 from hypothesis import strategies as st
 
 from panpan.session.export.transcript import Transcript
-from panpan.types.content import AssistantContent, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.display import DiffDisplay, FileDiff
+from panpan.types.content import (
+    AssistantContent,
+    DiffDisplay,
+    FileDiff,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
 from panpan.types.messages import (
     AssistantMessage,
     Compaction,

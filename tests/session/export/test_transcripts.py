@@ -8,14 +8,16 @@ from panpan.session.export.transcript import Transcript, outcome_of, without_sec
 from panpan.system.text.redact import Redactor
 from panpan.types.content import (
     Base64Source,
+    DiffDisplay,
+    FileDiff,
     ImageBlock,
     RedactedThinkingBlock,
+    SummaryDisplay,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
 )
-from panpan.types.display import DiffDisplay, FileDiff, SummaryDisplay
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 from tests.session.export import export_fixtures
 from tests.session.export.export_fixtures import call, compaction, reply

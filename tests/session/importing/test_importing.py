@@ -19,8 +19,7 @@ from panpan.session.log.fold import FoldedSession, folded
 from panpan.session.log.record_kinds import CompactionRecord
 from panpan.session.log.records import record_of
 from panpan.session.log.session_log import SessionLog, read_records
-from panpan.types.content import ImageBlock, ThinkingBlock
-from panpan.types.display import ChecklistDisplay, ChecklistItem
+from panpan.types.content import ChecklistDisplay, ChecklistItem, ImageBlock, ThinkingBlock
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 from tests.session.export.export_fixtures import call as our_call
 from tests.session.export.export_fixtures import compaction, reply, result, transcript

@@ -13,9 +13,8 @@ from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import PanpanError, ToolError
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.content import Frozen
+from panpan.types.content import DiffDisplay, FileDiff, Frozen, SummaryDisplay
 from panpan.types.dataclass import dataclass
-from panpan.types.display import DiffDisplay, FileDiff, SummaryDisplay
 from panpan.types.events import Output, ToolYield
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from panpan.file_trees.writing import Revert, contents_of, opened_above, write_c
 from panpan.system.files.folder_tree import walk
 from panpan.system.files.read_file import opened_folder
 from panpan.system.text.file_text import decode_file
+from panpan.types.content import FileDiff
 from panpan.types.dataclass import dataclass
-from panpan.types.display import FileDiff
 
 _MAX_SHOWN = 200
 """Files whose lines are shown; of more, only counts."""

@@ -23,7 +23,7 @@ from panpan.session.session import Session
 from panpan.system.git.git_places import git_branch
 from panpan.system.processes.process import capture
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.display import Span, TextDisplay, text
+from panpan.types.content import Span, TextDisplay, text
 from panpan.types.role import Role
 from panpan.version import __version__
 

@@ -21,8 +21,7 @@ from panpan.faces.terminal.rendering.cells import (
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import counts_text
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, spelled_out
-from panpan.types.dataclass import dataclass
-from panpan.types.display import (
+from panpan.types.content import (
     ChecklistDisplay,
     ChecklistItem,
     DiffDisplay,
@@ -35,6 +34,7 @@ from panpan.types.display import (
     TableDisplay,
     TextDisplay,
 )
+from panpan.types.dataclass import dataclass
 from panpan.types.role import Role
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")

@@ -20,8 +20,17 @@ from panpan.faces.terminal.rendering.displays import checklist_lines, diff_rows,
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, spoken_s
 from panpan.types.attachments import ToldCommand, attached_names, command_told_in, data_lines
-from panpan.types.content import DocumentBlock, ImageBlock, TextBlock
-from panpan.types.display import ChecklistDisplay, DiffDisplay, PlanDisplay, SummaryDisplay, TableDisplay, TextDisplay
+from panpan.types.content import (
+    ChecklistDisplay,
+    DiffDisplay,
+    DocumentBlock,
+    ImageBlock,
+    PlanDisplay,
+    SummaryDisplay,
+    TableDisplay,
+    TextBlock,
+    TextDisplay,
+)
 from panpan.types.messages import ToolResultMessage, UserMessage
 from panpan.types.role import Role
 

@@ -15,7 +15,7 @@ from panpan.faces.terminal.views.status import StatusView
 from panpan.faces.terminal.views.turn_view import TurnView
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
-from panpan.types.display import ChecklistItem, checklist_counts
+from panpan.types.content import ChecklistItem, checklist_counts
 
 _MAX_SHOWN = 5
 _MAX_READ_CHARS = 2_000

@@ -26,8 +26,8 @@ from panpan.system.environment import user_environment
 from panpan.system.git.git_places import git_branch
 from panpan.system.processes.process import Captured, capture
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+from panpan.types.content import TextDisplay
 from panpan.types.dataclass import dataclass
-from panpan.types.display import TextDisplay
 from panpan.types.permission import PermissionMode
 from panpan.types.role import Role
 from panpan.version import __version__

@@ -11,8 +11,7 @@ from panpan.faces.turn_text import diff_text, title_of
 from panpan.session.log.agent_log import PastSubagents, PastTurns
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.attachments import attached_names, command_told_in, data_lines
-from panpan.types.content import TextBlock, ThinkingBlock, ToolUseBlock
-from panpan.types.display import DiffDisplay
+from panpan.types.content import DiffDisplay, TextBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 from panpan.types.role import Role
 

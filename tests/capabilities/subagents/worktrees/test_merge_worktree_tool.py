@@ -11,8 +11,7 @@ from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
-from panpan.types.content import ToolUseBlock
-from panpan.types.display import DiffDisplay
+from panpan.types.content import DiffDisplay, ToolUseBlock
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import PermissionAnswer
 from tests.capabilities.subagents.worktrees.copied_project import AGENT, CopiedProject

@@ -27,7 +27,7 @@ from panpan.session.context_usage import ContextUsage, context_usage
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import AddedFolders, SessionInfo
 from panpan.system.files.paths import PathResolver
-from panpan.types.display import ChecklistItem, Display
+from panpan.types.content import ChecklistItem, Display
 from panpan.types.messages import AssistantMessage, Message
 from tests.fakes.settings import settings_with
 

@@ -12,7 +12,7 @@ from panpan.faces.terminal.dialogs.asking import Asking, AskingScreen
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.screen.external_program import EditorFailed
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.types.display import DiffDisplay, FileDiff
+from panpan.types.content import DiffDisplay, FileDiff
 from panpan.types.permission import (
     Choice,
     PermissionAnswer,

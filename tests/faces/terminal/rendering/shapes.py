@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from panpan.types.display import (
+from panpan.types.content import (
     ChecklistDisplay,
     ChecklistItem,
     DiffDisplay,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from panpan.faces.terminal.rendering.cells import cell_width
 from panpan.faces.terminal.rendering.displays import short_checklist_lines
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.types.display import ChecklistItem
+from panpan.types.content import ChecklistItem
 
 PLAIN = Theme("plain", has_sequences=False)
 

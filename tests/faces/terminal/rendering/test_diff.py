@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from panpan.faces.terminal.rendering.displays import diff_lines
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.types.display import FileDiff
+from panpan.types.content import FileDiff
 from tests.faces.terminal.rendering.looks import NASTY, check
 
 PLAIN = Theme("plain", has_sequences=False)

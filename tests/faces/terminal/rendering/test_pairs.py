@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from panpan.faces.terminal.rendering.cells import LEAST_WIDTH
 from panpan.faces.terminal.rendering.displays import display_rows
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.types.display import table
+from panpan.types.content import table
 from tests.faces.terminal.rendering.looks import NASTY, check, shown
 
 

@@ -8,15 +8,18 @@ from hypothesis import strategies as st
 
 from panpan.faces.terminal.rendering.messages import FRAMES, result_lines, running_line, title_line
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.types.content import Base64Source, ImageBlock, TextBlock, ToolResultBlock
-from panpan.types.display import (
+from panpan.types.content import (
+    Base64Source,
     ChecklistDisplay,
     ChecklistItem,
     DiffDisplay,
     Display,
     FileDiff,
+    ImageBlock,
     PlanDisplay,
     SummaryDisplay,
+    TextBlock,
+    ToolResultBlock,
 )
 from panpan.types.messages import ToolResultMessage
 from tests.faces.terminal.rendering.looks import NASTY, check

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from panpan.faces.terminal.rendering.cells import cell_width
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.status import Cost, ModelStatus, StatusState, beside_mode, status_line
-from panpan.types.display import text
+from panpan.types.content import text
 
 DARK = Theme("dark")
 FULL = StatusState(

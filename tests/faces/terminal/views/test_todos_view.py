@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from panpan.faces.terminal.screen.footer import TodosView
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.types.display import ChecklistItem, ItemStatus
+from panpan.types.content import ChecklistItem, ItemStatus
 
 PLAIN = Theme("plain", has_sequences=False)
 

@@ -10,8 +10,7 @@ from panpan.faces.terminal.rendering.subagent import MAX_ROWS, MAX_ROWS_EXPANDED
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.tools_view import ToolsView
 from panpan.faces.terminal.views.transcript import Transcript
-from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.display import SummaryDisplay
+from panpan.types.content import SummaryDisplay, TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import TextDelta, ToolFinished, ToolProgress, ToolStarted
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from tests.fakes.subagents import interleaved, looks, of_agent, reply

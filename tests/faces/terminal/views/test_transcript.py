@@ -6,8 +6,7 @@ from panpan.core.conversation import Conversation
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.transcript import MAX_CUT_SHORT, MAX_MESSAGES, Transcript
 from panpan.session.log.agent_log import PastSubagents
-from panpan.types.content import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.display import DiffDisplay, Display, FileDiff
+from panpan.types.content import DiffDisplay, Display, FileDiff, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 from tests.fakes.agent_logs import keep_turn
 

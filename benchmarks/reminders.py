@@ -12,7 +12,7 @@ from time import perf_counter
 import anyio
 
 from benchmarks.figure import Figure
-from panpan.capabilities.compaction.reminders import ContextNearlyFull, LongSession
+from panpan.capabilities.compaction.capability import ContextNearlyFull, LongSession
 from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.capabilities.files.capability import MOST_FILES, FileChanged
 from panpan.capabilities.todos.capability import TodoChanged, TodoForgotten

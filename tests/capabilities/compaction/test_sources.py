@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.compaction.reminders import LONG_S, NEARLY, ContextNearlyFull, LongSession
+from panpan.capabilities.compaction.capability import LONG_S, NEARLY, ContextNearlyFull, LongSession
 from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.capabilities.todos.capability import ROUNDS_UNTOUCHED, ROUNDS_WITHOUT, TodoChanged, TodoForgotten
 from panpan.capabilities.todos.todo_write import TodoWriteTool

@@ -1,6 +1,7 @@
 """Background tasks: commands and subagents that go on beside the conversation."""
 
-from collections.abc import AsyncGenerator, Iterable
+import time
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -10,13 +11,18 @@ from panpan.capabilities.background.task_output import TaskOutputTool, TaskStopT
 from panpan.config.known_secrets import provider_keys
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
+from panpan.errors import ConfigError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside
-from panpan.session.command import Command
+from panpan.session.command import Command, Option, Terminal, numbered, say
 from panpan.session.context import SessionContext
+from panpan.session.in_words import ended_line, task_detail
+from panpan.session.session import Session
 from panpan.system.processes.limits import process_watches
+from panpan.system.text.terminal_text import clean_line
 from panpan.text_search.engine import find_ripgrep
 from panpan.types.content import StatusItem, text
+from panpan.types.events import TaskInfo
 
 
 class BackgroundCapability(Capability):
@@ -69,6 +75,81 @@ class BackgroundCapability(Capability):
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
-        from panpan.capabilities.background.task_commands import TASK_COMMANDS
+        from panpan.capabilities.background.capability import TASK_COMMANDS
 
         return TASK_COMMANDS
+
+
+MAX_BYTES = 1_000_000
+"""Of an output that is shown, its end; all of it is in its file."""
+
+_ID_CHARS = 8
+_SHOW, _STOP = numbered([Option("Show its output"), Option("Stop it")])
+
+
+async def _tasks(terminal: Terminal, wanted: str) -> None:
+    tasks = terminal.session[BackgroundTasks].tasks
+    if not tasks:
+        say(terminal, "nothing runs in the background, and nothing has in this session")
+        return
+    task = _task_of(wanted, tasks) if wanted else await _chosen(terminal, tasks)
+    if task is None:
+        return
+    if not task.is_running:
+        await _show(terminal, task)
+        return
+    match await terminal.choose(f"{clean_line(task.title)} ({task.id})", [_SHOW, _STOP]):
+        case 0:
+            await _show(terminal, task)
+        case 1:
+            say(terminal, ended_line(await terminal.session[BackgroundTasks].stop(task.id)))
+        case _:
+            pass
+
+
+async def _chosen(terminal: Terminal, tasks: Sequence[TaskInfo]) -> TaskInfo | None:
+    now = time.time()
+    options = [Option(clean_line(task.title), task_detail(task, now)) for task in tasks]
+    picked = await terminal.choose("Background tasks", options)
+    return None if picked is None else tasks[picked]
+
+
+def _task_of(wanted: str, tasks: Sequence[TaskInfo]) -> TaskInfo:
+    """Return the task of an id, of a number in the list, or of the beginning of an id."""
+    shown = clean_line(wanted)[:40]
+    found = [task for task in tasks if task.id == wanted]
+    if not found and wanted.isascii() and wanted.isdecimal() and len(wanted) < _ID_CHARS:
+        found = [task for number, task in enumerate(tasks, 1) if number == int(wanted)]
+    found = found or [task for task in tasks if task.id.startswith(wanted.lower())]
+    if not found:
+        raise ConfigError(f"there is no background task {shown}; /tasks lists them")
+    if len(found) > 1:
+        raise ConfigError(f"several background tasks begin with {shown}; /tasks lists them")
+    return found[0]
+
+
+async def _show(terminal: Terminal, task: TaskInfo) -> None:
+    output = await terminal.session[BackgroundTasks].output(task.id, pattern=None, max_bytes=MAX_BYTES)
+    heading = f"{clean_line(task.title)}: {task_detail(task, time.time())}"
+    if not output.text.strip():
+        say(terminal, f"{heading}; it has printed nothing")
+        return
+    where = f"… the end of {output.path}" if output.is_cut else str(output.path)
+    await terminal.read([heading, where, "", *output.text.splitlines()])
+
+
+def _ids(session: Session) -> Sequence[str]:
+    return [task.id for task in session[BackgroundTasks].tasks]
+
+
+TASK_COMMANDS: Sequence[Command] = (
+    Command(
+        "tasks",
+        "Show what runs in the background, and stop it",
+        _tasks,
+        arguments="[number or id]",
+        is_immediate=True,
+        offers=_ids,
+        offers_choice=True,
+    ),
+)

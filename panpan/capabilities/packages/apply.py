@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from anyio import current_time, move_on_after, to_thread
 
 from panpan.capabilities.packages.conflict import is_unreached
-from panpan.capabilities.packages.installed import Installed, python_needs, read_installed
 from panpan.capabilities.packages.plan import Plan, Ran, run_plan
-from panpan.capabilities.packages.target import Target
+from panpan.capabilities.packages.target import Installed, Target, python_needs, read_installed
 from panpan.capabilities.packages.undo_log import (
     Changes,
     FileStep,

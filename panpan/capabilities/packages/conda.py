@@ -39,7 +39,7 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import spelled_out
 
 if TYPE_CHECKING:
-    from panpan.capabilities.packages.installed import Installed
+    from panpan.capabilities.packages.target import Installed
     from panpan.capabilities.packages.undo_log import Undo
 
 PROGRAMS = ("conda", "mamba", "micromamba")

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from anyio import fail_after, to_thread
 from pydantic import BaseModel, ConfigDict
 
-from panpan.capabilities.packages.installed import read_installed, shown_package
 from panpan.capabilities.packages.plan import Plan, without
 from panpan.capabilities.packages.requirements import names_asked, package_name, require_some
-from panpan.capabilities.packages.target import Target, find_target, require_own
+from panpan.capabilities.packages.target import Target, find_target, read_installed, require_own, shown_package
 from panpan.config.settings import PackageSettings
 from panpan.core.effects import Command, Effects, PathUse
 from panpan.core.tool import Tool, ToolContext
@@ -210,7 +209,7 @@ class PackageTool(Tool[PackageInputT]):
         Raises:
             ToolError: There is none, another tool made it, it made the environment, or nothing of it is left.
         """
-        from panpan.capabilities.packages.installed import read_installed
+        from panpan.capabilities.packages.target import read_installed
         from panpan.capabilities.packages.undo_log import undo
 
         step = self._setup.steps.last(target.prefix)

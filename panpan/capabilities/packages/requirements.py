@@ -16,7 +16,7 @@ from panpan.types.dataclass import dataclass
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-    from panpan.capabilities.packages.installed import Installed
+    from panpan.capabilities.packages.target import Installed
 
 MAX_PACKAGES = 200
 """That one call may name."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from panpan.capabilities.packages.installed import Installed
 from panpan.capabilities.packages.requirements import is_plain
+from panpan.capabilities.packages.target import Installed
 from panpan.errors import ToolError
 from panpan.python_environments.metadata import normalised
 from panpan.system.files.atomic_write import write_atomic

@@ -1,6 +1,6 @@
 import pytest
 
-from panpan.capabilities.packages.installed import Installed
+from panpan.capabilities.packages.target import Installed
 from panpan.capabilities.packages.undo_log import Changes, difference
 
 

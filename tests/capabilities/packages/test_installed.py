@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.packages.installed import read_installed, shown_package
+from panpan.capabilities.packages.target import read_installed, shown_package
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.packages.installed import Installed
+from panpan.capabilities.packages.target import Installed
 from panpan.capabilities.packages.undo_log import FileStep, Step, Steps, changed_files, difference, kept_texts, undo
 from panpan.errors import ToolError
 

@@ -16,10 +16,18 @@ from anyio import to_thread
 from panpan.core.effects import Effects, PathUse
 from panpan.core.hooks import ToolCall
 from panpan.errors import ToolError
-from panpan.permissions.reach.argument_paths import all_words, argument_paths, folders_outside, hidden_access
+from panpan.permissions.reach.argument_paths import (
+    Reached,
+    ReachedPaths,
+    all_words,
+    argument_paths,
+    folders_outside,
+    hidden_access,
+    reaches_unnamed,
+    resolved_paths,
+)
 from panpan.permissions.reach.deletions import deletions, protected_deletions
 from panpan.permissions.reach.located import LocatedUse, Locator, PlainFiles, recorded_uses
-from panpan.permissions.reach.resolved_paths import Reached, ReachedPaths, reaches_unnamed, resolved_paths
 from panpan.shell_analysis.facts import Effect, LineFacts
 from panpan.types.dataclass import dataclass
 

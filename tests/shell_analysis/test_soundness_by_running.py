@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from panpan.capabilities.shell.bash import read_only_environment
 from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
-from panpan.permissions.reach.live_patterns import matches
+from panpan.permissions.reach.folder_walk import matches
 from panpan.shell_analysis.facts import LineFacts
 from panpan.shell_analysis.judge import analyse
 from panpan.shell_analysis.working_directory import find_shell, shell_arguments

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from panpan.core.effects import PathUse
 from panpan.errors import ToolError
 from panpan.permissions.reach.deletions import SHELLS, name_of, operands, unwrapped_words
-from panpan.permissions.reach.live_patterns import MOST_NAMES, TooManyNamesError, links_below, matched, matches
+from panpan.permissions.reach.folder_walk import MOST_NAMES, TooManyNamesError, links_below, matched, matches
 from panpan.permissions.reach.located import LocatedUse, Locator
 from panpan.shell_analysis.facts import Effect, LineFacts, SimpleCommand, Word
 from panpan.system.files.protected import protections

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from panpan.core.effects import PathUse
 from panpan.errors import ToolError
-from panpan.permissions.reach.live_patterns import matches
+from panpan.permissions.reach.folder_walk import matches
 from panpan.permissions.reach.located import LocatedUse, Locator, repository_around
 from panpan.shell_analysis.facts import LineFacts, SimpleCommand, Word
 from panpan.system.files.canonical import canonical_path

@@ -16,14 +16,15 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from panpan.permissions.reach.folder_walk import walk_folders, why_unclear
-from panpan.permissions.reach.live_patterns import (
+from panpan.permissions.reach.folder_walk import (
     MOST_NAMES,
     TooManyNamesError,
     look_for_odd_names,
     look_for_signed_names,
     matches,
     names_filter,
+    walk_folders,
+    why_unclear,
 )
 from panpan.permissions.reach.located import repository_around
 from panpan.permissions.rules.patterns import PathPattern

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.permissions.reach.live_patterns import links_below, look_for_odd_names, matches
+from panpan.permissions.reach.folder_walk import links_below, look_for_odd_names, matches
 from panpan.shell_analysis.facts import SPLIT_NAME
 from panpan.types.permission import Allow, Ask
 from tests.needed_programs import need

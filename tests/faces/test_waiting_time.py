@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.amounts import WaitingTime, spoken_duration
+from panpan.faces.turn_text import WaitingTime, spoken_duration
 from tests.faces.terminal.dialogs.drawn import Clock
 
 

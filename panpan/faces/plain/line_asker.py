@@ -9,7 +9,6 @@ from time import monotonic
 from anyio import Lock
 
 from panpan.cli_kit.stdout import StdoutWriter
-from panpan.faces.amounts import WaitingTime, cost_in_short, spoken_duration
 from panpan.faces.stdin import StdinReader
 from panpan.faces.terminal.dialogs.permission import ONLY_YOU
 from panpan.faces.terminal.rendering.displays import display_rows
@@ -18,11 +17,14 @@ from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import (
     AnswerText,
     ToolLines,
+    WaitingTime,
     beginning_of_last_turns,
+    cost_in_short,
     counts_text,
     diff_text,
     earlier,
     past_events,
+    spoken_duration,
     task_end_told,
     was_interrupted,
 )

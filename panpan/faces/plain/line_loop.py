@@ -11,12 +11,11 @@ from panpan.cli_kit.signals import Received, watch_signals
 from panpan.cli_kit.stdout import StdoutWriter
 from panpan.core.background import Background
 from panpan.errors import ConfigError, OutputError, PanpanError, unwrap_single_exception
-from panpan.faces.amounts import WaitingTime
 from panpan.faces.plain.line_asker import LineFace, LineReader
 from panpan.faces.plain.line_commands import LineCommands
 from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.rendering.cells import LEAST_WIDTH, plain_rows
-from panpan.faces.turn_text import note_on_end
+from panpan.faces.turn_text import WaitingTime, note_on_end
 from panpan.session.capability import NO_SHELL, UserShell
 from panpan.session.command import Leave, Next, OpenSession
 from panpan.session.in_words import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles

@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 
 from panpan.capabilities.shell.capability import UserCommands
-from panpan.faces.amounts import WaitingTime
 from panpan.faces.terminal.views.turn_view import AroundTurn, TurnView
+from panpan.faces.turn_text import WaitingTime
 from panpan.types.events import ModelEvent
 from panpan.types.llm import ModelRequest
 from panpan.types.messages import Message, UserMessage

@@ -13,8 +13,8 @@ from panpan.config.locations import Locations
 from panpan.config.settings import Settings
 from panpan.config.sources import load_settings
 from panpan.errors import ConfigError, PanpanError
-from panpan.faces.amounts import SHOWN_FROM_S, shown_cost
 from panpan.faces.terminal.rendering.cells import cut
+from panpan.faces.turn_text import SHOWN_FROM_S, shown_cost
 from panpan.session.budget.budget import NO_LIMITS, Budget
 from panpan.session.budget.spending import ModelCosts, SessionCosts, session_costs
 from panpan.session.command import Command, Terminal, say, say_pairs

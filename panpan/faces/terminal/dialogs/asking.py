@@ -7,7 +7,6 @@ from time import monotonic
 
 from anyio import get_cancelled_exc_class, to_thread
 
-from panpan.faces.amounts import WaitingTime
 from panpan.faces.terminal.dialogs.dialog import NARROWEST
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.dialogs.permission import PermissionDialog
@@ -16,6 +15,7 @@ from panpan.faces.terminal.dialogs.questions import Declined, QuestionsDialog
 from panpan.faces.terminal.rendering.displays import diff_lines
 from panpan.faces.terminal.screen.external_program import EditorFailed
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.turn_text import WaitingTime
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import (
     PermissionAnswer,

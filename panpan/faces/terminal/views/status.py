@@ -15,9 +15,9 @@ from anyio import to_thread
 
 from panpan.config.locations import Locations
 from panpan.errors import ToolError
-from panpan.faces.amounts import cost_in_short
 from panpan.faces.terminal.rendering.cells import RESET, cell_width, cut, fitting
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.turn_text import cost_in_short
 from panpan.session.budget.spending import SessionCosts
 from panpan.session.context_usage import used_tokens
 from panpan.session.session import Session

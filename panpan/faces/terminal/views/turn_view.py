@@ -6,14 +6,22 @@ from time import monotonic
 from typing import Protocol
 
 from panpan.core.conversation import Conversation
-from panpan.faces.amounts import WaitingTime, cost_in_short, spoken_duration
 from panpan.faces.terminal.rendering.cells import Canvas, cut, fitted, markdown_rows, say, wrapped
 from panpan.faces.terminal.rendering.messages import spinner, user_message_lines
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.reply_view import ReplyView
 from panpan.faces.terminal.views.tools_view import ToolsView
 from panpan.faces.terminal.views.transcript import Transcript
-from panpan.faces.turn_text import beginning_of_last_turns, earlier, past_events, task_end_told, was_interrupted
+from panpan.faces.turn_text import (
+    WaitingTime,
+    beginning_of_last_turns,
+    cost_in_short,
+    earlier,
+    past_events,
+    spoken_duration,
+    task_end_told,
+    was_interrupted,
+)
 from panpan.session.in_words import compaction_lines
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session

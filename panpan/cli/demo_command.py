@@ -22,7 +22,7 @@ import click
 
 from panpan.cli.subcommands import feature_modules
 from panpan.cli_kit.demo import TEST_COMMAND, Scene
-from panpan.cli_kit.stdout import StdoutWriter
+from panpan.cli_kit.failures import StdoutWriter
 from panpan.config.run_settings import VARIABLES
 from panpan.system.files.folder_tree import remove_tree
 

@@ -256,7 +256,7 @@ def _line(error: click.ClickException) -> str:
 def _show_result(line: str) -> None:
     import anyio
 
-    from panpan.cli_kit.stdout import StdoutWriter
+    from panpan.cli_kit.failures import StdoutWriter
     from panpan.errors import ConfigError
     from panpan.faces.headless.output_formats import show_failed_start
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from panpan.cli.session_opening import session_of
-from panpan.cli_kit.failures import say
+from panpan.cli_kit.failures import StdoutWriter, say
 from panpan.cli_kit.options import PICKS_SESSION, Options
-from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.locations import Locations
 from panpan.config.ui_look import UiLook
 from panpan.faces.plain.line_asker import LineAsker, LineReader, YesOrNo
@@ -47,7 +46,7 @@ def _sessions_for(options: Options, state: TerminalState) -> "Sessions":
     """
     from panpan.app import slash_commands
     from panpan.cli.session_opening import session_of
-    from panpan.cli_kit.stdout import StdoutWriter
+    from panpan.cli_kit.failures import StdoutWriter
     from panpan.config.known_secrets import secrets_of_run
     from panpan.config.locations import Locations
     from panpan.faces.plain.line_asker import LineReader, YesOrNo

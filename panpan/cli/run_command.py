@@ -15,9 +15,8 @@ import anyio
 import click
 
 from panpan.cli.start import PARENT
-from panpan.cli_kit.failures import say
+from panpan.cli_kit.failures import StdoutWriter, say
 from panpan.cli_kit.options import Options, check_options, given_look, overrides_of, require_session_id
-from panpan.cli_kit.stdout import StdoutWriter
 from panpan.config.ui_look import UiLook, read_ui_look
 from panpan.errors import ConfigError, PanpanError
 

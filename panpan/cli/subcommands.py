@@ -21,7 +21,7 @@ import click
 from panpan.cli_kit.commands import Program
 
 if TYPE_CHECKING:
-    from panpan.cli_kit.stdout import StdoutWriter
+    from panpan.cli_kit.failures import StdoutWriter
     from panpan.config.locations import Locations
     from panpan.config.sources import Loaded
     from panpan.core.tool import Tool

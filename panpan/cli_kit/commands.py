@@ -13,7 +13,7 @@ from panpan.cli_kit.options import RUN_OPTIONS, overrides_of
 from panpan.errors import ConfigError
 
 if TYPE_CHECKING:
-    from panpan.cli_kit.stdout import StdoutWriter
+    from panpan.cli_kit.failures import StdoutWriter
     from panpan.config.locations import Locations
     from panpan.config.sources import Loaded
     from panpan.core.tool import Tool

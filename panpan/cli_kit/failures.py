@@ -4,6 +4,7 @@ import errno
 import os
 import platform
 import secrets
+import select
 import shlex
 import signal
 import sys
@@ -12,10 +13,13 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
+
+import anyio
 
 from panpan.config.keys import shown
 from panpan.config.locations import CRASH_FOLDER
-from panpan.errors import PanpanError
+from panpan.errors import OutputError, PanpanError
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.system.text.redact import Redactor
 from panpan.version import __version__
@@ -96,7 +100,7 @@ def _is_of_output(error: OSError) -> bool:
 
 def _report_lost_output(error: OSError, *, had_terminal: bool) -> int:
     """Tell the user, if he is still there, and let nothing fail again at exit."""
-    from panpan.cli_kit.stdout import drop_what_follows
+    from panpan.cli_kit.failures import drop_what_follows
 
     with suppress(OSError, ValueError):
         drop_what_follows(sys.stdout.fileno())
@@ -197,3 +201,58 @@ def _report(exc: BaseException) -> str:
         half = _MAX_CHARS // 2
         lines = f"{lines[:half]}\n… {len(lines) - 2 * half} characters left out …\n{lines[-half:]}"
     return "".join(f"{name}: {value}\n" for name, value in head.items()) + "\n" + lines
+
+
+PIECE = 4096
+"""A pipe that polls as writable takes PIPE_BUF bytes without blocking; 4,096 on Linux, and macOS takes 512 at least."""
+
+
+def drop_what_follows(fd: int) -> None:
+    """Let what is written from now on, by Python's own flush at exit too, go nowhere."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, fd)
+    os.close(null)
+
+
+def drop_terminal() -> None:
+    """Let what is written to a terminal that is gone go nowhere: standard output, and standard error if it is there."""
+    if os.path.sameopenfile(1, 2):
+        drop_what_follows(2)
+    drop_what_follows(1)
+
+
+class StdoutWriter:
+    """Writes text to a stream's file descriptor.
+
+    Args:
+        stream: Usually `sys.stdout`; what it buffers itself is written first.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        stream.flush()
+        self._fd = stream.fileno()
+        self._poll = select.poll()
+        self._poll.register(self._fd, select.POLLOUT)
+        self._piece = min(PIECE, select.PIPE_BUF)
+        self.is_terminal = stream.isatty()
+
+    async def write(self, text: str) -> None:
+        """Write `text` as UTF-8; half surrogates become question marks.
+
+        Raises:
+            BrokenPipeError: Nobody reads any more.
+            OutputError: It cannot be written, as on a full disk.
+        """
+        data = memoryview(text.encode(errors="replace"))
+        while data:
+            if not self._poll.poll(0):
+                await anyio.wait_writable(self._fd)
+            try:
+                data = data[os.write(self._fd, data[: self._piece]) :]
+            except BlockingIOError:
+                await anyio.wait_writable(self._fd)
+            except OSError as error:
+                drop_what_follows(self._fd)
+                if error.errno in (errno.EPIPE, errno.EIO, errno.ENXIO):  # a reader, or a terminal, that is gone
+                    raise BrokenPipeError(error.errno, error.strerror) from error
+                raise OutputError(f"cannot write the output: {error.strerror}") from error

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from panpan.cli_kit.stdout import StdoutWriter
+from panpan.cli_kit.failures import StdoutWriter
 from panpan.session.in_words import compaction_lines
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, without_controls
 from panpan.types.content import (

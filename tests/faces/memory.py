@@ -1,6 +1,6 @@
 """Standard output that is kept."""
 
-from panpan.cli_kit.stdout import StdoutWriter
+from panpan.cli_kit.failures import StdoutWriter
 
 
 class Memory(StdoutWriter):

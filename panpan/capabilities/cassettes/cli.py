@@ -172,7 +172,7 @@ def _workspace(folder: Path, mode: "Mode", *, is_copied: bool, is_read: bool) ->
 
 def _shown(program: Program) -> "Show":
     """Return what prints prompts and events as they come."""
-    from panpan.cli_kit.stdout import StdoutWriter
+    from panpan.cli_kit.failures import StdoutWriter
     from panpan.types.events import Event
     from panpan.types.messages import UserMessage
 

@@ -13,8 +13,7 @@ import anyio
 import click
 
 from panpan.cli.sessions.command import ALL, ARCHIVED, CWD, JSON, cut, limit, locations_of, log_of, logs_of
-from panpan.cli_kit.failures import say
-from panpan.cli_kit.stdout import StdoutWriter
+from panpan.cli_kit.failures import StdoutWriter, say
 from panpan.config.known_secrets import secrets_of_run
 from panpan.config.locations import Locations
 from panpan.faces.plain.line_asker import LineFace

@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 
-from panpan.cli_kit.stdout import StdoutWriter
+from panpan.cli_kit.failures import StdoutWriter
 from panpan.errors import PanpanError
 from panpan.faces.headless.face import HeadlessFace, Outcome, TurnSummary, allowed_with, outcome_of_error
 from panpan.faces.turn_text import AnswerText, ToolLines

@@ -8,7 +8,7 @@ from time import monotonic
 
 from anyio import Lock
 
-from panpan.cli_kit.stdout import StdoutWriter
+from panpan.cli_kit.failures import StdoutWriter
 from panpan.faces.stdin import StdinReader
 from panpan.faces.terminal.dialogs.permission import ONLY_YOU
 from panpan.faces.terminal.rendering.displays import display_rows

@@ -8,7 +8,7 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from panpan.app import slash_commands
-from panpan.cli_kit.stdout import StdoutWriter
+from panpan.cli_kit.failures import StdoutWriter
 from panpan.errors import ConfigError
 from panpan.faces.terminal.commands.registry import all_commands, command_in, find, help_command, unknown
 from panpan.faces.terminal.commands.screen_commands import SCREEN_COMMANDS

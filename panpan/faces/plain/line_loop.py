@@ -7,8 +7,8 @@ from time import monotonic
 
 import anyio
 
+from panpan.cli_kit.failures import StdoutWriter
 from panpan.cli_kit.signals import Received, watch_signals
-from panpan.cli_kit.stdout import StdoutWriter
 from panpan.core.background import Background
 from panpan.errors import ConfigError, OutputError, PanpanError, unwrap_single_exception
 from panpan.faces.plain.line_asker import LineFace, LineReader

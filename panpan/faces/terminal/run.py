@@ -20,8 +20,8 @@ from prompt_toolkit.input.typeahead import store_typeahead
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyPress
 
+from panpan.cli_kit.failures import drop_terminal
 from panpan.cli_kit.signals import Received, watch_signals
-from panpan.cli_kit.stdout import drop_terminal
 from panpan.config.ui_look import ThemeSetting, UiLook
 from panpan.errors import unwrap_single_exception
 from panpan.faces.terminal.input.draft import Draft, Pastes

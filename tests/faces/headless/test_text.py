@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.cli_kit.stdout import StdoutWriter
+from panpan.cli_kit.failures import StdoutWriter
 from panpan.faces.headless.face import Outcome, TurnSummary
 from panpan.faces.headless.output_formats import TextFace
 from panpan.types.content import DiffDisplay, FileDiff, TextBlock, ToolResultBlock

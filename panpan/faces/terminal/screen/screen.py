@@ -24,7 +24,7 @@ from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from panpan.cli_kit.stdout import drop_terminal
+from panpan.cli_kit.failures import drop_terminal
 from panpan.faces.terminal.input.input_box import InputBox
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.screen.windows import Contents, Windows

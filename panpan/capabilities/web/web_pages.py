@@ -17,7 +17,7 @@ from urllib.parse import quote, urljoin
 import anyio
 
 from panpan.capabilities.web.browser.browser import PageRenderer, Scroll
-from panpan.capabilities.web.robots import SiteRobots
+from panpan.capabilities.web.fetching import SiteRobots
 from panpan.capabilities.web.settings import WebSettings
 from panpan.errors import ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.web.robots import Robots, product_of
+from panpan.capabilities.web.fetching import Robots, product_of
 
 GROUPS = """
 User-Agent: ExampleBot

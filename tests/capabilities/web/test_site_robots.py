@@ -4,7 +4,7 @@ import anyio
 import pytest
 from anyio.abc import ByteStream
 
-from panpan.capabilities.web.robots import MAX_BYTES, SiteRobots
+from panpan.capabilities.web.fetching import MAX_BYTES, SiteRobots
 from panpan.errors import ToolError
 from panpan.system.web.network import GuardedClient
 from panpan.system.web.url_guard import plain_url

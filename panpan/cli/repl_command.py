@@ -18,7 +18,8 @@ from panpan.faces.plain.line_asker import LineAsker, LineReader, YesOrNo
 from panpan.faces.plain.line_loop import run_line_loop
 from panpan.faces.session_change import SessionChange
 from panpan.faces.stdin import StdinReader
-from panpan.faces.terminal.run import ReplSetup, TerminalState, run_repl
+from panpan.faces.terminal.run import ReplSetup, run_repl
+from panpan.faces.terminal.terminal_state import TerminalState
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal
 

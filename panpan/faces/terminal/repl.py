@@ -23,12 +23,12 @@ from panpan.faces.terminal.input.keys import DraftKeys, SecondPress, Sent, key_b
 from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.faces.terminal.rendering.cells import say
 from panpan.faces.terminal.rendering.displays import show_displays
-from panpan.faces.terminal.run import TerminalState
 from panpan.faces.terminal.screen.external_program import ExternalProgram
 from panpan.faces.terminal.screen.footer import Footer, PassingHint, TodosView
 from panpan.faces.terminal.screen.notify import Attention
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.screen.windows import Contents, DialogView
+from panpan.faces.terminal.terminal_state import TerminalState
 from panpan.faces.terminal.views.status import StatusView
 from panpan.faces.terminal.views.turn_view import AroundTurn, TurnView, greeting
 from panpan.session.command import Command, Leave, Next, Option, OptionSearch

@@ -7,9 +7,8 @@ while the user already types.
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -22,92 +21,17 @@ from prompt_toolkit.key_binding import KeyPress
 
 from panpan.cli_kit.failures import drop_terminal
 from panpan.cli_kit.signals import Received, watch_signals
-from panpan.config.ui_look import ThemeSetting, UiLook
+from panpan.config.ui_look import UiLook
 from panpan.errors import unwrap_single_exception
 from panpan.faces.terminal.input.draft import Draft, Pastes
 from panpan.faces.terminal.input.input_box import InputBox, PromptHistory
 from panpan.faces.terminal.input.key_parser import use_key_parser
 from panpan.faces.terminal.input.keys import WaitingInput
-from panpan.faces.terminal.rendering.cells import say
 from panpan.faces.terminal.screen.notify import keep_title, restore_title
 from panpan.faces.terminal.screen.screen import Screen, SteadyOutput, reflows
-from panpan.faces.terminal.screen.theme import Theme, choose_theme, query_background
+from panpan.faces.terminal.screen.theme import choose_theme, query_background
+from panpan.faces.terminal.terminal_state import Look, TerminalState
 from panpan.types.dataclass import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How the terminal looks, and which keys it has."""
-
-    theme: Theme
-    setting: ThemeSetting
-    """What the user chose, of which `theme` was made."""
-    background: str | None = None
-    """Colour behind the text, as the terminal said when panpan started; None: it did not say."""
-    has_vi_keys: bool = False
-
-
-@dataclass(slots=True)
-class TerminalState:
-    """Where sessions are shown, one after the other."""
-
-    env: Mapping[str, str]
-    output: SteadyOutput
-    screen: Screen
-    box: InputBox
-    draft: Draft
-    """What is typed there."""
-    history: PromptHistory
-    """What was sent, in this run and in earlier ones."""
-    waiting: WaitingInput
-    """What the input does while no session is open."""
-    look: Look
-    _not_sent: list[str] = field(default_factory=list)
-    """What was sent in the last session and nobody got."""
-
-    @property
-    def theme(self) -> Theme:
-        return self.look.theme
-
-    @property
-    def width(self) -> int:
-        return self.screen.width
-
-    def show(self, *lines: str) -> None:
-        self.screen.show(*lines)
-
-    def warn(self, text: str) -> None:
-        say(self, text, "warn")
-
-    def take_back(self, not_sent: Iterable[str]) -> None:
-        """Take what was sent and nobody got, to be told of at the end."""
-        self._not_sent += not_sent
-
-    def keep_typed(self) -> None:
-        """Keep what was sent and nobody got, and what is typed, for whoever starts panpan again; and say so."""
-        not_sent = [*self._not_sent, *self.waiting.sent]
-        typed = [text] if (text := self.draft.unfolded).strip() else []
-        for text in (*not_sent, *typed):
-            if text not in self.history.get_strings():  # as what was sent is, mostly
-                self.history.append_string(text)
-        if not_sent:
-            count, them = ("1 message was", "it") if len(not_sent) == 1 else (f"{len(not_sent)} messages were", "them")
-            self.warn(f"{count} not sent: the key up recalls {them} when panpan runs again")
-        if typed:
-            self.warn("what you typed is kept: the key up recalls it when panpan runs again")
-
-    def use_theme(self, setting: ThemeSetting) -> None:
-        """Show everything from now on in another theme."""
-        theme = choose_theme(setting, self.env, self.look.background)
-        self.look = replace(self.look, theme=theme, setting=setting)
-        self.screen.use_theme(theme)
-
-    def toggle_vim(self) -> bool:
-        """Switch the keys of vi on or off, and return whether they are on."""
-        self.look = replace(self.look, has_vi_keys=not self.look.has_vi_keys)
-        self.screen.use_vi_keys(is_on=self.look.has_vi_keys)
-        return self.look.has_vi_keys
-
 
 HUNG_UP = 129
 """Exit code where the terminal was closed: 128 and SIGHUP, as shells count."""

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 from prompt_toolkit.history import InMemoryHistory
 
-from panpan.faces.terminal.run import Look, TerminalState
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.terminal_state import Look, TerminalState
 
 
 def state_with(*, not_sent=(), waiting=(), typed="", recalled=()):

@@ -9,8 +9,8 @@ from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.prompt_queue import PromptQueue, Waiting
 from panpan.faces.terminal.rendering.cells import cut, fitted
 from panpan.faces.terminal.rendering.displays import short_checklist_lines
-from panpan.faces.terminal.run import TerminalState
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.terminal_state import TerminalState
 from panpan.faces.terminal.views.status import StatusView
 from panpan.faces.terminal.views.turn_view import TurnView
 from panpan.session.session import Session

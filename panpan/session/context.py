@@ -14,8 +14,7 @@ from panpan.config.sources import Loaded
 from panpan.core.conversation import Conversation
 from panpan.core.tool import SeenFiles, ToolContext
 from panpan.errors import ConfigError
-from panpan.permissions.askers import AskerOfMode, NobodyToAsk, YesToAll
-from panpan.permissions.opening import gate_of, sandbox_of, workspace_paths
+from panpan.permissions.opening import AskerOfMode, NobodyToAsk, YesToAll, gate_of, sandbox_of, workspace_paths
 from panpan.session.agent import Agent, AgentPermissions, Identity, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.opening import count_earlier, session_budget

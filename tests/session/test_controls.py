@@ -11,8 +11,8 @@ import pytest
 
 from panpan.errors import ConfigError, SessionLogError
 from panpan.models.provider_kind import ModelProfile
-from panpan.permissions.askers import AskerOfMode
 from panpan.permissions.gate import PermissionGate
+from panpan.permissions.opening import AskerOfMode
 from panpan.permissions.rules.rules import RuleSource
 from panpan.session.agent import ModelParts
 from panpan.session.log.fold import FoldedSession, folded

@@ -11,8 +11,8 @@ import panpan
 from panpan.app import kinds_of
 from panpan.core.conversation import Conversation
 from panpan.core.tool import SeenFiles, ToolContext
-from panpan.permissions.askers import NobodyToAsk
 from panpan.permissions.gate import PermissionGate
+from panpan.permissions.opening import NobodyToAsk
 from panpan.session.agent import Agent, AgentPermissions, Identity, ModelParts, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.opening import spending_of

@@ -16,8 +16,8 @@ from panpan.capabilities.background.task import MAX_ENDED, Registry, Task, TaskR
 from panpan.core.background import TaskOutput
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.folder_tree import open_private_file
+from panpan.system.processes.process import LineFolder
 from panpan.system.processes.process_table import ProcessTree
-from panpan.system.processes.progress import LineFolder
 from panpan.system.text.redact import KnownKeys
 from panpan.system.text.terminal_text import clean_line
 from panpan.text_search.engine import MAX_COLUMNS, Query, SearchRequest, numbered_line, parse_records, search

@@ -18,8 +18,7 @@ from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.shell_analysis.working_directory import start_directory
 from panpan.system.processes.limits import limited
-from panpan.system.processes.process import ProcessEnded, run_process
-from panpan.system.processes.progress import LineFolder, ProgressPacer
+from panpan.system.processes.process import LineFolder, ProcessEnded, ProgressPacer, run_process
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox, Start
 from panpan.system.sandbox.refusals import refusal_in
 from panpan.system.text.terminal_text import clean_line

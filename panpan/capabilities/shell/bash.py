@@ -31,8 +31,7 @@ from panpan.shell_analysis.working_directory import (
 from panpan.system.files.paths import PathResolver, without_workspace
 from panpan.system.git.git import harmless_git_variables
 from panpan.system.processes.limits import limited
-from panpan.system.processes.process import Leaving, ProcessEnded, run_process
-from panpan.system.processes.progress import LineFolder, ProgressPacer
+from panpan.system.processes.process import Leaving, LineFolder, ProcessEnded, ProgressPacer, run_process
 from panpan.system.sandbox.command_sandbox import Bounds
 from panpan.types.content import SummaryDisplay
 from panpan.types.events import Output, Progress, ToolYield

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.system.processes.progress import (
+from panpan.system.processes.process import (
     BURST,
     FLOOD_BYTES,
     MAX_HELD_BYTES,

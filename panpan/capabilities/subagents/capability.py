@@ -7,13 +7,12 @@ from typing import Any
 
 from anyio import to_thread
 
-from panpan.capabilities.subagents.agent_mentions import AgentMentioned
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions, load_definitions
 from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.report import results_of_subagents
 from panpan.capabilities.subagents.runner import SubagentRunner
 from panpan.capabilities.subagents.settings import AgentSettings
-from panpan.capabilities.subagents.task import TaskTool
+from panpan.capabilities.subagents.task import AgentMentioned, TaskTool
 from panpan.capabilities.subagents.worktrees.merge_worktree import MergeWorktreeTool
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent

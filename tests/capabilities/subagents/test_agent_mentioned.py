@@ -1,6 +1,6 @@
 """The model is told which subagents the user wants, once for each of his messages, and only where it has Task."""
 
-from panpan.capabilities.subagents.agent_mentions import AgentMentioned
+from panpan.capabilities.subagents.task import AgentMentioned
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round
 from panpan.session.reminders import Reminders

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.capabilities.subagents.agent_mentions import mentioned_agents, names_behind_at
+from panpan.capabilities.subagents.task import mentioned_agents, names_behind_at
 
 AGENTS = ("explore", "code-reviewer")
 

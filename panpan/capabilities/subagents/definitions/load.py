@@ -14,7 +14,6 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.subagents.agent_mentions import names_behind_at
 from panpan.capabilities.subagents.definitions.files import (
     Place,
     ReadFile,
@@ -24,6 +23,7 @@ from panpan.capabilities.subagents.definitions.files import (
     read_text,
 )
 from panpan.capabilities.subagents.definitions.read_definition import Problem, definition_from
+from panpan.capabilities.subagents.task import names_behind_at
 from panpan.config.trust import ProjectTrust
 from panpan.errors import ConfigError
 from panpan.system.text.front_matter import Entry, Value

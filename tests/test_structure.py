@@ -169,7 +169,7 @@ PROGRAM_PLACES = (
     "capabilities/environment",
     "capabilities/packages",
     "capabilities/shell",
-    "permissions/sandbox_flags.py",
+    "permissions/sandbox_questions.py",
     "python_environments",
 )
 

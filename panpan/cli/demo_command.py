@@ -159,7 +159,7 @@ async def _play(
 ) -> bool:
     """Play the turns, and return whether the model ran the project's tests in one of them."""
     from panpan.api import open_session
-    from panpan.faces.plain.line_asker import LineFace
+    from panpan.faces.plain.line_face import LineFace
     from panpan.types.events import ToolStarted
 
     has_colour = out.is_terminal and "NO_COLOR" not in os.environ

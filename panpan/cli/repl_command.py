@@ -14,7 +14,7 @@ from panpan.cli_kit.failures import StdoutWriter, say
 from panpan.cli_kit.options import PICKS_SESSION, Options
 from panpan.config.locations import Locations
 from panpan.config.ui_look import UiLook
-from panpan.faces.plain.line_asker import LineAsker, LineReader, YesOrNo
+from panpan.faces.plain.line_face import LineAsker, LineReader, YesOrNo
 from panpan.faces.plain.line_loop import run_line_loop
 from panpan.faces.session_change import SessionChange
 from panpan.faces.stdin import StdinReader
@@ -50,7 +50,7 @@ def _sessions_for(options: Options, state: TerminalState) -> "Sessions":
     from panpan.cli_kit.failures import StdoutWriter
     from panpan.config.known_secrets import secrets_of_run
     from panpan.config.locations import Locations
-    from panpan.faces.plain.line_asker import LineReader, YesOrNo
+    from panpan.faces.plain.line_face import LineReader, YesOrNo
     from panpan.faces.stdin import StdinReader
     from panpan.faces.terminal.commands.registry import all_commands
     from panpan.faces.terminal.dialogs.asking import Asking

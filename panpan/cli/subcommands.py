@@ -141,6 +141,6 @@ class Panpan(Program):
         return PROVIDER_KINDS
 
     def printer(self, out: "StdoutWriter", *, has_colour: bool) -> "Callable[[Event], Awaitable[None]]":
-        from panpan.faces.plain.line_asker import LineFace
+        from panpan.faces.plain.line_face import LineFace
 
         return LineFace(out, has_colour=has_colour).show

@@ -12,6 +12,7 @@ difference.
 """
 
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -271,8 +272,9 @@ class Tool(ABC, Generic[InputT]):
 def _definition_of(kind: type[Tool[Any]]) -> ToolDefinition:
     if kind.description:
         return ToolDefinition(kind.name, kind.description, input_schema(kind.input_model))
-    package, _, module = kind.__module__.rpartition(".")
-    description = files(package).joinpath(f"{module}.md").read_text(encoding="utf-8").strip()
+    package, _, _ = kind.__module__.rpartition(".")
+    file = re.sub("(?<=[a-z])(?=[A-Z])", "_", kind.name).lower()
+    description = files(package).joinpath(f"{file}.md").read_text(encoding="utf-8").strip()
     return ToolDefinition(kind.name, description, input_schema(kind.input_model))
 
 

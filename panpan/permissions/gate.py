@@ -17,9 +17,9 @@ from panpan.errors import ToolError
 from panpan.permissions import reasons
 from panpan.permissions.reach.located import LocatedUse
 from panpan.permissions.reach.searches import secret_file, waiting_file, withheld_file
-from panpan.permissions.rules.idle_rules import IdleRule, idle_rules
 from panpan.permissions.rules.matching import allowing_rules, covering_rule, restriction
 from panpan.permissions.rules.patterns import DomainPattern, PathPattern
+from panpan.permissions.rules.rule_checks import IdleRule, idle_rules
 from panpan.permissions.rules.rules import Rule, RuleSource, parse_rule
 from panpan.permissions.rules.suggestions import narrowest_rule, prefix_rule
 from panpan.permissions.sandbox_questions import sandbox_bounds

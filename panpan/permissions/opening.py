@@ -19,8 +19,8 @@ from panpan.errors import ConfigError, ToolError
 from panpan.permissions.gate import PermissionGate, RuleStore
 from panpan.permissions.reach.located import LocatedUse
 from panpan.permissions.reasons import is_unknown
-from panpan.permissions.rules.idle_rules import check_examples
 from panpan.permissions.rules.matching import opens_line
+from panpan.permissions.rules.rule_checks import check_examples
 from panpan.permissions.rules.rules import Rule, parse_rule, rule_sources
 from panpan.permissions.sandbox_questions import SandboxQuestions
 from panpan.permissions.subject import Subject, subject_of

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.plain.line_asker import LineFace
 from panpan.faces.plain.line_commands import run_line
+from panpan.faces.plain.line_face import LineFace
 from panpan.faces.terminal.rendering.displays import display_rows
 from panpan.faces.terminal.rendering.messages import result_lines
 from panpan.faces.terminal.screen.theme import Theme

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.plan_mode.exit_plan_mode import EnterPlanModeTool, ExitPlanModeTool
 from panpan.capabilities.plan_mode.plan_mode import PlanMode
+from panpan.capabilities.plan_mode.plan_mode_tools import EnterPlanModeTool, ExitPlanModeTool
 from panpan.core.hooks import Hook
 from panpan.core.tool import SeenFiles, ToolContext
 from panpan.core.tool_executor import ToolExecutor

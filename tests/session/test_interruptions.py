@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panpan.capabilities.guards.repeated_calls import RepeatedCalls
-from panpan.capabilities.guards.result_size import InterruptNotice, ReplyLimits
+from panpan.capabilities.guards.size_limits import InterruptNotice, ReplyLimits
 from panpan.core.conversation import INTERRUPTED_BEFORE, NEVER_BEGUN
 from panpan.types.events import TurnEnded
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage

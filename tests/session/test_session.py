@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.capabilities.guards.result_size import InterruptNotice
+from panpan.capabilities.guards.size_limits import InterruptNotice
 from panpan.core.conversation import (
     ENDED,
     ENDED_BEFORE,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.guards.result_size import ReplyLimits
+from panpan.capabilities.guards.size_limits import ReplyLimits
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round
 from panpan.errors import BudgetError, PanpanError, ProviderError

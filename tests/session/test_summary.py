@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from panpan.session.log.record_kinds import TitleRecord
 from panpan.session.log.records import encoded, record_of
 from panpan.session.log.session_log import SessionLog
-from panpan.session.stored import summary
+from panpan.session.stored import store as summary
 from panpan.session.stored.store import summary_of
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, UserMessage

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks, survivors
-from panpan.capabilities.background.task_output import TaskOutputTool, TaskStopTool
+from panpan.capabilities.background.task_tools import TaskOutputTool, TaskStopTool
 from panpan.config.known_secrets import provider_keys
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool

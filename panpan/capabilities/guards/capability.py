@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from panpan.capabilities.guards.repeated_calls import RepeatedCalls
-from panpan.capabilities.guards.result_size import InterruptNotice, RedactResults, ReplyLimits, ResultSize, RoundLimit
+from panpan.capabilities.guards.size_limits import InterruptNotice, RedactResults, ReplyLimits, ResultSize, RoundLimit
 from panpan.config.known_secrets import provider_keys
 from panpan.core.hooks import Hook
 from panpan.session.agent import Agent

@@ -14,7 +14,7 @@ from panpan.cli_kit.commands import CommandGroup, gate_of_folder, program_of, se
 from panpan.errors import ConfigError
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.opening import as_json, explained, workspace_paths
-from panpan.permissions.rules.idle_rules import checked_examples
+from panpan.permissions.rules.rule_checks import checked_examples
 from panpan.permissions.rules.rules import COMMAND_TOOL, rule_sources, rules_of_no_tool
 from panpan.system.text.terminal_text import printable
 from panpan.types.permission import PermissionMode

@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from panpan.capabilities.plan_mode.exit_plan_mode import EnterPlanModeTool, ExitPlanModeTool
 from panpan.capabilities.plan_mode.plan_mode import PlanMode, PlanNotice
+from panpan.capabilities.plan_mode.plan_mode_tools import EnterPlanModeTool, ExitPlanModeTool
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent

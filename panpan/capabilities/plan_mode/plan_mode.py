@@ -14,7 +14,7 @@ from typing import Any
 
 from anyio import Event, to_thread
 
-from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
+from panpan.capabilities.plan_mode.plan_mode_tools import ExitPlanModeTool
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round
 from panpan.core.tool import SeenFiles, digest_of

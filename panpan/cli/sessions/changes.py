@@ -14,8 +14,8 @@ from panpan.cli.doctor_command import how_to_remove
 from panpan.cli.sessions.command import ALL, CWD, JSON, folders_of, locations_of, log_of, logs_of
 from panpan.config.known_secrets import secrets_of_run
 from panpan.errors import ConfigError, SessionError, SessionLogError
+from panpan.session.export.export import SUFFIX_BY_FORMAT, export_session, exported_text
 from panpan.session.export.transcript import transcript_of
-from panpan.session.export.write import SUFFIX_BY_FORMAT, export_session, exported_text
 from panpan.session.importing.claude_transcript import read_transcript
 from panpan.session.importing.conversion import converted, write_session
 from panpan.session.log.recorder import left_unfinished

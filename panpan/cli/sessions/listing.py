@@ -16,7 +16,8 @@ from panpan.cli.sessions.command import ALL, ARCHIVED, CWD, JSON, cut, limit, lo
 from panpan.cli_kit.failures import StdoutWriter, say
 from panpan.config.known_secrets import secrets_of_run
 from panpan.config.locations import Locations
-from panpan.faces.plain.line_asker import LineFace
+from panpan.faces.plain.line_face import LineFace
+from panpan.session.export.export import SUFFIX_BY_FORMAT, exported_text
 from panpan.session.export.transcript import (
     Transcript,
     compaction_told,
@@ -25,7 +26,6 @@ from panpan.session.export.transcript import (
     transcript_of,
     without_secrets,
 )
-from panpan.session.export.write import SUFFIX_BY_FORMAT, exported_text
 from panpan.session.stored.search import Found, excerpt_of, search_sessions
 from panpan.session.stored.store import SessionSummary, summary_of
 from panpan.system.text.redact import Redactor

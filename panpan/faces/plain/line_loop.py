@@ -11,8 +11,8 @@ from panpan.cli_kit.failures import StdoutWriter
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.core.background import Background
 from panpan.errors import ConfigError, OutputError, PanpanError, unwrap_single_exception
-from panpan.faces.plain.line_asker import LineFace, LineReader
 from panpan.faces.plain.line_commands import LineCommands
+from panpan.faces.plain.line_face import LineFace, LineReader
 from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.rendering.cells import LEAST_WIDTH, plain_rows
 from panpan.faces.turn_text import WaitingTime, note_on_end

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from panpan.errors import SessionError
-from panpan.session.export.write import FORMAT
+from panpan.session.export.export import FORMAT
 from panpan.session.log.records import FORMAT_VERSION
 from panpan.session.log.session_log import lines_of, parsed
 from panpan.types.content import (

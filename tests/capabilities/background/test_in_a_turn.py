@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.background.task_output import TaskOutputTool, TaskStopTool
+from panpan.capabilities.background.task_tools import TaskOutputTool, TaskStopTool
 from panpan.core.hooks import Hook, ToolCall
 from panpan.types.events import Output, ToolStarted
 from panpan.types.messages import SystemReminder, ToolResultMessage

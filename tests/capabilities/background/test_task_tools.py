@@ -7,7 +7,7 @@ import pytest
 
 from panpan.capabilities.background.announcements import ended_in_result, state_line
 from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.background.task_output import TaskOutputInput, TaskOutputTool, TaskStopInput, TaskStopTool
+from panpan.capabilities.background.task_tools import TaskOutputInput, TaskOutputTool, TaskStopInput, TaskStopTool
 from panpan.types.events import Output, TaskInfo, TaskState
 from tests.capabilities.background.harness import Home, start
 from tests.fakes.context import context_in

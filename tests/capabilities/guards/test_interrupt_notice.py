@@ -1,4 +1,4 @@
-from panpan.capabilities.guards.result_size import InterruptNotice
+from panpan.capabilities.guards.size_limits import InterruptNotice
 from panpan.core.conversation import INTERRUPTED, Conversation, error_result
 from panpan.types.messages import UserMessage
 from tests.capabilities.guards.hook_fixtures import reply

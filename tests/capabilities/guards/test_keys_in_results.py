@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.guards.result_size import RedactResults
+from panpan.capabilities.guards.size_limits import RedactResults
 from panpan.config.known_secrets import provider_keys
 from panpan.config.settings import Settings
 from panpan.system.text.redact import KnownKeys

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
-from panpan.capabilities.background.task_output import TaskOutputInput, TaskOutputTool
+from panpan.capabilities.background.task_tools import TaskOutputInput, TaskOutputTool
 from panpan.capabilities.guards.repeated_calls import RepeatedCalls
 from panpan.core.tool import ToolContext
 from panpan.errors import AnswerNeededError

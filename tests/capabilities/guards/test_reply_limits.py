@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.guards.result_size import InterruptNotice, ReplyLimits
+from panpan.capabilities.guards.size_limits import InterruptNotice, ReplyLimits
 from panpan.core.conversation import ENDED_BEFORE, Conversation
 from panpan.errors import ContextOverflowError, PanpanError, ProviderError
 from panpan.faces.turn_text import note_on_end

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from panpan.capabilities.guards.result_size import MAX_ENCODED_BYTES, MAX_TEXT_CHARS, ResultSize
+from panpan.capabilities.guards.size_limits import MAX_ENCODED_BYTES, MAX_TEXT_CHARS, ResultSize
 from panpan.types.content import Base64Source, ImageBlock, SummaryDisplay, TextBlock
 from panpan.types.events import Output
 from tests.capabilities.guards.hook_fixtures import call_in

@@ -1,4 +1,4 @@
-from panpan.capabilities.guards.result_size import RoundLimit
+from panpan.capabilities.guards.size_limits import RoundLimit
 from tests.capabilities.guards.hook_fixtures import round_of
 
 

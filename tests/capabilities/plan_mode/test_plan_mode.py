@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.capabilities.plan_mode.exit_plan_mode import ExitPlanModeTool
 from panpan.capabilities.plan_mode.plan_mode import TURNS_BETWEEN_NOTICES, PlanMode
+from panpan.capabilities.plan_mode.plan_mode_tools import ExitPlanModeTool
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round
 from panpan.core.tool import SeenFiles

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from panpan.capabilities.plan_mode.exit_plan_mode import (
+from panpan.capabilities.plan_mode.plan_mode_tools import (
     MAX_PLAN_CHARS,
     MIN_PLAN_CHARS,
     EnterPlanModeTool,

@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from panpan.faces.plain.line_asker import DROPPED, LineAsker
+from panpan.faces.plain.line_face import DROPPED, LineAsker
 from panpan.types.content import DiffDisplay, FileDiff
 from panpan.types.permission import (
     PermissionAnswer,

@@ -1,6 +1,6 @@
 """The face that only prints lines: the checklist stands below its call, and nothing in the answer to a question."""
 
-from panpan.faces.plain.line_asker import LineFace
+from panpan.faces.plain.line_face import LineFace
 from panpan.faces.turn_text import WaitingTime
 from panpan.types.content import ChecklistDisplay, ChecklistItem, TextBlock, ToolResultBlock
 from panpan.types.events import ToolStarted

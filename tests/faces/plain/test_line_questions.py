@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.faces.plain.line_asker import answer_in, is_declined, question_text
+from panpan.faces.plain.line_face import answer_in, is_declined, question_text
 from panpan.types.permission import Choice, UserAnswer, UserQuestion
 
 CHOICES = (Choice("Red"), Choice("Blue\x1b[2J"), Choice("Green"))

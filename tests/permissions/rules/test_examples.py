@@ -4,7 +4,7 @@ import pytest
 
 from panpan.config.settings_file import WrittenRule
 from panpan.errors import ConfigError
-from panpan.permissions.rules.idle_rules import check_examples, checked_examples
+from panpan.permissions.rules.rule_checks import check_examples, checked_examples
 from panpan.permissions.rules.rules import RuleSource
 from panpan.system.files.paths import PathResolver
 from tests.permissions.folder import Project

@@ -3,7 +3,7 @@ import re
 
 from hypothesis import given
 
-from panpan.session.export.write import json_text
+from panpan.session.export.export import json_text
 from panpan.session.log.records import message_of
 from panpan.types.messages import SystemReminder, UserMessage
 from tests.session.export.export_fixtures import call, everywhere, hostile_texts, reply, result, transcript

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import ConfigError, OutputError
+from panpan.session.export.export import export_session
 from panpan.session.export.transcript import transcript_of
-from panpan.session.export.write import export_session
 from panpan.session.log.agent_log import agents_folder
 from panpan.session.log.records import record_of
 from panpan.session.log.session_log import SessionLog

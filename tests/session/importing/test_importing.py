@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from panpan.capabilities.todos.todos import KnownTodos
 from panpan.core.conversation import Conversation
 from panpan.errors import SessionError
-from panpan.session.export.write import claude_text, json_text
+from panpan.session.export.export import claude_text, json_text
 from panpan.session.importing.claude_transcript import read_transcript
 from panpan.session.importing.conversion import CAUSE, Converted, converted, write_session
 from panpan.session.log.fold import FoldedSession, folded

@@ -67,8 +67,8 @@ async def _fork(terminal: Terminal, rest: str) -> None:
 
 async def _export(terminal: Terminal, wanted: str) -> None:
     from panpan.config.known_secrets import known_secrets
+    from panpan.session.export.export import export_session
     from panpan.session.export.transcript import Transcript, subagent_transcripts
-    from panpan.session.export.write import export_session
     from panpan.system.text.redact import Redactor
 
     session = terminal.session

@@ -110,11 +110,11 @@ def _format_of(suffix: str) -> Callable[[Transcript], str]:
 
             return html_text
         case ".json":
-            from panpan.session.export.write import json_text
+            from panpan.session.export.export import json_text
 
             return json_text
         case ".jsonl":
-            from panpan.session.export.write import claude_text
+            from panpan.session.export.export import claude_text
 
             return claude_text
         case _:

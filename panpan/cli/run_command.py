@@ -55,7 +55,7 @@ def run(options: Options) -> int:
         look = _look(options, out)
         if look.plain:
             require_session_id(options)
-            from panpan.cli.repl_command import run_line_loop_for
+            from panpan.cli.line_command import run_line_loop_for
 
             return anyio.run(run_line_loop_for, options, out)
         from panpan.cli.repl_command import run_repl_for

@@ -171,14 +171,14 @@ class ToolContext:
 
 
 class Tool(ABC, Generic[InputT]):
-    """One thing that the model may ask for. Its description for the model lies beside its module as `<module>.md`."""
+    """One thing that the model may ask for. Its description for the model lies beside its module: that of `WebFetch` in `web_fetch.md`."""
 
     name: ClassVar[str]
     """As the model calls it."""
     input_model: ClassVar[type[BaseModel]]
     """Its arguments; field descriptions are sent to the model."""
     description: ClassVar[str] = ""
-    """What the model is told of it; empty: the text of the file `<module>.md` beside its module."""
+    """What the model is told of it; empty: the text of that file."""
     timeout_s: ClassVar[float | None] = 120.0
     """Seconds after which the executor ends the call; None where the tool bounds itself."""
 

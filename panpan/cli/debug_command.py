@@ -1,7 +1,7 @@
 """`panpan debug`: what the gate and the URL guard would decide, a JSON object a line in and one out.
 
 The decisions are those of a session: the same code makes them. A row that cannot be read is answered with a denial that
-says so, and the next one is read.
+says so, and the next one is read. `panpan --debug` writes what happens into a file of its own.
 """
 
 import json

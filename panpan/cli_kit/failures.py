@@ -1,4 +1,7 @@
-"""One line and an exit code for whatever went wrong; no traceback reaches the user."""
+"""How a command fails: one line and an exit code, a private report where panpan is at fault, and no traceback.
+
+And standard output, as long as somebody takes it.
+"""
 
 import errno
 import os
@@ -17,7 +20,6 @@ from typing import TextIO
 
 import anyio
 
-from panpan.config.keys import shown
 from panpan.config.locations import CRASH_FOLDER
 from panpan.errors import OutputError, PanpanError
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
@@ -71,7 +73,6 @@ def report_failure(error: Exception, *, had_terminal: bool = False) -> int:
     if missing := _missing_part(error):
         say(f"the installation of panpan is damaged: {missing} is missing; install panpan again")
         return 1
-    from panpan.cli_kit.failures import crash_line
     from panpan.config.known_secrets import secrets_of_run
     from panpan.config.locations import Locations
     from panpan.system.text.redact import Redactor
@@ -100,8 +101,6 @@ def _is_of_output(error: OSError) -> bool:
 
 def _report_lost_output(error: OSError, *, had_terminal: bool) -> int:
     """Tell the user, if he is still there, and let nothing fail again at exit."""
-    from panpan.cli_kit.failures import drop_what_follows
-
     with suppress(OSError, ValueError):
         drop_what_follows(sys.stdout.fileno())
     if had_terminal and error.errno in (errno.EPIPE, errno.EIO, errno.ENXIO):
@@ -171,6 +170,8 @@ def report_crash(exc: BaseException, home: Path, redactor: Redactor) -> Path:
 
 def crash_line(exc: BaseException, home: Path, redactor: Redactor) -> str:
     """Report the error and return the one line that the user reads; says so when the report cannot be written."""
+    from panpan.config.keys import shown  # no start needs it
+
     what = _one_line(exc, redactor)
     try:
         path = report_crash(exc, home, redactor)
@@ -180,6 +181,8 @@ def crash_line(exc: BaseException, home: Path, redactor: Redactor) -> str:
 
 
 def _one_line(exc: BaseException, redactor: Redactor) -> str:
+    from panpan.config.keys import shown  # no start needs it
+
     try:
         message = redactor.redact(str(exc))
     except Exception:  # an error whose __str__ fails

@@ -1,5 +1,7 @@
 """How a setting is named: a path of keys, written with dots as in TOML, `providers.deepseek.base_url`.
 
+And on which line of a file it stands.
+
 Text that came out of a file or variable goes through `shown` before it is put into a message: a file of the project may
 hold anything, also what drives a terminal.
 """

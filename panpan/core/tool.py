@@ -1,4 +1,4 @@
-"""What a tool is, and what every tool is given.
+"""What a tool is, what every tool is given, and tools from plain functions.
 
 The executor validates the arguments, asks the hooks, bounds the time and turns errors into results, so a tool does none
 of that: it says what it touches, does its work, and raises `ToolError` with advice for the model when it cannot.
@@ -171,7 +171,7 @@ class ToolContext:
 
 
 class Tool(ABC, Generic[InputT]):
-    """One thing that the model may ask for. Its description for the model lies beside its module: that of `WebFetch` in `web_fetch.md`."""
+    """One thing that the model may ask for. The description of `WebFetch` is the file `web_fetch.md` beside it."""
 
     name: ClassVar[str]
     """As the model calls it."""

@@ -1,4 +1,4 @@
-"""Diffs of changed files for people, the answer for the model, and the base of the tools that change files.
+"""The base of the tools that change files, with diffs for people, the answer for the model, and renamed words.
 
 A tool works its changes out before it makes them, so that they can be shown before they are allowed. It plans again
 when it runs, on what is there then, and makes no change but the one that was shown.

@@ -1,4 +1,7 @@
-"""A turn as text: answers as they arrive, a line for what happens beside them, and the last turns of a conversation."""
+"""A turn as text: answers as they arrive, a line for what happens beside them, and the last turns of a conversation.
+
+And amounts of time and money in words.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,7 @@
-"""From the settings of a folder to its gate: the one way, for a session and for whoever only asks what it would say."""
+"""From the settings of a folder to its gate: the one way, for a session and for whoever only asks what it would say.
+
+And who answers its questions where no face puts them to a person: nobody, or a flag that says yes.
+"""
 
 import os
 import shutil

@@ -2,7 +2,8 @@
 
 The rule: whether a command runs is the permission gate's matter; this only says what it may do to the machine if it
 does. No mode and no yes to everything opens the sandbox: only a person does, or a setting that they gave for it. Where
-there is none, the mode bypassPermissions goes on without.
+there is none, the mode bypassPermissions goes on without. Each refusal tells the flag that would have helped, and a
+command that failed in the sandbox what it may ask for.
 """
 
 import os

@@ -1,4 +1,7 @@
-"""A capability: one feature of a session. Ours, those of other packages and those of your own are all of this class."""
+"""A capability: one feature of a session. Ours, those of other packages and those of your own are all of this class.
+
+The bases at the end are those by which faces find what a feature offers them.
+"""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager

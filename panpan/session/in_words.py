@@ -1,4 +1,4 @@
-"""Conversations and compactions as text, for people and for models that read of them."""
+"""Conversations, compactions and background tasks as text, for people and for models that read of them."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""How the working directory is kept from one command to the next.
+"""What a command leaves behind in its shell: how the working directory is kept, and which commands change the shell.
 
 The rule: the shell itself says where it ended, in a private file, whatever way the command went out; and where it ended
 counts only inside the workspace. A command that replaces the shell (`exec`) or its exit trap says nothing, and then the

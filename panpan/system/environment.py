@@ -2,7 +2,7 @@
 
 The rule: every child process gets its environment from here, so that no key reaches a command. What the model, panpan
 or a repository starts gets the variables that are listed (`child_environment`); what the user typed or set up
-gets all but keys (`user_environment`).
+gets all but keys (`user_environment`). And how the user installs a package that panpan misses.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Content blocks: what messages are made of.
+"""Content blocks, of which messages are made, and displays, of which faces show results.
 
 Names and fields are those of the Messages API (https://platform.claude.com/docs/en/api/messages), which users, logs and
 other programs already know; each provider's own file translates them where its wire says it differently.

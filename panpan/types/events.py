@@ -1,4 +1,7 @@
-"""Events: what a turn yields, from the first byte of a reply to the end of the turn, and what a tool yields."""
+"""Events: what a turn yields, from the first byte of a reply to the end of the turn, and what a tool yields.
+
+And what is known of a background task.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import field

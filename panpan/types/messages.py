@@ -1,4 +1,7 @@
-"""Messages: what is kept in the session and sent to the model, and what is sent in their place after a compaction."""
+"""Messages: what is kept in the session and sent to the model, and what is sent in their place after a compaction.
+
+And the causes of reminders.
+"""
 
 import os
 import re

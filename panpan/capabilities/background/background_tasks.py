@@ -1,7 +1,7 @@
 """The background tasks of one session: what runs beside the conversation, and what becomes of it.
 
 The rule: a task belongs to one session and to nobody else; it ends with that session unless the user wants it kept, and
-the model hears of its end exactly once.
+the model hears of its end exactly once. What an earlier panpan of the session left running is found and ended.
 """
 
 import logging

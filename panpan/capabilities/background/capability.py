@@ -75,8 +75,6 @@ class BackgroundCapability(Capability):
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
-        from panpan.capabilities.background.capability import TASK_COMMANDS
-
         return TASK_COMMANDS
 
 

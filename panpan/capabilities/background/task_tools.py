@@ -1,6 +1,6 @@
-"""TaskOutput: how a background task is doing, and what it printed since the model last looked.
+"""TaskOutput and TaskStop: how a background task is doing, what it printed since the last look, and its end.
 
-The rule: it changes nothing, and the first line of its result is that of the task.
+The rule: the first line of a result is that of the task.
 """
 
 from collections.abc import AsyncGenerator

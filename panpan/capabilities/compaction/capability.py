@@ -52,8 +52,6 @@ class CompactionCapability(Capability):
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
-        from panpan.capabilities.compaction.capability import COMPACT_COMMANDS
-
         return COMPACT_COMMANDS
 
     async def compact(self, hint: str = "") -> Compaction | None:

@@ -92,7 +92,6 @@ class EnvDoctorTool(Tool[EnvDoctorInput]):
 
 
 def _look(place: str, ctx: ToolContext, withholds: Callable[[Path, Path], bool]) -> "EnvReport":
-    from panpan.capabilities.environment.env_doctor import examine
     from panpan.python_environments.find_environment import find_environment, project_of
     from panpan.python_environments.machine_root import machine_for, readable_folder
 

@@ -1,4 +1,4 @@
-"""Edit: replace one text in a file by another, literally."""
+"""Edit and MultiEdit: replace texts in a file by others, literally."""
 
 from collections.abc import Sequence
 

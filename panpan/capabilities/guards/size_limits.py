@@ -1,4 +1,4 @@
-"""Guards of tool results: how much they may hold, and no keys in them."""
+"""Guards of results and replies: how much they may hold, no keys in results, and the end of too many rounds."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,4 +1,6 @@
-"""Sets up the embedded model: fetches its weights from the first source that has them, and verifies them.
+"""Sets up the embedded model, and finds the models of servers on this machine where no other is named.
+
+Weights are fetched from the first source that has them, and verified.
 
 The rule: at every instant there are the whole weights, or a partial file to go on with, or nothing; whoever leaves
 early, and whatever fails, leaves it so.

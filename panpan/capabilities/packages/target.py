@@ -1,4 +1,4 @@
-"""The environment that a call is about: its prefix, its interpreter, and whether it is the system's own.
+"""The environment that a call is about: its prefix, its interpreter, its packages, and whether it is the system's.
 
 The rule: nothing of the project is run to find it. What its files say is enough: pyvenv.cfg, conda-meta, lib/python3.N.
 """

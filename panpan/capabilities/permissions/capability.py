@@ -36,8 +36,6 @@ class Permissions(Capability):
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
-        from panpan.capabilities.permissions.capability import PERMISSION_COMMANDS
-
         return PERMISSION_COMMANDS
 
 

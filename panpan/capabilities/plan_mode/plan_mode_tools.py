@@ -1,4 +1,4 @@
-"""ExitPlanMode: put the plan to the user, who alone can end plan mode."""
+"""EnterPlanMode, and ExitPlanMode, which puts the plan to the user, who alone can end plan mode."""
 
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path

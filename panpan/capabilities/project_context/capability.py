@@ -40,8 +40,6 @@ class ProjectContext(Capability):
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
-        from panpan.capabilities.project_context.capability import MEMORY_COMMANDS
-
         return MEMORY_COMMANDS
 
 

@@ -54,8 +54,6 @@ class SnapshotsCapability(Capability):
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
-        from panpan.capabilities.snapshots.capability import UNDO_COMMANDS
-
         return UNDO_COMMANDS
 
 

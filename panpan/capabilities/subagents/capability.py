@@ -80,8 +80,6 @@ class SubagentsCapability(Capability):
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
-        from panpan.capabilities.subagents.capability import AGENTS_COMMANDS
-
         return AGENTS_COMMANDS
 
 

@@ -1,4 +1,4 @@
-"""Task: give work to a subagent.
+"""Task: give work to a subagent; also to one that the user names with an @.
 
 The rule: a subagent may do what its parent and its own definition both allow, and each of its calls is decided about by
 itself; the call that starts it needs no permission of its own.

@@ -50,8 +50,6 @@ class TodosCapability(Capability):
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
-        from panpan.capabilities.todos.capability import TODOS_COMMANDS
-
         return TODOS_COMMANDS
 
 

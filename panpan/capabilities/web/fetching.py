@@ -1,4 +1,4 @@
-"""One page: fetched over plain HTTP, and made into what a model can read."""
+"""One page: fetched over plain HTTP, and made into what a model can read; and what robots.txt asks for."""
 
 import json
 import re

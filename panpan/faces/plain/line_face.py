@@ -1,4 +1,4 @@
-"""Puts a permission question, a plan, or what the model wants to know as lines, and reads the answer."""
+"""A session on a terminal that only gets lines: its output, questions and plans, and the answers."""
 
 import json
 import shutil

@@ -1,4 +1,6 @@
-"""Rules that can never matter: a stronger rule says the same of all they speak of, or no call has their form.
+"""Checks of rules: against the examples beside them, and for those that can never matter.
+
+They cannot where a stronger rule says the same of all they speak of, or no call has their form.
 
 A rule is tried on samples, in which a word that nobody writes stands in the place of each wildcard. What is true of the
 samples is then true of all that the rule speaks of.

@@ -1,4 +1,7 @@
-"""Writes a session to a file of the user's: private, whole or not at all, and never over what is there."""
+"""Writes a session to a file of the user's: private, whole or not at all, and never over what is there.
+
+As JSON it is panpan's own form or that of Claude Code.
+"""
 
 import json
 import re
@@ -110,12 +113,8 @@ def _format_of(suffix: str) -> Callable[[Transcript], str]:
 
             return html_text
         case ".json":
-            from panpan.session.export.export import json_text
-
             return json_text
         case ".jsonl":
-            from panpan.session.export.export import claude_text
-
             return claude_text
         case _:
             raise ConfigError(f"no format is called {suffix}; name a file that ends in .md, .html, .json or .jsonl")

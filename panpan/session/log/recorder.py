@@ -1,5 +1,7 @@
 """The recorder: everything that a session says or decides goes through here, into the conversation and the log.
 
+And logs that are written whole, by a fork and by an import.
+
 A session in which nothing was said leaves no log; what was decided before the first message waits for it.
 """
 

@@ -1,4 +1,7 @@
-"""Where sessions lie: one folder a project, one file a session; and how one is put away."""
+"""Where sessions lie: one folder a project, one file a session; and how one is put away.
+
+A summary is what the first and last records of one tell.
+"""
 
 import fcntl
 import os

@@ -2,7 +2,7 @@
 
 Widths are never measured too small: where terminals differ, as with joined emoji, the widest counts. So a row that fits
 here fits everywhere. Neither a sequence nor what people take for one character is ever cut. All text must be harmless
-already and without tabs.
+already and without tabs. Below: rows of plain text and Markdown, and lists to pick from.
 """
 
 import re

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.permissions.reach import resolved_paths as reached
+from panpan.permissions.reach import argument_paths as reached
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
 from tests.fakes.every_tool import FolderGate
 from tests.permissions.folder import Project, bash

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from panpan.shell_analysis.facts import SimpleCommand, Word
-from panpan.shell_analysis.shell_state import may_change_shell
+from panpan.shell_analysis.shell_changes import may_change_shell
 from panpan.shell_analysis.words import NotPlainError, with_braces_expanded, word_at, word_of
 from panpan.system.files.canonical import user_home
 from panpan.types.dataclass import dataclass

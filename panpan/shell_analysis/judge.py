@@ -30,8 +30,9 @@ from panpan.shell_analysis.programs import (
     may_show,
 )
 from panpan.shell_analysis.runners import Wrapped, unwrapped
-from panpan.shell_analysis.shell_state import find_shell, is_bash, may_change_shell
+from panpan.shell_analysis.shell_changes import may_change_shell
 from panpan.shell_analysis.words import as_path, folder_of, home_for, in_folder, paths_of
+from panpan.shell_analysis.working_directory import find_shell, is_bash
 from panpan.shell_analysis.writers import written_by
 
 _BEFORE_NAMES = re.compile("[=@:,;<{}]")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from panpan.shell_analysis.facts import Redirect, SimpleCommand, TooNestedError, Word
 from panpan.shell_analysis.languages import words_of_conditional
 from panpan.shell_analysis.plain_line import RESERVED_WORDS, is_harmless_assignment, may_assign
-from panpan.shell_analysis.shell_state import may_change_shell
+from panpan.shell_analysis.shell_changes import may_change_shell
 from panpan.shell_analysis.words import NotPlainError, with_braces_expanded, word_at, word_of
 from panpan.types.dataclass import dataclass
 

@@ -11,7 +11,8 @@ import pytest
 from panpan.capabilities.shell.bash import fixed_names
 from panpan.shell_analysis.judge import analyse
 from panpan.shell_analysis.languages import PRINTF_FORMAT, fits
-from panpan.shell_analysis.shell_state import find_shell, may_change_shell, shell_arguments
+from panpan.shell_analysis.shell_changes import may_change_shell
+from panpan.shell_analysis.working_directory import find_shell, shell_arguments
 
 KEEPS_SHELL = frozenset({
     ":", "[", "bg", "break", "caller", "cd", "continue", "disown", "echo", "exit", "false", "fg", "help", "kill",

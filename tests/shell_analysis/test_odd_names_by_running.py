@@ -16,7 +16,7 @@ import pytest
 
 from panpan.capabilities.shell.bash import fixed_names, read_only_environment
 from panpan.shell_analysis.judge import analyse
-from panpan.shell_analysis.shell_state import find_shell, shell_arguments
+from panpan.shell_analysis.working_directory import find_shell, shell_arguments
 from panpan.system.files.paths import PathResolver
 from panpan.types.permission import Allow
 from tests.fakes.every_tool import FolderGate

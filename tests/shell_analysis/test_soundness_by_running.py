@@ -19,7 +19,7 @@ from panpan.config.sources import load_settings
 from panpan.permissions.reach.folder_walk import matches
 from panpan.shell_analysis.facts import LineFacts
 from panpan.shell_analysis.judge import analyse
-from panpan.shell_analysis.shell_state import find_shell, shell_arguments
+from panpan.shell_analysis.working_directory import find_shell, shell_arguments
 from panpan.system.files.paths import PathResolver
 from panpan.types.permission import Allow
 from tests.fakes.every_tool import FolderGate

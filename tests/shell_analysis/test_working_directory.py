@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.shell_analysis.shell_state import DirectoryReport, find_shell, follow, shell_arguments
+from panpan.shell_analysis.working_directory import DirectoryReport, find_shell, follow, shell_arguments
 from panpan.system.files.paths import PathResolver
 
 

@@ -16,7 +16,7 @@ from panpan.capabilities.packages.target import Target
 from panpan.core.effects import PathUse, SandboxUse
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
-from panpan.shell_analysis.shell_state import start_directory
+from panpan.shell_analysis.working_directory import start_directory
 from panpan.system.processes.limits import limited
 from panpan.system.processes.process import LineFolder, ProcessEnded, ProgressPacer, run_process
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox, Start

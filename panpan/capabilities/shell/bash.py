@@ -21,7 +21,7 @@ from panpan.core.effects import Command, Effects, SandboxUse
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.shell_analysis.facts import LineFacts
-from panpan.shell_analysis.shell_state import (
+from panpan.shell_analysis.working_directory import (
     DirectoryReport,
     find_shell,
     follow,

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from panpan.shell_analysis.judge import analyse
-from panpan.shell_analysis.shell_state import find_shell
+from panpan.shell_analysis.working_directory import find_shell
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
 from tests.permissions.folder import Project, bash
 

@@ -21,7 +21,7 @@ from panpan.faces.turn_text import cost_in_short
 from panpan.session.budget.spending import SessionCosts
 from panpan.session.context_usage import used_tokens
 from panpan.session.session import Session
-from panpan.shell_analysis.shell_state import find_shell
+from panpan.shell_analysis.working_directory import find_shell
 from panpan.system.environment import user_environment
 from panpan.system.git.git_places import git_branch
 from panpan.system.processes.process import Captured, capture

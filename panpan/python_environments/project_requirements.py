@@ -52,7 +52,8 @@ def conda_requirements(files: ProjectFiles, name: str) -> Iterator[Said]:
     try:
         pairs = read_yaml(text).pairs or ()
     except YamlError as error:
-        line = text.split("\n")[error.line - 1].strip()
+        lines = text.split("\n")
+        line = lines[min(error.line, len(lines)) - 1].strip()  # what was to come may be missed behind the last
         yield Unclear(f"{name}:{error.line}", f"it cannot be read as YAML ({error})", line[:_MAX_LINE_CHARS])
         return
     for key, value in pairs:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.local_model.setup import ANSWERS_FILE, detect_model, has_embedded_model
+from panpan.capabilities.local_model.model_detection import ANSWERS_FILE, detect_model, has_embedded_model
 from panpan.errors import ConfigError
 from panpan.faces.plain.line_face import YesOrNo
 from panpan.models.local_servers import LocalServer, Probe, find_local_servers

@@ -283,7 +283,7 @@ def _past_proxies(address: str) -> dict[str, None]:
 
 def _bounded(client: Any, error_type: type[Exception]) -> SdkClient:
     """Return the client; what it reads of an error is bounded."""
-    from panpan.models.wire_errors import bound_error_bodies  # imports the network library, as the SDK has by now
+    from panpan.models.error_body import bound_error_bodies  # imports the network library, as the SDK has by now
 
     bound_error_bodies(client._client)
     return SdkClient(client, error_type)

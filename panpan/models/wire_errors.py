@@ -5,14 +5,10 @@ error's text is one short line without control characters and without secrets, w
 """
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
-
-import anyio
-import httpx2
 
 from panpan.errors import (
     AuthenticationError,
@@ -210,58 +206,3 @@ _FINAL_KINDS = frozenset(
 _KNOWN_KINDS = (
     _RETRYABLE_KINDS | _RATE_LIMIT_KINDS | _AUTHENTICATION_KINDS | _SPENT_KINDS | _OVERFLOW_KINDS | _FINAL_KINDS
 )
-
-
-MAX_ERROR_BYTES = 64 * 1024
-ERROR_BODY_S = 10.0
-"""Seconds for the whole body."""
-
-_CLOSE_TIMEOUT_S = 2.0
-
-
-def bound_error_bodies(client: httpx2.AsyncClient, *, within_s: float = ERROR_BODY_S) -> None:
-    """Make `client` bound the body of every answer that is no success."""
-
-    async def bound(response: Any) -> None:
-        if response.is_success:
-            return
-        is_encoded = response.headers.get("content-encoding", "identity").strip().lower() != "identity"
-        if is_encoded:
-            del response.headers["content-encoding"]
-        max_bytes = 0 if is_encoded else MAX_ERROR_BYTES
-        response.stream = _BoundedStream(response.stream, max_bytes=max_bytes, within_s=within_s)
-
-    hooks = client.event_hooks
-    client.event_hooks = {**hooks, "response": [*hooks.get("response", ()), bound]}
-
-
-class _BoundedStream(httpx2.AsyncByteStream):
-    """The beginning of another stream, without its errors: the status is known, and says more than they do."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream, *, max_bytes: int, within_s: float) -> None:
-        self._stream = stream
-        self._max_bytes = max_bytes
-        self._within_s = within_s
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        deadline = anyio.current_time() + self._within_s
-        room = self._max_bytes
-        chunks = aiter(self._stream)
-        try:
-            while room > 0 and (chunk := await _next(chunks, deadline)):
-                yield chunk[:room]
-                room -= len(chunk)
-        finally:
-            if isinstance(chunks, AsyncGenerator):
-                await chunks.aclose()
-
-    async def aclose(self) -> None:
-        with anyio.move_on_after(_CLOSE_TIMEOUT_S, shield=True):
-            await self._stream.aclose()
-
-
-async def _next(chunks: AsyncIterator[bytes], deadline: float) -> bytes:
-    """Return the next chunk, or nothing at the end, when the time is up and where the connection breaks."""
-    with anyio.CancelScope(deadline=deadline), suppress(httpx2.HTTPError):
-        return await anext(chunks, b"")
-    return b""

@@ -4,7 +4,7 @@ import anyio
 import httpx2
 import pytest
 
-from panpan.models.wire_errors import MAX_ERROR_BYTES, bound_error_bodies
+from panpan.models.error_body import MAX_ERROR_BYTES, bound_error_bodies
 from tests.models.loopback import Answer, Stall, serving
 from tests.models.test_transport import BOTH, JSON, Make, failure
 

@@ -49,7 +49,7 @@ def read_notebook(data: bytes, offset: int, limit: int, shown: str) -> NotebookP
     size = 0
     for number, cell in enumerate(cells[first - 1 : first - 1 + limit], first):
         of_cells_before = len(images)
-        text = readable(_cell(cell, number, images))
+        text = readable(_read_cell(cell, number, images))
         if parts and size + len(text) > MAX_PAGE_CHARS:
             del images[of_cells_before:]
             break
@@ -73,7 +73,7 @@ def _cells(data: bytes) -> list[Any] | None:
     return cells if isinstance(cells, list) and all(isinstance(cell, dict) for cell in cells) else None
 
 
-def _cell(cell: dict[str, Any], number: int, images: list[bytes]) -> str:
+def _read_cell(cell: dict[str, Any], number: int, images: list[bytes]) -> str:
     kind = cell.get("cell_type", "unknown")
     cell_id = f", id {cell['id']}" if isinstance(cell.get("id"), str) else ""
     parts = [f"── cell {number}, {kind}{cell_id} ──", _shortened(_joined(cell.get("source")), _MAX_SOURCE_CHARS)]

@@ -76,7 +76,7 @@ class MergeWorktreeTool(Tool[MergeWorktreeInput]):
                 yield Output(diff or "nothing was changed there", SummaryDisplay(text=f"{lines:,} lines of difference"))
             case "merge":
                 merge = await worktrees.merge(args.agent_id, only=self._shown.pop(ctx.tool_use_id, None))
-                yield _told(merge, args.agent_id)
+                yield _told_of_merge(merge, args.agent_id)
             case "discard":
                 await worktrees.discard(args.agent_id)
                 yield Output("The worktree is removed with all that was changed in it.")
@@ -102,7 +102,7 @@ class WorktreeMerge:
         return not self.conflicts and not self.left
 
 
-def _told(merge: WorktreeMerge, agent_id: str) -> Output:
+def _told_of_merge(merge: WorktreeMerge, agent_id: str) -> Output:
     lines = [f"{len(merge.diffs)} file{'' if len(merge.diffs) == 1 else 's'} of the project changed."]
     lines += [f"  {_file(one, merge)}" for one in merge.diffs[:_MAX_LISTED]]
     if len(merge.diffs) > _MAX_LISTED:

@@ -34,11 +34,11 @@ async def _chosen_model(terminal: Terminal) -> str | None:
         say(terminal, f"panpan asks {clean_line(info.choice)}; /model NAME changes that, such as /model ollama/NAME")
         return None
     title = "Which model? Prices are for a million tokens."
-    picked = await terminal.choose(title, [_option(model, info.model) for model in models])
+    picked = await terminal.choose(title, [_model_option(model, info.model) for model in models])
     return None if picked is None else models[picked].name
 
 
-def _option(model: "DetectedModel", current: str) -> Option:
+def _model_option(model: "DetectedModel", current: str) -> Option:
     return Option(clean_line(model.name), clean_line(model.detail), is_current=current in (model.name, model.model))
 
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
-from panpan.documents.notebook_text import CellType, NotebookText
+from panpan.documents.read_notebook import CellType, NotebookText
 from panpan.editing.commit import FileChange, find_target, read_known_text, similar_files
 from panpan.editing.edited import Plan, PlannedTool, Told
 from panpan.errors import ToolError

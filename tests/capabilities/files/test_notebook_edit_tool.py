@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.documents.notebook_text import NotebookText
+from panpan.documents.read_notebook import NotebookText
 from panpan.errors import ToolError
 
 

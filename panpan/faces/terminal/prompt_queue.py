@@ -8,8 +8,8 @@ import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from panpan.errors import ConfigError, PanpanError
+from panpan.faces.terminal.commands.model_commands import Screen
 from panpan.faces.terminal.commands.registry import command_in, find, unknown
-from panpan.faces.terminal.commands.screen_commands import Screen
 from panpan.faces.terminal.input.keys import Sent
 from panpan.faces.terminal.rendering.cells import output_of_users_command, say
 from panpan.faces.terminal.rendering.messages import LiveOutput, running_line

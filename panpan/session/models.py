@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.resources import files
 from threading import Lock
 from typing import Any
 
 from panpan.core.hooks import Hook
-from panpan.core.system_prompt import system_prompt
 from panpan.core.tool import Tool
 from panpan.errors import ConfigError
 from panpan.models.client import LLMClient
@@ -149,3 +149,13 @@ class SessionModels:
             system_prompt(own, prompts.append),
             tuple(profile.definition_of(tool.definition) for tool in advertised),
         )
+
+
+def system_prompt(override: str | None = None, append: str | None = None) -> str:
+    """Return the system prompt of a session: panpan's own or what replaces it, then what is appended."""
+    base = _own_prompt() if override is None else override.strip()
+    return "\n\n".join(part for part in (base, (append or "").strip()) if part)
+
+
+def _own_prompt() -> str:
+    return files(__package__).joinpath("system_prompt.md").read_text(encoding="utf-8").strip()

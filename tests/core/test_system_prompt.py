@@ -1,6 +1,6 @@
 import re
 
-from panpan.core.system_prompt import system_prompt
+from panpan.session.models import system_prompt
 
 
 def test_the_prompt_is_short_and_the_same_every_time() -> None:

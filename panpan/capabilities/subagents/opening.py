@@ -14,7 +14,6 @@ from panpan.capabilities.subagents.task import SubagentTask, TaskTool
 from panpan.capabilities.subagents.worktrees.session_worktrees import Place
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import ToolCall
-from panpan.core.system_prompt import system_prompt
 from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.errors import ConfigError
 from panpan.models.provider_kind import FULL
@@ -25,6 +24,7 @@ from panpan.session.log.fold import FoldedSession
 from panpan.session.log.record_kinds import SessionPrefix, kept_prefix
 from panpan.session.log.recorder import Recorder
 from panpan.session.log.session_log import SessionLog
+from panpan.session.models import system_prompt
 from panpan.session.opening import resumed
 from panpan.session.unfinished import UnfinishedCalls
 from panpan.types.agent import AgentDefinition

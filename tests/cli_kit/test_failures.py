@@ -34,7 +34,7 @@ def test_elsewhere_a_sentence_is_a_line() -> None:
     "part",
     [
         "capabilities/search/ls.md",
-        "core/system_prompt.md",
+        "session/system_prompt.md",
         "config/models.json",
         "faces/headless/output_formats.py",
         "_shipped/agents",

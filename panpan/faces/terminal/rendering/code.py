@@ -10,7 +10,8 @@ from itertools import accumulate
 
 from pygments.lexer import Lexer
 from pygments.lexers import get_all_lexers, get_lexer_by_name
-from pygments.token import Token, _TokenType
+from pygments.token import Token as CodeToken
+from pygments.token import _TokenType
 
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.dataclass import dataclass
@@ -22,23 +23,23 @@ GROUP_CHARS = 2_000
 _CONTEXT_CHARS = 3_000
 
 _ROLES: Mapping[_TokenType, Role] = {
-    Token.Comment: "comment",
-    Token.Keyword: "keyword",
-    Token.Keyword.Constant: "number",
-    Token.Operator.Word: "keyword",
-    Token.Name.Function: "name",
-    Token.Name.Class: "name",
-    Token.Name.Decorator: "name",
-    Token.Name.Tag: "name",
-    Token.Name.Builtin: "name",
-    Token.Literal.String: "string",
-    Token.Literal.Number: "number",
-    Token.Generic.Inserted: "added",
-    Token.Generic.Deleted: "removed",
-    Token.Generic.Heading: "hunk",
-    Token.Generic.Subheading: "hunk",
-    Token.Generic.Prompt: "dim",
-    Token.Generic.Output: "dim",
+    CodeToken.Comment: "comment",
+    CodeToken.Keyword: "keyword",
+    CodeToken.Keyword.Constant: "number",
+    CodeToken.Operator.Word: "keyword",
+    CodeToken.Name.Function: "name",
+    CodeToken.Name.Class: "name",
+    CodeToken.Name.Decorator: "name",
+    CodeToken.Name.Tag: "name",
+    CodeToken.Name.Builtin: "name",
+    CodeToken.Literal.String: "string",
+    CodeToken.Literal.Number: "number",
+    CodeToken.Generic.Inserted: "added",
+    CodeToken.Generic.Deleted: "removed",
+    CodeToken.Generic.Heading: "hunk",
+    CodeToken.Generic.Subheading: "hunk",
+    CodeToken.Generic.Prompt: "dim",
+    CodeToken.Generic.Output: "dim",
 }
 
 
@@ -82,7 +83,7 @@ class OpenCode:
         return painted[len(read) - len(lines) :] if lines else []
 
 
-_SPANNING = frozenset({Token.Literal.String, Token.Comment.Multiline})
+_SPANNING = frozenset({CodeToken.Literal.String, CodeToken.Comment.Multiline})
 
 
 def _painted(lines: Sequence[str], lexer: Lexer, theme: Theme) -> tuple[list[str], int]:
@@ -93,7 +94,7 @@ def _painted(lines: Sequence[str], lexer: Lexer, theme: Theme) -> tuple[list[str
     except Exception:  # some lexers fail on some text, and code without colours is still code
         tokens = []
     if "".join(value for _, value in tokens) != text:
-        tokens = [(Token.Text, text)]
+        tokens = [(CodeToken.Text, text)]
     painted = [""]
     inside: set[int] = set()
     """Lines that begin within a text or comment."""

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from copy import copy
 
 from panpan.faces.terminal.rendering.cells import broken, cell_width
-from panpan.faces.terminal.rendering.code import OpenCode, lexer_for
-from panpan.faces.terminal.rendering.leaf_blocks import Kind, LeafBlocks, OpenTable
+from panpan.faces.terminal.rendering.leaf_blocks import Kind, LeafBlocks, OpenCode, OpenTable, lexer_for
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass

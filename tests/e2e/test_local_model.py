@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.local_model.warm_up import embedded_profile
+from panpan.capabilities.local_model.server import embedded_profile
 from panpan.types.messages import UserMessage
 from tests.e2e.conftest import Panpan, finished, wait_until
 from tests.e2e.repl.driver import Repl

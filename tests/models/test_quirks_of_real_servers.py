@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from panpan.capabilities.local_model.embedded import EmbeddedProvider
-from panpan.capabilities.local_model.server import ServedModel
-from panpan.capabilities.local_model.warm_up import embedded_profile
+from panpan.capabilities.local_model.server import ServedModel, embedded_profile
 from panpan.errors import AuthenticationError, ContextOverflowError, ProviderError
 from panpan.models.client import LLMClient
 from panpan.models.providers.anthropic import AnthropicProvider

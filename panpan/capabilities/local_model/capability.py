@@ -26,7 +26,7 @@ class EmbeddedModels(ProviderKind):
     """The one model that panpan runs itself."""
 
     def known_model(self, name: str, env: Mapping[str, str], settings: NamedProvider | None) -> KnownModel:
-        from panpan.capabilities.local_model.warm_up import (
+        from panpan.capabilities.local_model.server import (
             CONTEXT_TOKENS,
             MAX_OUTPUT_TOKENS,
             MODEL_NAME,
@@ -47,8 +47,7 @@ class EmbeddedModels(ProviderKind):
 
     def provider(self, resolved: "ResolvedModel", *, idle_timeout_s: float | None) -> Provider:
         from panpan.capabilities.local_model.embedded import EmbeddedProvider
-        from panpan.capabilities.local_model.server import running_or_started
-        from panpan.capabilities.local_model.warm_up import embedded_profile
+        from panpan.capabilities.local_model.server import embedded_profile, running_or_started
         from panpan.capabilities.local_model.weight_store import QWEN_CODER_1_5B, WeightStore, require_machine
 
         require_machine()
@@ -57,12 +56,12 @@ class EmbeddedModels(ProviderKind):
         return EmbeddedProvider(partial(running_or_started, store), embedded_profile(), idle_timeout_s=idle_timeout_s)
 
     def profiles(self) -> Iterable[ModelProfile]:
-        from panpan.capabilities.local_model.warm_up import embedded_profile
+        from panpan.capabilities.local_model.server import embedded_profile
 
         return (embedded_profile().model,)
 
     def ready_models(self, env: Mapping[str, str]) -> Mapping[str, str]:
-        from panpan.capabilities.local_model.warm_up import MODEL_NAME
+        from panpan.capabilities.local_model.server import MODEL_NAME
         from panpan.capabilities.local_model.weight_store import embedded_store
 
         return {MODEL_NAME: "the small model that runs inside panpan"} if embedded_store(env).is_ready else {}

@@ -303,8 +303,7 @@ async def _set_up(model: LocalModel) -> None:
 
 
 async def _serve(model: LocalModel, port: int, api_key: str | None) -> None:
-    from panpan.capabilities.local_model.server import announced, started
-    from panpan.capabilities.local_model.warm_up import MODEL_NAME
+    from panpan.capabilities.local_model.server import MODEL_NAME, announced, started
 
     _say_if_verifying(model.store)
     path = await anyio.to_thread.run_sync(model.store.check, abandon_on_cancel=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from panpan.capabilities.local_model.warm_up import MODEL_NAME
+from panpan.capabilities.local_model.server import MODEL_NAME
 from panpan.capabilities.local_model.weight_store import embedded_store, require_machine
 from panpan.cli_kit.doctor import SMALL_MODEL, Check, FeatureChecks, Machine, Status
 from panpan.errors import ConfigError

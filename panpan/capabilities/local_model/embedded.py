@@ -14,8 +14,7 @@ from functools import partial
 import anyio
 
 from panpan.capabilities.local_model.call_repair import reply_after_result, with_calls_mended, with_claimed_call
-from panpan.capabilities.local_model.server import ServedModel
-from panpan.capabilities.local_model.warm_up import CONTEXT_TOKENS, EmbeddedProfile
+from panpan.capabilities.local_model.server import CONTEXT_TOKENS, EmbeddedProfile, ServedModel
 from panpan.models.providers.openai_compatible import OpenAICompatibleProvider
 from panpan.models.providers.vendor_profiles import LLAMA_CPP
 from panpan.types.content import TextBlock, ToolUseBlock

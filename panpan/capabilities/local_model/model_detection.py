@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Self
 
-from panpan.capabilities.local_model.warm_up import MODEL_NAME
+from panpan.capabilities.local_model.server import MODEL_NAME
 from panpan.errors import ConfigError, PanpanError
 from panpan.models.local_servers import LocalServer, advice_without_model, find_local_servers
 from panpan.system.files.atomic_write import write_atomic

@@ -13,7 +13,7 @@ from panpan.capabilities.cassettes.recorded_session import RecordedSession, read
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Replay
 from panpan.capabilities.cassettes.requests import transcript_hash
-from panpan.capabilities.local_model.warm_up import embedded_profile
+from panpan.capabilities.local_model.server import embedded_profile
 from panpan.errors import PanpanError
 from panpan.session.session import Session
 from panpan.session.setup import SessionSetup

@@ -9,8 +9,7 @@ import pytest
 
 from panpan.app import PROVIDER_KINDS
 from panpan.capabilities.local_model.embedded import EmbeddedProvider
-from panpan.capabilities.local_model.server import ServedModel
-from panpan.capabilities.local_model.warm_up import EmbeddedProfile, embedded_profile
+from panpan.capabilities.local_model.server import EmbeddedProfile, ServedModel, embedded_profile
 from panpan.errors import ConfigError, ProviderError
 from panpan.models.factory import GenerationOptions, model_options, resolve_model
 from panpan.models.model_choice import ModelRequirement

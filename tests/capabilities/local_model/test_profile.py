@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from panpan.capabilities.local_model.embedded import room_tokens, tokens_of
-from panpan.capabilities.local_model.warm_up import (
+from panpan.capabilities.local_model.server import (
     CONTEXT_TOKENS,
     MAX_OUTPUT_TOKENS,
     embedded_profile,

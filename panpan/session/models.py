@@ -1,4 +1,4 @@
-"""The models of a session: from a setup to what the session has because of its model."""
+"""The models of a session: from a setup to what the session has because of its model, the system prompt included."""
 
 from collections.abc import Sequence
 from dataclasses import replace

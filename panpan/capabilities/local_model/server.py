@@ -1,4 +1,4 @@
-"""The server of the embedded model: started as a child process, found where it runs already, and ended."""
+"""The server of the embedded model: started as a child process, found where it runs already, warmed up, and ended."""
 
 import errno
 import fcntl

@@ -10,7 +10,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from panpan.app import slash_commands
 from panpan.cli_kit.failures import StdoutWriter
 from panpan.errors import ConfigError
-from panpan.faces.terminal.commands.model_commands import SCREEN_COMMANDS
+from panpan.faces.terminal.commands.choice_commands import SCREEN_COMMANDS
 from panpan.faces.terminal.commands.registry import all_commands, command_in, find, help_command, unknown
 from panpan.faces.terminal.rendering.displays import show_displays
 from panpan.faces.terminal.screen.theme import Theme

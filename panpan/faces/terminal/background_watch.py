@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import anyio
 
 from panpan.core.background import Background
-from panpan.faces.terminal.commands.model_commands import Screen
+from panpan.faces.terminal.commands.choice_commands import Screen
 from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.faces.terminal.rendering.cells import say
 from panpan.session.command import Leave, Next, OpenSession, Option, numbered

@@ -8,7 +8,7 @@ import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from panpan.errors import ConfigError, PanpanError
-from panpan.faces.terminal.commands.model_commands import Screen
+from panpan.faces.terminal.commands.choice_commands import Screen
 from panpan.faces.terminal.commands.registry import command_in, find, unknown
 from panpan.faces.terminal.input.keys import Sent
 from panpan.faces.terminal.rendering.cells import output_of_users_command, say

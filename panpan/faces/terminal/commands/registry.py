@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from panpan.faces.terminal.commands.model_commands import MODEL_COMMANDS, SCREEN_COMMANDS
+from panpan.faces.terminal.commands.choice_commands import MODEL_COMMANDS, SCREEN_COMMANDS
 from panpan.faces.terminal.commands.session_commands import SESSION_COMMANDS
 from panpan.faces.terminal.commands.show_commands import SHOW_COMMANDS
 from panpan.session.command import Command, Terminal, say, say_pairs

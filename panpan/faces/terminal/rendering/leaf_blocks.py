@@ -1,4 +1,4 @@
-"""The blocks of Markdown that hold no others (paragraphs, headings, tables, rules), from source to rows."""
+"""The blocks of Markdown that hold no others (paragraphs, headings, tables, rules, code), from source to rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -125,7 +125,7 @@ def _restart(lines: Sequence[str], inside: set[int]) -> int:
 
 def _role(kind: _TokenType) -> Role | None:
     at: _TokenType | None = kind
-    while at is not None and at is not Token:
+    while at is not None and at is not CodeToken:
         if at in _ROLES:
             return _ROLES[at]
         at = at.parent

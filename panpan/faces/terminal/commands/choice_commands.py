@@ -1,4 +1,4 @@
-"""Commands about the model: which one, and how hard it works."""
+"""Commands that choose: which model, and how hard it works; how the terminal looks, and which keys it knows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, cast, get_args, runtime_checkable

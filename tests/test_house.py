@@ -22,7 +22,7 @@ HELD = {
 }
 """Each figure as it is. `scripts/house_figures.py` prints them, each with its aim."""
 
-ROOM = {"lines of code a file": 135.6, "files": 0.02, "lines": 0.02}
+ROOM = {"lines of code a file": 0.02, "files": 0.02, "lines": 0.02}
 """Share by which a figure may be worse, where everyday work moves it to and fro; the others may not be worse at all."""
 
 BETTER = 0.03

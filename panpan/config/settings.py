@@ -238,6 +238,8 @@ class SandboxSettings(Table):
     `package-indexes` stands for those that pip, uv, conda, npm and cargo fetch from."""
     writable: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
     """Folders that commands may change beside the workspace, such as `~/.cache`."""
+    readable: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
+    """Folders that commands may read although they hold secrets, or lie in the home where that is hidden."""
     outside: Names = ()
     """Commands, as in `Bash(…)`, that the model may run outside the sandbox without a question about that; whether they
     run is still decided as for others."""

@@ -5,7 +5,7 @@ And who answers its questions where no face puts them to a person: nobody, or a 
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from panpan.config.locations import Locations
-from panpan.config.settings import Settings
+from panpan.config.settings_file import WrittenRule
 from panpan.config.sources import Loaded
 from panpan.core.hooks import ToolCall
 from panpan.core.tool import SeenFiles, Tool, ToolContext, enabled_tools
@@ -23,15 +23,18 @@ from panpan.permissions.gate import PermissionGate, RuleStore
 from panpan.permissions.reach.located import LocatedUse
 from panpan.permissions.reasons import is_unknown
 from panpan.permissions.rules.matching import opens_line
+from panpan.permissions.rules.patterns import PathPattern
 from panpan.permissions.rules.rule_checks import check_examples
 from panpan.permissions.rules.rules import Rule, parse_rule, rule_sources
 from panpan.permissions.sandbox_questions import SandboxQuestions
 from panpan.permissions.subject import Subject, subject_of
 from panpan.python_environments.uv_sources import domains_of
 from panpan.shell_analysis.facts import Effect
+from panpan.system.files.canonical import canonical_path
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver, without_workspace
 from panpan.system.sandbox.command_sandbox import CommandSandbox, FindSandbox, find_when_needed
+from panpan.system.sandbox.hidden_places import ReadRules
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import (
@@ -74,7 +77,8 @@ def workspace_paths(
 
 
 def sandbox_of(
-    settings: Settings,
+    loaded: Loaded,
+    root: Path,
     variables: Mapping[str, str],
     locations: Locations,
     *,
@@ -83,26 +87,63 @@ def sandbox_of(
     """Return the sandbox of a session's commands, as the settings want it.
 
     Args:
-        settings: The user's.
+        loaded: The user's settings.
+        root: The workspace, canonical.
         variables: The user's environment, which may name package indexes.
         locations: Where panpan's own files are, which no command changes.
         find: Looks which sandbox works.
 
     Raises:
-        ConfigError: A domain is none.
+        ConfigError: A domain is none, or a rule cannot be read.
     """
+    settings = loaded.settings
     wanted = settings.sandbox
-    domains = domains_of(wanted.domains, settings.packages, variables)
     return CommandSandbox(
         is_on=wanted.mode == "on",
         writable=wanted.writable,
         home=locations.home,
         has_network=wanted.network,
-        domains=domains.named,
-        own_hosts=domains.own,
+        domains=domains_of(wanted.domains, settings.packages, variables),
+        reading=read_rules(loaded, root),
         lets_out=partial(_lets_out, wanted.outside),
         find=find,
     )
+
+
+def read_rules(loaded: Loaded, root: Path) -> ReadRules:
+    """Return what the rules about reading mean for a box.
+
+    A rule that denies closes the one place that it names, and files of the workspace; one that allows opens secrets.
+
+    Args:
+        loaded: The settings.
+        root: Canonical root of the project.
+
+    Raises:
+        ConfigError: A rule cannot be read.
+    """
+    sources = rule_sources(loaded)
+    denied = _about_reading(rule for source in sources for rule in source.written("deny"))
+    allowed = _about_reading(rule for source in sources if source.may_allow for rule in source.written("allow"))
+    readable = loaded.settings.sandbox.readable
+    return ReadRules(
+        closed=tuple(_existing(pattern.place(root) for pattern in denied)),
+        opened=tuple(_existing((*readable, *(pattern.place(root) for pattern in allowed)))),
+        closes=lambda path: any(pattern.restricts_file(path, root) for pattern in denied),
+        opens=lambda path: any(pattern.covers(path, root) for pattern in allowed),
+    )
+
+
+def _about_reading(rules: Iterable[WrittenRule]) -> list[PathPattern]:
+    parsed = [parse_rule(rule.text, rule.place) for rule in rules]
+    return [rule.specifier for rule in parsed if rule.is_about_reading and isinstance(rule.specifier, PathPattern)]
+
+
+def _existing(places: Iterable[Path | None]) -> Iterator[Path]:
+    for place in places:
+        if place is not None and place.exists():
+            with suppress(ToolError):
+                yield canonical_path(place)
 
 
 def _lets_out(outside: Sequence[str], command: str) -> bool:
@@ -180,7 +221,7 @@ class FolderGate:
     ) -> None:
         self.paths = workspace_paths(cwd, loaded, locations)
         self.gate = gate_of(loaded, self.paths)
-        self.sandbox = sandbox_of(loaded.settings, {}, locations, find=find)
+        self.sandbox = sandbox_of(loaded, cwd, {}, locations, find=find)
         self._sandbox_questions = SandboxQuestions(loaded.settings.sandbox.outside, lambda: self.gate.mode)
         self.mode: PermissionMode = self.gate.mode
         """That of the settings."""

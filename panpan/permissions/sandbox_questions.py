@@ -24,7 +24,7 @@ from panpan.shell_analysis.facts import LineFacts, SimpleCommand
 from panpan.system.processes.limits import limit_note
 from panpan.system.processes.process import ProcessEnded
 from panpan.system.sandbox.command_sandbox import CommandSandbox, Start
-from panpan.system.sandbox.refusals import refusal_in, withheld_note
+from panpan.system.sandbox.refusals import hidden_note, refusal_in, withheld_note
 from panpan.types.permission import (
     PACKAGE_INDEXES,
     SANDBOX_OFF,
@@ -373,6 +373,8 @@ async def _refusals(
     """Return what the sandbox refused the command, each with the way to ask the user for it."""
     if start.proxy is not None and start.proxy.refused:
         return tuple(start.proxy.refused)
+    if start.profile is not None and ended.exit_code != 0 and (note := hidden_note(command, output, start.profile)):
+        return (note,)
     refusal = None if start.profile is None else refusal_in(output, ended.exit_code, start.profile)
     if refusal is None:
         return ()

@@ -27,8 +27,8 @@ from panpan.python_environments.sources import (
 from panpan.system.files.canonical import user_home
 from panpan.system.files.paths import PathResolver
 from panpan.system.files.read_file import read_regular_file
+from panpan.system.sandbox.command_sandbox import Domains
 from panpan.system.text.terminal_text import spelled_out
-from panpan.types.dataclass import dataclass
 from panpan.types.permission import PACKAGE_INDEXES
 
 # What is no TOML, too large, or of another form than expected says nothing.
@@ -203,16 +203,6 @@ USUAL_HOSTS = (
 _NPM_REGISTRY = re.compile(r"^\s*(?:@[^:\s]+:)?registry\s*=\s*(\S+)", re.MULTILINE)
 _NPM_VARIABLES = ("npm_config_registry", "NPM_CONFIG_REGISTRY", "YARN_NPM_REGISTRY_SERVER")
 _CONDA_FILES = (".condarc", ".conda/.condarc", ".config/conda/.condarc")
-
-
-@dataclass(frozen=True, slots=True)
-class Domains:
-    """The hosts that commands may reach."""
-
-    named: Sequence[str]
-    """Those that the settings name, and the usual ones."""
-    own: Sequence[str] = ()
-    """Those of the user's own setup, which may be in their own network."""
 
 
 def domains_of(named: Sequence[str], packages: PackageSettings, variables: Mapping[str, str]) -> Domains:

@@ -195,7 +195,7 @@ def _tool_context(setup: SessionSetup, session_id: str) -> ToolContext:
     settings, locations = setup.settings, setup.locations
     env = without_provider_keys(setup.env, settings)
     outputs = locations.outputs_folder / session_id
-    sandbox = sandbox_of(settings, setup.env, locations)
+    sandbox = sandbox_of(setup.loaded, setup.cwd, setup.env, locations)
     return ToolContext(
         tool_use_id="",
         paths=workspace_paths(setup.cwd, setup.loaded, locations, readable=outputs, temporary=sandbox.temporary),

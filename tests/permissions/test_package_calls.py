@@ -17,7 +17,7 @@ from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
 from panpan.permissions.sandbox_questions import SandboxQuestions
-from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.sandbox.command_sandbox import CommandSandbox, Domains
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
 from tests.fakes.askers import yes
 from tests.fakes.context import context_in
@@ -159,7 +159,7 @@ async def test_only_a_person_opens_the_network_to_an_install(ctx: ToolContext, m
     questions = SandboxQuestions([], lambda: mode)
 
     async def asked(operation: str, *domains: str, can_grant: bool = True, **arguments: Any) -> Decision | None:
-        sandbox = CommandSandbox(is_on=True, find=works_with_domains if can_grant else works, domains=domains)
+        sandbox = CommandSandbox(is_on=True, find=works_with_domains if can_grant else works, domains=Domains(domains))
         call = await call_of(replace(ctx, sandbox=sandbox), UvTool, operation, **arguments)
         return await questions.before_tool(call)
 

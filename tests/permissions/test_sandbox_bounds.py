@@ -10,7 +10,7 @@ from panpan.capabilities.files.write import WriteInput, WriteTool
 from panpan.capabilities.shell.bash import BashInput, BashTool
 from panpan.core.hooks import ToolCall
 from panpan.permissions.gate import PermissionGate
-from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.sandbox.command_sandbox import CommandSandbox, Domains
 from panpan.types.permission import Ask
 from tests.fakes.context import context_in
 from tests.fakes.sandboxes import none_works, works
@@ -42,7 +42,7 @@ async def test_it_is_not_said_to_lack_the_network_that_it_has(tmp_path: Path, op
 
 
 async def test_the_hosts_that_it_may_reach_are_named(tmp_path: Path) -> None:
-    bounds = (await asked(tmp_path, "make x", boxes(domains=["pypi.org", "*.example.org"]))).bounds
+    bounds = (await asked(tmp_path, "make x", boxes(domains=Domains(["pypi.org", "*.example.org"])))).bounds
     assert "reaches no host but pypi.org, *.example.org;" in bounds
     assert "no network" not in bounds
 

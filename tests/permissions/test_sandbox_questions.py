@@ -14,7 +14,7 @@ from panpan.config.sources import load_settings
 from panpan.core.hooks import ToolCall
 from panpan.errors import ConfigError
 from panpan.permissions.sandbox_questions import SandboxQuestions
-from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.sandbox.command_sandbox import CommandSandbox, Domains
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
 from tests.fakes.context import context_in
 from tests.fakes.every_tool import FolderGate
@@ -54,7 +54,9 @@ async def test_only_a_person_lets_a_command_out(tmp_path: Path, use: str, said: 
 
 
 async def test_what_is_granted_is_told_to_a_command_that_asks_for_all(tmp_path: Path) -> None:
-    sandbox = CommandSandbox(is_on=True, find=works_with_domains, domains=[f"{name}.org" for name in "abcdefg"])
+    sandbox = CommandSandbox(
+        is_on=True, find=works_with_domains, domains=Domains([f"{name}.org" for name in "abcdefg"])
+    )
 
     found = await decided(tmp_path, "pip download x", sandbox, "network")
 
@@ -82,7 +84,7 @@ async def test_flag_for_single_hosts_comes_with_how_to_call_then(
         ("git apply x.patch", {}, ""),
         ("npm ci", {}, "--allow-network=package-indexes"),
         ("npm ci", {"has_network": True}, ""),
-        ("npm ci", {"domains": ["registry.npmjs.org"]}, ""),
+        ("npm ci", {"domains": Domains(["registry.npmjs.org"])}, ""),
         ("npm run build", {}, ""),
         ("make x", {}, ""),
     ],

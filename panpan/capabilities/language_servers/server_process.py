@@ -88,7 +88,7 @@ async def server_process(
     read_fd, write_fd = os.pipe()
     try:
         os.set_blocking(write_fd, False)
-        async with sandbox.boxed(argv, env, root, Bounds(is_read_only=True)) as start:
+        async with sandbox.boxed(argv, env, root, Bounds(is_read_only=True, roots=(root,))) as start:
             child = await Child.start(
                 start.argv, cwd=root, env=start.env, has_stderr=True, pass_fds=start.pass_fds, stdin=read_fd
             )

@@ -17,6 +17,7 @@ from panpan.core.effects import PathUse, SandboxUse
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.shell_analysis.working_directory import start_directory
+from panpan.system.files.canonical import canonical_path, user_home
 from panpan.system.processes.limits import limited
 from panpan.system.processes.process import LineFolder, ProcessEnded, ProgressPacer, run_process
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox, Start
@@ -148,6 +149,10 @@ class Ran:
         return self.exit_code == 0 and not self.timed_out
 
 
+_SETTINGS_OF_MANAGERS = (".config/pip", ".pip", ".netrc")
+"""Names in the home that boxes hide for their credentials, and that managers need to reach the user's own indexes."""
+
+
 async def run_plan(
     plan: Plan, ctx: ToolContext, environment: Mapping[str, str]
 ) -> AsyncGenerator[Progress | Ran, None]:
@@ -162,6 +167,7 @@ async def run_plan(
         is_read_only=False,
         roots=ctx.paths.roots,
         opened=_opened(plan, ctx),
+        shown=frozenset(canonical_path(user_home() / name) for name in _SETTINGS_OF_MANAGERS),
         has_network=await plan.sandbox_use(ctx.sandbox) == "network",
     )
     deadline = anyio.current_time() + plan.timeout_s

@@ -345,8 +345,11 @@ def bounds_of(use: SandboxUse, facts: LineFacts, ctx: ToolContext, report: Path 
     without the rest of the machine, unless the user has opened more to it. The shell writes into `report` where it
     ended.
     """
+    only_looks = use == "on" and facts.is_read_only
     return Bounds(
-        is_read_only=use == "on" and facts.is_read_only,
+        is_read_only=only_looks,
+        shown=ctx.paths.approved | frozenset(ctx.paths.readable_roots),
+        hides_home=only_looks,
         roots=ctx.paths.roots,
         opened=_opened_to_write(facts, ctx.paths),
         own_files=() if report is None else (report,),

@@ -208,7 +208,8 @@ class PathPattern:
 
     def __init__(self, text: str) -> None:
         base, pattern = _split_base(text)
-        self._base = base
+        self._base = self._written_base = base
+        self._pattern = pattern
         self._copied: tuple[Path, Path] | None = None
         """Root of a copy and of what it is a copy of, for which the pattern speaks."""
         self._is_floating = base is None and "/" not in pattern.rstrip("/")
@@ -229,6 +230,17 @@ class PathPattern:
         pattern = copy(self)
         pattern._copied = copied, original
         return pattern
+
+    def place(self, root: Path) -> Path | None:
+        """Return the one file or folder that it is about, canonical or as written; None where it has wildcards.
+
+        Args:
+            root: Canonical root of the project.
+        """
+        text = self._pattern.removesuffix("/**").strip("/")
+        if _WILDCARDS & set(text) or (self._is_floating and not self._pattern.endswith("/**")):
+            return None
+        return (self._written_base or root) / text
 
     def covers(self, path: Path, root: Path) -> bool:
         """Return whether an allowance for this pattern opens `path`, which is canonical, and all that is below it."""

@@ -104,6 +104,11 @@ class PathResolver:
         return self._roots
 
     @property
+    def readable_roots(self) -> tuple[Path, ...]:
+        """Folders outside the roots that may be read, canonical."""
+        return self._readable_roots
+
+    @property
     def approved(self) -> frozenset[Path]:
         """Canonical paths that this view accepts besides."""
         return self._approved

@@ -66,6 +66,21 @@ def places_elsewhere(folder: Path) -> list[GitPlace]:
     return found
 
 
+def folder_of_worktree(top: Path) -> Path | None:
+    """Return the common folder of the repository whose worktree or submodule `top` is; None where it is none.
+
+    One that does not point back is not counted, nor is one that cannot be read.
+    """
+    entry = top / ".git"
+    try:
+        git_folder = _git_folder(entry)
+        named = _text(git_folder / "commondir").strip()
+        common = canonical_path(git_folder / named) if named else git_folder
+        return common if _points_back(git_folder, common, entry) else None
+    except (OSError, ToolError):
+        return None
+
+
 def _places_of(git_folder: Path, common: Path, entry: Path) -> Iterator[GitPlace]:
     """Yield the places outside of `entry`, the `.git` of a work tree, that its repository leads to."""
     if git_folder != entry:

@@ -54,7 +54,7 @@ _SHARED_MEMORY = Path("/dev/shm")
 _PAUSES_S = (0.002, 0.01, 0.03)
 """Between looks whether a box is gone, whose last process ends a moment after its command."""
 
-_Mount: TypeAlias = Literal["writable", "read-only", "placeholder"]
+_Mount: TypeAlias = Literal["writable", "read-only", "placeholder", "hidden", "shown", "link"]
 
 
 class Bubblewrap:
@@ -100,6 +100,8 @@ class Bubblewrap:
             *_SYSTEM,
             *(word for path in profile.devices for word in ("--dev-bind-try", str(path), str(path))),
             *(word for path in sorted(mounts, key=lambda one: len(one.parts)) for word in _options(path, mounts[path])),
+            # Once all is laid over them: folders for that are made in them first.
+            *(word for path in profile.hidden if path.is_dir() for word in ("--remount-ro", str(path))),
             *("--chdir", str(cwd), "--", *(() if proxy is None else _port_opened(proxy)), *argv),
         ]
         with _readable(self._filter) as filter_fd:
@@ -160,7 +162,15 @@ def _mounts(profile: Profile, placeholders: Collection[Path]) -> dict[Path, _Mou
             mounts[path] = "read-only"
         elif os.access(path.parent, os.W_OK):  # where nobody can make it, there is nothing to keep from being made
             mounts[path] = "placeholder"
-    return _around_held(profile) | mounts
+    return _around_held(profile) | mounts | _hidden(profile)
+
+
+def _hidden(profile: Profile) -> dict[Path, _Mount]:
+    found: dict[Path, _Mount] = {path: "hidden" for path in profile.hidden if path.exists()}
+    for path in profile.shown:
+        if any(is_below(path, place) for place in found):
+            found[path] = "link" if path.is_symlink() else "shown"
+    return found
 
 
 def _around_held(profile: Profile) -> dict[Path, _Mount]:
@@ -181,5 +191,13 @@ def _options(path: Path, mount: _Mount) -> tuple[str, ...]:
             return ("--bind", place, place)
         case "read-only":
             return ("--ro-bind", place, place)
+        case "shown":  # the folder of kept outputs comes and goes with them
+            return ("--ro-bind-try", place, place)
+        case "hidden" if not Path(place).is_dir():
+            return ("--ro-bind", "/dev/null", place)  # a device, which nobody can open there
+        case "hidden":
+            return ("--tmpfs", place)
+        case "link":
+            return ("--symlink", os.readlink(place), place)  # noqa: PTH115
         case "placeholder":
             return ("--tmpfs", place, "--remount-ro", place)

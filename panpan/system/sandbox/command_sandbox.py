@@ -22,8 +22,17 @@ import anyio
 from anyio import CancelScope, to_thread
 
 from panpan.errors import ConfigError, PanpanError, ToolError
-from panpan.system.files.canonical import canonical_path
+from panpan.system.files.canonical import canonical_path, user_home
 from panpan.system.files.folder_tree import make_private_folder, open_private_file, remove_tree
+from panpan.system.git.git_places import folder_of_worktree
+from panpan.system.sandbox.hidden_places import (
+    NO_READ_RULES,
+    ReadRules,
+    hidden_home,
+    links_to,
+    secrets_of_user,
+    toolchains,
+)
 from panpan.system.sandbox.profile import Profile, Sandbox, read_only, vacant, with_loader_inside, workspace_write
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import network_flag
@@ -49,10 +58,23 @@ async def find_when_needed() -> "SandboxChoice":
     return await find_sandbox()
 
 
-def _access(domains: Sequence[str], own_hosts: Sequence[str]) -> "DomainAccess":
+@dataclass(frozen=True, slots=True)
+class Domains:
+    """The hosts that commands may reach although the network is off."""
+
+    named: Sequence[str] = ()
+    """Those that the settings name, and the usual ones."""
+    own: Sequence[str] = ()
+    """Those of the user's own setup, which may be in their own network."""
+
+
+NO_DOMAINS = Domains()
+
+
+def _access(domains: Domains) -> "DomainAccess":
     from panpan.system.sandbox.domain_proxy import DomainAccess  # few sessions grant domains
 
-    return DomainAccess(domains, own_hosts=own_hosts)
+    return DomainAccess(domains.named, own_hosts=domains.own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +92,10 @@ class Bounds:
     has_network: bool = False
     is_outside: bool = False
     """True if the user has let it out of the sandbox."""
+    shown: frozenset[Path] = frozenset()
+    """Canonical places that it may read although they lie in the home, or hold secrets."""
+    hides_home: bool = False
+    """True if it sees of the home only `roots`, `shown`, and the programs that it finds."""
     may_outlive: bool = False
     """True if it may go on when it is not waited for any more, and the session after it."""
 
@@ -97,7 +123,7 @@ class CommandSandbox:
             need.
         has_network: Whether all commands may use the network.
         domains: Hosts that commands may reach although the network is off; while `serve` runs.
-        own_hosts: Further ones, which may lead into the user's own network.
+        reading: What rules say about reading.
         lets_out: True for a command line that settings of the user seem to let out of it unasked; only ever advice.
         find: Looks which sandbox works.
 
@@ -112,14 +138,14 @@ class CommandSandbox:
         writable: Sequence[Path] = (),
         home: Path | None = None,
         has_network: bool = False,
-        domains: Sequence[str] = (),
-        own_hosts: Sequence[str] = (),
+        domains: Domains = NO_DOMAINS,
+        reading: ReadRules = NO_READ_RULES,
         lets_out: Callable[[str], bool] = lambda _: False,
         find: FindSandbox = find_when_needed,
     ) -> None:
         self.is_on = is_on
         self.has_network = has_network
-        self.domains = tuple(dict.fromkeys((*domains, *own_hosts)))
+        self.domains = tuple(dict.fromkeys((*domains.named, *domains.own)))
         self.lets_out = lets_out
         self.temporary = _folder_for_temporary_files() / f"panpan-{secrets.token_hex(8)}"
         """Folder for the temporary files of the session's commands; made for the first of them."""
@@ -127,8 +153,9 @@ class CommandSandbox:
         self._left_behind: Collection[Path] = ()
         """Leavings that commands which go on after the session need."""
         self._protected = () if home is None else (home,)
-        self._access = _access(domains, own_hosts) if is_on and self.domains else None
+        self._access = _access(domains) if is_on and self.domains else None
         self._is_serving = False
+        self._reading = reading
         self._find = find
         self._lock = anyio.Lock()
         self._choice: SandboxChoice | None = None
@@ -210,7 +237,7 @@ class CommandSandbox:
             yield Start(argv, env)
             return
         try:
-            profile = await to_thread.run_sync(self._profile, bounds)
+            profile = await to_thread.run_sync(self._profile, bounds, env)
         except OSError as error:
             raise ToolError(f"the sandbox cannot be made: {error.strerror}; run fewer calls at once") from error
         env = {**env, "TMPDIR": str(self.temporary)}
@@ -275,17 +302,38 @@ class CommandSandbox:
             return None
         return self._access.open()
 
-    def _profile(self, bounds: Bounds) -> Profile:
+    def _profile(self, bounds: Bounds, env: Mapping[str, str]) -> Profile:
         make_private_folder(self.temporary)
+        roots = [root for root in (*bounds.roots, *map(canonical_path, self.writable)) if root != self.temporary]
         if bounds.is_read_only:
-            return read_only(temporary=self.temporary)
-        profile = workspace_write(
-            [root for root in (*bounds.roots, *map(canonical_path, self.writable)) if root != self.temporary],
-            temporary=self.temporary,
-            protected=self._protected,
-            has_network=self.has_network or bounds.has_network,
-        )
-        return profile.opening(bounds.opened)
+            profile = read_only(temporary=self.temporary, roots=roots, reading=self._reading)
+        else:
+            profile = workspace_write(
+                roots,
+                temporary=self.temporary,
+                protected=self._protected,
+                has_network=self.has_network or bounds.has_network,
+                reading=self._reading,
+            ).opening(bounds.opened)
+        return profile.hiding(self._hidden(bounds), shown=self._shown(bounds, roots, env))
+
+    def _hidden(self, bounds: Bounds) -> Iterator[Path]:
+        """Yield what holds secrets and what rules close, as far as this command must not see it."""
+        secrets = (place for place in secrets_of_user(user_home()) if not self._reading.opens(place))
+        yield from {*secrets, *self._protected} - bounds.shown
+        yield from self._reading.closed
+        if bounds.hides_home and (home := hidden_home(bounds.roots)) is not None:
+            yield home
+
+    def _shown(self, bounds: Bounds, roots: Sequence[Path], env: Mapping[str, str]) -> Iterator[Path]:
+        """Yield what it sees in hidden folders all the same."""
+        shown = [place for place in (*self._reading.opened, *bounds.shown) if place not in self._reading.closed]
+        yield from shown
+        yield from filter(None, map(folder_of_worktree, roots))
+        if bounds.hides_home and (home := hidden_home(bounds.roots)) is not None:
+            found = toolchains(home, env, roots)
+            yield from found
+            yield from links_to((*roots, *shown, *found), home)
 
 
 def _folder_for_temporary_files() -> Path:

@@ -103,7 +103,7 @@ def _grants(profile: Profile) -> Iterator[Grant]:
 
     All may be read but devices: what they tell is what the user types and says, and the disk below the file system.
     """
-    yield from ((path, _READ) for path in Path("/").iterdir() if path != _DEVICES and not path.is_symlink())
+    yield from ((path, _READ) for path in _readable(profile))
     yield from ((path, _READ | _WRITE | _DEVICE) for path in (*_HARMLESS_DEVICES, *profile.devices) if path.exists())
     if _SHARED.is_dir():
         yield _SHARED, _READ | (_WRITE | _TRUNCATE | _CHANGE if profile.writable else 0)
@@ -111,6 +111,23 @@ def _grants(profile: Profile) -> Iterator[Grant]:
     holders = {folder for place in protected for folder in place.parents}
     for root in profile.writable:  # also one that lies in a protected place: it was named in spite of that
         yield from _grants_in(root, protected, holders)
+
+
+def _readable(profile: Profile) -> Iterator[Path]:
+    """Yield the places to read, with all below each; what comes later to a folder that holds a hidden place, is not."""
+    hidden = set(profile.hidden)
+    holders = {folder for place in hidden for folder in place.parents}
+    waiting = [path for path in Path("/").iterdir() if path != _DEVICES]
+    waiting += (place for place in (*profile.shown, *profile.writable) if not hidden.isdisjoint(place.parents))
+    while waiting:
+        path = waiting.pop()
+        if path in hidden or path.is_symlink():
+            continue
+        if path not in holders:
+            yield path
+        else:
+            with suppress(OSError), os.scandir(path) as entries:
+                waiting += [Path(entry.path) for entry in entries]
 
 
 def _grants_in(root: Path, protected: set[Path], holders: set[Path]) -> Iterator[Grant]:

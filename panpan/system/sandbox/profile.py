@@ -24,8 +24,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, Self
 
+from panpan.errors import ToolError
 from panpan.system.files.canonical import canonical_path, is_below, user_home
 from panpan.system.files.protected import may_be_protected, plain_names, protections
+from panpan.system.sandbox.hidden_places import NO_READ_RULES, ReadRules, is_secret_of_workspace, is_tracked
 from panpan.types.dataclass import dataclass
 
 PROXY_PORT = 61_128
@@ -71,6 +73,8 @@ class ProtectedPlaces:
     """Those of `ALWAYS` first."""
     unseen: frozenset[Path]
     """Folders that were not looked through to their end."""
+    hidden: Sequence[Path] = ()
+    """Those that hold secrets, and files that rules close; see `hidden_places`."""
 
     def has_looked_for(self, place: Path) -> bool:
         """True if the look would have found `place`, which lies below the root, had it been there."""
@@ -79,9 +83,15 @@ class ProtectedPlaces:
         return self.unseen.isdisjoint(place.parents)
 
 
-def protected_places(root: Path) -> ProtectedPlaces:
-    """Look for the protected places in `root`, a canonical folder."""
+def protected_places(root: Path, *, reading: ReadRules = NO_READ_RULES) -> ProtectedPlaces:
+    """Look for the protected places in `root`, a canonical folder.
+
+    Args:
+        root: The folder.
+        reading: Rules about reading, by which further files are hidden, and secret ones are not.
+    """
     places = [root / name for name in ALWAYS]
+    hidden: list[Path] = []
     # By their names first, so that no number of other files can hide what lies in the root itself.
     places += (root / Path(name).parts[0] for name in _closed_names() if os.path.lexists(root / name))
     folders, unseen = deque([str(root)]), set[Path]()
@@ -94,14 +104,20 @@ def protected_places(root: Path) -> ProtectedPlaces:
                 left -= 1
                 if left < 0:
                     break
-                place = _place(Path(entry.path), root) if may_be_protected(entry.name) else None
+                path = Path(entry.path)
+                place, secret = _place(path, root) if may_be_protected(entry.name) else (None, None)
+                if secret is not None or reading.closes(path):
+                    hidden.append(path if secret is None else secret)
                 if place is not None:
                     places.append(place)
                 elif entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
             else:
                 unseen.remove(Path(folder))
-    return ProtectedPlaces(root, places, frozenset(unseen.union(map(Path, folders))))
+    secrets = dict.fromkeys(
+        place for place in hidden if reading.closes(place) or not (reading.opens(place) or is_tracked(place))
+    )
+    return ProtectedPlaces(root, places, frozenset(unseen.union(map(Path, folders))), tuple(secrets))
 
 
 def _closed_names() -> Iterator[str]:
@@ -139,18 +155,19 @@ def is_empty_folder(place: Path) -> bool:
         return False
 
 
-def _place(path: Path, root: Path) -> Path | None:
-    """Return the place to protect for the sake of `path`; None where it is not protected.
+def _place(path: Path, root: Path) -> tuple[Path | None, Path | None]:
+    """Return the place to protect for the sake of `path`, and the secret that it is; None where it is none.
 
-    Of a name with several parts, such as `.github/workflows`, that is the first: it cannot be moved away and made
+    Of a name with several parts, such as `.github/workflows`, the place is the first: it cannot be moved away and made
     anew then.
     """
     parts = path.relative_to(root).parts
     for start in range(len(parts) - 1, -1, -1):
-        found = protections(_SOMEWHERE.joinpath(*parts[start:]))
-        if any(not group.is_only_as_named for group, _ in found):
-            return root.joinpath(*parts[: start + 1])
-    return None
+        found = [one for one in protections(_SOMEWHERE.joinpath(*parts[start:])) if not one[0].is_only_as_named]
+        if found:
+            secrets = (root.joinpath(*parts[:start], *place.parts[2:]) for group, place in found if group.is_secret)
+            return root.joinpath(*parts[: start + 1]), next(filter(is_secret_of_workspace, secrets), None)
+    return None, None
 
 
 _VIEWS_OF_THE_KERNEL = (Path("/dev"), Path("/proc"), Path("/sys"))
@@ -173,6 +190,24 @@ class Profile:
     """The way to the granted domains, for a command without the network; only where `Sandbox.can_grant_domains`."""
     devices: tuple[Path, ...] = ()
     """Usable beside null, zero, random and their like."""
+    hidden: tuple[Path, ...] = ()
+    """Places that exist and are not there for the command, with all below them but what is shown or writable."""
+    shown: tuple[Path, ...] = ()
+    """Places in hidden folders that can be read all the same; also links there, which lead to such places."""
+
+    def hiding(self, hidden: Iterable[Path], *, shown: Iterable[Path] = ()) -> Self:
+        """Return the profile without places to read, but for those that are shown or may be written.
+
+        Args:
+            hidden: Canonical paths.
+            shown: Canonical paths, and links.
+        """
+        open_places = {*self.shown, *shown}.difference(self.writable)
+        hides = {*self.hidden, *hidden}.difference(self.writable, open_places)
+        known = {*hides, *open_places, *self.writable}
+        around = {place: next(filter(known.__contains__, place.parents), None) for place in hides}
+        outermost = (place for place, folder in around.items() if folder not in hides)
+        return replace(self, hidden=tuple(sorted(outermost)), shown=tuple(sorted(open_places)))
 
     def also_writing(self, *paths: Path) -> Self:
         """Return the profile with more that may be changed; raise `ToolError` where a path leads nowhere."""
@@ -214,9 +249,24 @@ def folder_to_open(place: Path) -> Path | None:
     return folder if is_shared or len(folder.parts) > 2 else None
 
 
-def read_only(*, temporary: Path | None = None, has_network: bool = False) -> Profile:
-    """Return the profile of a command that only looks; raise `ToolError` where a path leads nowhere."""
-    return Profile(writable=_own([temporary] if temporary else []), has_network=has_network)
+def read_only(
+    *,
+    temporary: Path | None = None,
+    has_network: bool = False,
+    roots: Sequence[Path] = (),
+    reading: ReadRules = NO_READ_RULES,
+) -> Profile:
+    """Return the profile of a command that only looks; raise `ToolError` where a path leads nowhere.
+
+    Args:
+        temporary: A folder that may be changed all the same.
+        has_network: Whether the network is granted.
+        roots: The workspace, whose secrets are hidden, and what lies in a hidden folder is not.
+        reading: Rules about reading.
+    """
+    looks = [protected_places(root, reading=reading) for root in roots if not _is_of_system(root)]
+    profile = Profile(writable=_own([temporary] if temporary else []), has_network=has_network)
+    return profile.hiding(_secrets(looks), shown=[look.root for look in looks])
 
 
 def workspace_write(
@@ -225,6 +275,7 @@ def workspace_write(
     temporary: Path | None = None,
     protected: Sequence[Path] = (),
     has_network: bool = False,
+    reading: ReadRules = NO_READ_RULES,
 ) -> Profile:
     """Return the profile of a command that works in the workspace. Takes some milliseconds: it looks through the roots.
 
@@ -236,20 +287,33 @@ def workspace_write(
     """
     folders = [root for root in roots if canonical_path(root) == root and not _is_of_system(root)]
     own = dict.fromkeys((*protected, *(canonical_path(place) for place in protected)))
-    inside = dict.fromkeys(place for root in folders for place in _protected_in(root))
-    return Profile(
+    looks = [protected_places(root, reading=reading) for root in folders]
+    inside = dict.fromkeys(place for look in looks for place in _with_targets(look.places))
+    profile = Profile(
         writable=tuple(dict.fromkeys((*folders, *_own([temporary] if temporary else [])))),
         protected=tuple(dict.fromkeys((*own, *inside))),
         held=tuple(dict.fromkeys((*folders, *own))),
         has_network=has_network,
         devices=tuple(_accelerators()),
     )
+    return profile.hiding(_secrets(looks))
 
 
-def _protected_in(folder: Path) -> list[Path]:
-    """Return the protected places in a folder, and where those lead that are links."""
-    places = protected_places(folder).places
-    return [*places, *(canonical_path(place) for place in places)]
+def _secrets(looks: Iterable[ProtectedPlaces]) -> Iterator[Path]:
+    for look in looks:
+        for place in look.hidden:
+            with suppress(ToolError):  # a link that leads nowhere hides nothing
+                yield canonical_path(place)
+
+
+def _protected_in(folder: Path) -> Iterator[Path]:
+    """Yield the protected places in a folder, and where those lead that are links."""
+    return _with_targets(protected_places(folder).places)
+
+
+def _with_targets(places: Sequence[Path]) -> Iterator[Path]:
+    yield from places
+    yield from (canonical_path(place) for place in places)
 
 
 def _own(paths: Iterable[Path]) -> tuple[Path, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from panpan.system.environment import FORCES_COLOUR, child_environment, is_named_like_secret, is_of_panpan
-from panpan.system.files.canonical import is_below
+from panpan.system.files.canonical import is_below, user_home
 from panpan.system.sandbox.profile import Profile
 from panpan.types.dataclass import dataclass
 
@@ -79,6 +79,42 @@ def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:
     if not profile.has_network and re.search(r"socket", output, re.IGNORECASE):
         return _no_network(profile)
     return _cannot_write(line, profile)
+
+
+def hidden_note(command: str, output: str, profile: Profile) -> str | None:
+    """Return why a command that failed did not find what it names, as sentences; None where nothing is hidden from it.
+
+    Args:
+        command: The line.
+        output: What it printed, or the end of it.
+        profile: The bounds within which it ran.
+    """
+    home = user_home()
+    for text in (output, command):
+        words = set(_BETWEEN_NAMES.split(text))
+        for place in profile.hidden:
+            if place.name in words and place != home:
+                return (
+                    f"The sandbox hides {place}, which holds secrets or is closed by a rule. The user can open it with "
+                    f"the setting sandbox.readable, or a rule that allows Read({_as_rule(place, home)})."
+                )
+        for found in _PATH.findall(text.replace("~/", f"{home}/")):
+            if home in profile.hidden and is_below(path := Path(found), home) and not _is_shown(path, profile):
+                return (
+                    f"The sandbox shows a command that runs unasked only the workspace and programs of the home; "
+                    f"{path} is not there. Name it as a word of its own and the user is asked, or tell them to "
+                    "add its folder to the setting sandbox.readable."
+                )
+    return None
+
+
+def _as_rule(place: Path, home: Path) -> str:
+    path = f"~/{place.relative_to(home)}" if is_below(place, home) else f"/{place}"
+    return f"{path}/**" if place.is_dir() else path
+
+
+def _is_shown(path: Path, profile: Profile) -> bool:
+    return any(is_below(path, place) for place in (*profile.shown, *profile.writable))
 
 
 def _hidden_refusal(lines: Sequence[str], profile: Profile) -> Refusal | None:

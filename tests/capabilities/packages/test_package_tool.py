@@ -17,7 +17,7 @@ from panpan.config.settings import PackageSettings
 from panpan.core.effects import PathUse
 from panpan.errors import ToolError
 from panpan.system.files.paths import PathResolver
-from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.sandbox.command_sandbox import CommandSandbox, Domains
 from panpan.types.content import SummaryDisplay
 from panpan.types.events import Output, Progress
 from tests.capabilities.packages.conftest import UV, Workspace, make_environment
@@ -91,7 +91,7 @@ async def test_an_environment_outside_the_workspace_needs_a_yes(house: Workspace
 async def test_the_network_is_wished_for_unless_all_hosts_are_granted(
     house: Workspace, domains: tuple[str, ...], entry: str
 ) -> None:
-    sandbox = CommandSandbox(is_on=True, domains=domains)
+    sandbox = CommandSandbox(is_on=True, domains=Domains(domains))
     working = (await sandbox.choice()).sandbox
     if working is None or not working.can_grant_domains:
         pytest.skip("no sandbox works here that lets commands to single hosts")

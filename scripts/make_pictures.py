@@ -186,7 +186,7 @@ def _play_plan(tmux: Tmux) -> None:
     tmux.send("BTab")
     tmux.wait_for("plan mode")
     _ask(tmux, "how would you fix the schedule?")
-    tmux.wait_for("Is this the plan?")
+    tmux.wait_for("Approve this plan?")
     time.sleep(LOOK_S)
 
 

@@ -25,7 +25,7 @@ from panpan.permissions.opening import FolderGate
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.system.text.redact import Redactor
 from panpan.system.web.url_guard import PrivateHosts, guard_url
-from panpan.types.permission import is_permission_mode
+from panpan.types.permission import Allow, is_permission_mode
 
 MAX_ROW_BYTES = 1_000_000
 """Of one line of input; what follows in a longer one is passed over."""
@@ -52,7 +52,8 @@ def permission(ctx: click.Context, jsonl: bool, cwd: Path | None) -> int:
     """Decide about tool calls.
 
     Reads rows of {"mode", "tool", "args"}; writes rows of {"decision": "allow|ask|deny", "reason"} and, in "because",
-    what the decision rests on. Without a mode, that of the settings counts.
+    what the decision rests on; of what is allowed also the "box" of a command. Without a mode, that of the settings
+    counts.
     """
     from anyio.from_thread import start_blocking_portal
 
@@ -93,6 +94,7 @@ async def _judged(gate: FolderGate, row: Row) -> dict[str, Any]:
         "decision": type(decision).__name__.lower(),
         "reason": decision.reason.text,
         "because": decision.reason.as_json(),
+        **({"box": decision.box} if isinstance(decision, Allow) else {}),
     }
 
 

@@ -349,7 +349,7 @@ def sandbox_check(choice: SandboxChoice) -> Check:
     """Return what to say of the sandbox that was found, where it is not switched off."""
     reasons = "; ".join(choice.passed_over)
     if choice.sandbox is None:
-        advice = f'every command asks, unless you set sandbox.mode to "off"; {reasons}'
+        advice = f"commands that you or a rule allow run with all your rights; {reasons}"
         return Check("sandbox", "missing", "none works here", advice)
     found = f"commands run in {choice.sandbox.name}"
     if reasons:

@@ -108,7 +108,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Headless, with background tasks at the end: leave them, wait for them, or stop them "
                      "(the default)."),
         click.option("--permission-mode",
-                     type=click.Choice(["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]),
+                     type=click.Choice(["default", "acceptEdits", "auto", "plan", "dontAsk", "bypassPermissions"]),
                      help="What happens to calls that no rule decides."),
         click.option("--dangerously-skip-permissions", "permission_mode", flag_value="bypassPermissions",
                      help="Same as --permission-mode bypassPermissions; protected files and the sandbox still ask."),

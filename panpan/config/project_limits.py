@@ -54,7 +54,10 @@ _TRUSTED = frozenset(
 _SIZES_OF_MODELS = frozenset({"fast", "smart"})
 """Names that mean a model of whatever vendor the user has."""
 
-STRICTNESS: Mapping[str, int] = {"bypassPermissions": 0, "acceptEdits": 1, "default": 2, "dontAsk": 3, "plan": 4}
+STRICTNESS: Mapping[str, int] = {
+    mode: number
+    for number, mode in enumerate(("bypassPermissions", "auto", "acceptEdits", "default", "dontAsk", "plan"))
+}
 """How much each permission mode withholds; more is stricter."""
 _BEHAVIOURS = ("allow", "ask", "deny")
 """From the loosest to the strictest."""

@@ -6,12 +6,10 @@ is asked about the call, and plan mode denies it.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from panpan.types.dataclass import dataclass
-
-SandboxUse: TypeAlias = Literal["on", "network", "off"]
-"""Surroundings of a command: the sandbox, the sandbox with the network, or neither."""
+from panpan.types.permission import Box, SandboxUse, widest
 
 _WIDEST_FIRST: Sequence[SandboxUse] = ("off", "network", "on")
 
@@ -37,6 +35,8 @@ class Command:
     """True if it is known to change nothing."""
     is_elsewhere: bool = False
     """True if it runs in an environment of its own, where the words of `line` may mean something else."""
+    narrowest_box: Box = "usual"
+    """The narrowest box in which its tool can run it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,11 @@ class Effects:
         """The most that one of its commands gets; None: it runs none."""
         wanted = {command.sandbox for command in self.commands}
         return next((use for use in _WIDEST_FIRST if use in wanted), None)
+
+    @property
+    def narrowest_box(self) -> Box:
+        """The narrowest box in which all its commands can run."""
+        return widest(command.narrowest_box for command in self.commands)
 
     @property
     def path_uses(self) -> Iterator[PathUse]:

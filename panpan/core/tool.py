@@ -37,6 +37,7 @@ from panpan.types.content import DiffDisplay
 from panpan.types.dataclass import dataclass
 from panpan.types.events import IntendedChange, Output, ToolYield
 from panpan.types.llm import ToolDefinition
+from panpan.types.permission import Box
 
 _UNTOLD = frozenset({"title", "minLength", "maxLength", "pattern"})
 """What a model is not told of a value: where it matters, the error says it."""
@@ -159,6 +160,8 @@ class ToolContext:
     """Marks what the session's commands start, so that none of it survives the session."""
     sandbox: CommandSandbox = field(default_factory=CommandSandbox)
     """What the session's commands run in."""
+    box: Box = "usual"
+    """The box for the commands of this call."""
     runs_alone: bool = True
     """False while other calls run side by side; then the working directory must not change."""
     allowed_change: DiffDisplay | None = None

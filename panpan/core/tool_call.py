@@ -20,7 +20,19 @@ from panpan.core.tool import Tool
 from panpan.errors import PanpanError, ToolError
 from panpan.types.content import DiffDisplay, ToolUseBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.permission import Allow, Ask, AskedOf, Asker, Decision, Deny, PermissionQuestion, Reason, flags_for
+from panpan.types.permission import (
+    Allow,
+    Ask,
+    AskedOf,
+    Asker,
+    Box,
+    Decision,
+    Deny,
+    PermissionQuestion,
+    Reason,
+    flags_for,
+    narrowest,
+)
 
 MAX_ERROR_CHARS = 4_000
 """Of the text that tells the model why a call did not run."""
@@ -137,6 +149,8 @@ class Permission:
     digest: str = ""
     """Of the call that it is about; nothing else may run on the strength of it."""
     asked_of: AskedOf = "nobody"
+    box: Box = "usual"
+    """The box in which its command runs."""
 
 
 def joined(decisions: Sequence[Decision]) -> Decision:
@@ -151,7 +165,7 @@ def joined(decisions: Sequence[Decision]) -> Decision:
         return Deny(reason)
     approved = frozenset[Path]().union(*(one.approved_paths for one in decisions if not isinstance(one, Deny)))
     if isinstance(first, Allow):
-        return Allow(reason, approved)
+        return Allow(reason, approved, narrowest(one.box for one in decisions if isinstance(one, Allow)))
     asks = [one for one in deciding if isinstance(one, Ask)]
     ask = replace(
         first,
@@ -197,8 +211,8 @@ async def _permission(call: ToolCall, digest: str, hooks: Sequence[Hook], ask: A
     match joined(decisions):
         case Deny(reason=Reason(text=text)):
             return Permission(False, text, text_for_model=f"{call.tool.name} was not run: {text}", reasons=reasons)
-        case Allow(reason=Reason(text=text), approved_paths=approved):
-            return Permission(True, text, approved, reasons=reasons)
+        case Allow(reason=Reason(text=text), approved_paths=approved, box=box):
+            return Permission(True, text, approved, reasons=reasons, box=box)
         case Ask() as question:
             for_person = _reasons([one for one in decisions if isinstance(one, Ask) and one.is_protected])
             return await _asked(call, digest, question, reasons, for_person, hooks, ask)

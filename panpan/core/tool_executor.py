@@ -42,7 +42,7 @@ from panpan.types.events import (
     known_name,
 )
 from panpan.types.messages import AssistantMessage, ToolResultMessage
-from panpan.types.permission import Asker
+from panpan.types.permission import Asker, Box
 
 MAX_PARALLEL = 10
 """Read-only calls that run at once."""
@@ -152,9 +152,9 @@ class ToolExecutor(AsyncContextManagerMixin):
         for event in done:
             event.set()
 
-    async def _refusal_at_last(self, call: ToolCall) -> Output | None:
+    async def _refusal_at_last(self, call: ToolCall, box: Box) -> Output | None:
         """Tell the hooks and the ledger that an allowed call runs now; return why it does not, after all."""
-        name, has_effect = call.tool.name, not call.effects.is_read_only
+        name, has_effect = call.tool.name, not (call.effects.is_read_only or box == "looking")
         for hook in self._hooks if has_effect else ():
             try:
                 await hook.before_effect(call)
@@ -197,12 +197,13 @@ class ToolExecutor(AsyncContextManagerMixin):
         if digest_of(tool_call) != permission.digest:  # what runs is what was decided about, to the byte
             return Output(f"{call.use.name} was not run: its arguments changed after the decision", is_error=True)
 
-        if (refusal := await self._refusal_at_last(tool_call)) is not None:
+        if (refusal := await self._refusal_at_last(tool_call, permission.box)) is not None:
             return refusal
         self.begun.add(call.use.id)
         context = replace(
             context,
             paths=paths.approving(permission.approved_paths),
+            box=permission.box,
             allowed_change=permission.shown_change,
             note_changes=partial(self._ledger.files_change, call.use.id),
             note_left=partial(self.left.__setitem__, call.use.id),

@@ -23,8 +23,10 @@ from panpan.permissions.rules.rule_checks import IdleRule, idle_rules
 from panpan.permissions.rules.rules import Rule, RuleSource, parse_rule
 from panpan.permissions.rules.suggestions import narrowest_rule, prefix_rule
 from panpan.permissions.sandbox_questions import sandbox_bounds
-from panpan.permissions.subject import Subject, subject_of
+from panpan.permissions.subject import Subject, command_line, subject_of
+from panpan.shell_analysis.guesses import changes_git, fetches, seems_to_look
 from panpan.types.dataclass import dataclass
+from panpan.types.events import Output
 from panpan.types.permission import (
     Allow,
     Ask,
@@ -120,6 +122,8 @@ class PermissionGate(Gate):
         self.plan_file: Path | None = None
         """The one file that may be written in plan mode, canonical."""
         self._subscribers: list[Callable[[PermissionMode], None]] = []
+        self._needing_more: set[str] = set()
+        """Command lines that failed where nothing can be written, so that they are asked about."""
         self.warnings: list[str] = []
         """What the user should know about the rules, one sentence each."""
         self.rules = Rules()
@@ -300,6 +304,11 @@ class PermissionGate(Gate):
         """Return what a judgement says, which takes long of a large call."""
         return await anyio.to_thread.run_sync(judge, subject) if subject.is_large else judge(subject)
 
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        if call.context.box == "looking" and output.is_error and (line := command_line(call.effects)):
+            self._needing_more.add(line)
+        return output
+
     async def recheck(self, call: ToolCall) -> Deny | None:
         try:
             decision = self._restricted(await subject_of(call))
@@ -326,7 +335,8 @@ class PermissionGate(Gate):
         closed = self._closed(subject)
         if closed and self._external_directory == "deny":
             return Deny(reasons.outside(closed, subject, is_denied=True))
-        if self.mode == "plan" and not subject.is_read_only and not subject.told.only_starts_agents:
+        may_look = subject.is_read_only or subject.told.only_starts_agents or _may_run_sealed(subject)
+        if self.mode == "plan" and not may_look:
             if self._writes_only_the_plan(subject):
                 return Allow(Reason("it writes the plan file", "mode"), _closed_paths(subject, subject.uses))
             return Deny(replace(reasons.by_plan_mode(subject), flags=self._flags_out_of_plan_mode(subject)))
@@ -374,13 +384,20 @@ class PermissionGate(Gate):
         if (subject.is_read_only or subject.only_looks) and not subject.told.uses_web:
             return Allow(reasons.read_only(opening, subject), approved)
         makes_only = not closed and subject.only_makes
-        if self.mode == "acceptEdits" and (subject.told.only_changes_files or makes_only):
-            text = "the mode acceptEdits lets files of the workspace be changed"
+        if self.mode in ("acceptEdits", "auto") and (subject.told.only_changes_files or makes_only):
+            text = f"the mode {self.mode} lets files of the workspace be changed"
             return Allow(reasons.by_mode(text, opening), approved)
+        if self.mode == "plan" and _may_run_sealed(subject):
+            return Allow(reasons.SEALED, approved, "looking")
         rules = allowing_rules(self.rules.allow, subject)
         if rules is not None:
             rules = [*rules, *(rule for rule in opening if rule not in rules)]
             return Allow(reasons.by_rules(rules), approved)
+        is_tried = subject.command in self._needing_more
+        if subject.facts is not None and _may_run_sealed(subject) and seems_to_look(subject.facts) and not is_tried:
+            return Allow(reasons.SEALED, approved, "looking")
+        if self.mode == "auto" and _may_run_unasked(subject):
+            return Allow(reasons.by_mode("the mode auto lets it run in the sandbox"), approved, "unasked")
         return self._question(reasons.not_allowed(subject), subject)
 
     def _covering(self, use: LocatedUse, subject: Subject) -> Rule | None:
@@ -418,6 +435,22 @@ class PermissionGate(Gate):
             self.rules.allow.append(rule)
         if self.store is not None:
             await anyio.to_thread.run_sync(self.store.save, text)
+
+
+def _may_run_sealed(subject: Subject) -> bool:
+    """Return whether a command can run where nothing can be written, and is not known to need more."""
+    facts = subject.facts
+    if facts is None or subject.narrowest_box != "looking" or not subject.only_runs_commands:
+        return False
+    return not (any(use.is_write for use in subject.uses) or changes_git(facts) or fetches(facts))
+
+
+def _may_run_unasked(subject: Subject) -> bool:
+    """Return whether a command can run where the sandbox holds it, and is not known to need more."""
+    facts = subject.facts
+    if facts is None or subject.narrowest_box == "usual" or not subject.only_runs_commands:
+        return False
+    return not (changes_git(facts) or fetches(facts))
 
 
 def _for_copy(rules: Iterable[Rule], original: Path, copied: Path) -> list[Rule]:

@@ -39,6 +39,7 @@ from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import (
     YES,
+    Allow,
     Ask,
     Asker,
     Decision,
@@ -222,7 +223,7 @@ class FolderGate:
         self.paths = workspace_paths(cwd, loaded, locations)
         self.gate = gate_of(loaded, self.paths)
         self.sandbox = sandbox_of(loaded, cwd, {}, locations, find=find)
-        self._sandbox_questions = SandboxQuestions(loaded.settings.sandbox.outside, lambda: self.gate.mode)
+        self._sandbox_questions = SandboxQuestions(loaded.settings.sandbox.outside)
         self.mode: PermissionMode = self.gate.mode
         """That of the settings."""
         # A tool that a rule takes away is kept, so that the gate names the rule.
@@ -268,13 +269,7 @@ def explained(judged: Judged, gate: FolderGate) -> Iterator[str]:
     for name, value in reason.as_json().items():
         if name in _LABELS:
             yield f"  {_LABELS[name] + ':':<10} {value}"
-    if isinstance(decision, Ask):
-        always = decision.rule or "cannot be saved for this call"
-        yield f"  {'always:':<10} {'only a person may answer, each time' if decision.is_protected else always}"
-        if decision.prefix_rule and not decision.is_protected:
-            yield f"  {'the like:':<10} {decision.prefix_rule}"
-        if decision.bounds:
-            yield f"  {'bounds:':<10} {decision.bounds}"
+    yield from _outcome(decision)
     if subject is None:
         return
     uses = list(subject.all_uses)
@@ -289,6 +284,19 @@ def explained(judged: Judged, gate: FolderGate) -> Iterator[str]:
         yield from (f"     {text}" for text in _effect_lines(effect, gate))
     if subject.facts.line.oddities:
         yield f"beside these there is {', '.join(subject.facts.line.oddities)}, so it does not count as only reading"
+
+
+def _outcome(decision: Decision) -> Iterator[str]:
+    """Yield the box of an allowance, and of a question what answers it."""
+    if isinstance(decision, Allow) and decision.box != "usual":
+        yield f"  {'box:':<10} {decision.box}"
+    if isinstance(decision, Ask):
+        always = decision.rule or "cannot be saved for this call"
+        yield f"  {'always:':<10} {'only a person may answer, each time' if decision.is_protected else always}"
+        if decision.prefix_rule and not decision.is_protected:
+            yield f"  {'the like:':<10} {decision.prefix_rule}"
+        if decision.bounds:
+            yield f"  {'bounds:':<10} {decision.bounds}"
 
 
 def as_json(
@@ -307,6 +315,7 @@ def as_json(
         "bounds": decision.bounds if isinstance(decision, Ask) else "",
         "is_protected": isinstance(decision, Ask) and decision.is_protected,
         "is_read_only": subject.is_read_only if subject else False,
+        "box": decision.box if isinstance(decision, Allow) else None,
         "paths": [
             {
                 "path": str(use.path),

@@ -76,6 +76,9 @@ def read_only(rules: Sequence[Rule], subject: Subject) -> Reason:
 BY_ITS_CALLS = Reason("it starts an agent, each of whose calls is decided about by itself", "read-only")
 
 
+SEALED = Reason("it runs in a box where nothing can be written, sent or left running", "read-only")
+
+
 def by_mode(text: str, rules: Sequence[Rule] = ()) -> Reason:
     """Return that the mode decides."""
     return replace(_allowed(text, rules), kind="mode")

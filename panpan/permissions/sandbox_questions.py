@@ -1,17 +1,14 @@
-"""Asks before a command leaves the sandbox, and before each command where none works.
+"""Asks before a command leaves the sandbox.
 
 The rule: whether a command runs is the permission gate's matter; this only says what it may do to the machine if it
-does. No mode and no yes to everything opens the sandbox: only a person does, or a setting that they gave for it. Where
-there is none, the mode bypassPermissions goes on without. Each refusal tells the flag that would have helped, and a
-command that failed in the sandbox what it may ask for.
+does. No mode and no yes to everything opens the sandbox: only a person does, or a setting that they gave for it. Each
+refusal tells the flag that would have helped, and a command that failed in the sandbox what it may ask for.
 """
 
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import dropwhile
-from pathlib import PurePosixPath
 
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool import ToolContext
@@ -21,6 +18,7 @@ from panpan.permissions.rules.rules import parse_rule
 from panpan.permissions.rules.suggestions import prefix_rule
 from panpan.permissions.subject import Subject, command_line, facts_of, subject_of
 from panpan.shell_analysis.facts import LineFacts, SimpleCommand
+from panpan.shell_analysis.guesses import changes_git, fetches, is_manager, program_of
 from panpan.system.processes.limits import limit_note
 from panpan.system.processes.process import ProcessEnded
 from panpan.system.sandbox.command_sandbox import CommandSandbox, Start
@@ -31,7 +29,6 @@ from panpan.types.permission import (
     Allow,
     Ask,
     Decision,
-    PermissionMode,
     Reason,
     exact_pattern,
     network_flag,
@@ -44,18 +41,14 @@ class SandboxQuestions(Hook):
 
     Args:
         outside: Commands, as in `Bash(…)`, for which no question is needed.
-        mode: Returns the permission mode of the moment.
         warn: Told once which sandbox holds commands, where it is not the best one.
 
     Raises:
         ConfigError: One of `outside` cannot be read.
     """
 
-    def __init__(
-        self, outside: Sequence[str], mode: Callable[[], PermissionMode], warn: Callable[[str], None] = lambda _: None
-    ) -> None:
+    def __init__(self, outside: Sequence[str], warn: Callable[[str], None] = lambda _: None) -> None:
         self._outside = [parse_rule(f"Bash({pattern})", "the setting sandbox.outside") for pattern in outside]
-        self._mode = mode
         self._warn = warn
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
@@ -66,7 +59,7 @@ class SandboxQuestions(Hook):
         if warning := await sandbox.take_warning():
             self._warn(warning)
         if await sandbox.is_missing():
-            return None if self._mode() == "bypassPermissions" else Ask(_MISSING, is_protected=True)
+            return None
         if (wish == "network" and sandbox.has_network) or await self._is_granted(call):
             return None
         if wish == "on":
@@ -148,12 +141,6 @@ def _facts(call: ToolCall) -> LineFacts | None:
     return None if line is None else facts_of(line)
 
 
-_MISSING = Reason(
-    "no sandbox works here, so that nothing bounds what the command does; `panpan doctor` says why, and the setting "
-    'sandbox.mode = "off" lets commands run all the same',
-    "sandbox",
-    flags=SANDBOX_OFF,
-)
 _BOUNDS = {
     "network": "",  # the gate tells those of the sandbox
     "off": "a yes holds for this once; commands that the setting sandbox.outside names are not asked about for it",
@@ -223,10 +210,6 @@ def _cannot_be_made(subject: Subject, sandbox: CommandSandbox) -> Sequence[str]:
 
 _LONGEST_PATTERN = 200
 """Characters of a line that a flag repeats."""
-_MANAGERS = re.compile(
-    r"(?:pip[\d.]*|pipx|uv|uvx|poetry|pdm|conda|mamba|micromamba|pixi|npm|npx|pnpm|yarn|cargo)", re.ASCII
-)
-"""Programs that fetch from what `package-indexes` stands for."""
 _TOOLS = {
     "pip": re.compile(r"pip[\d.]*", re.ASCII),
     "uv": re.compile("uv"),
@@ -234,17 +217,6 @@ _TOOLS = {
     "pixi": re.compile("pixi"),
 }
 """Tools, each with the programs in the place of which it is used."""
-_PYTHON = re.compile(r"python[\d.]*", re.ASCII)
-_FETCHING = frozenset({
-    "install", "i", "ci", "add", "update", "upgrade", "download", "wheel", "sync", "lock", "create", "fetch",
-})  # fmt: skip
-"""Operations of package managers that need the network, as far as nothing is cached."""
-_CHANGING_GIT = frozenset({
-    "add", "am", "branch", "checkout", "cherry-pick", "commit", "config", "fetch", "gc", "init", "merge", "mv", "notes",
-    "pull", "push", "rebase", "remote", "reset", "restore", "revert", "rm", "stash", "submodule", "switch", "tag",
-    "worktree",
-})  # fmt: skip
-"""Operations of git that write in `.git`, but for their forms that only look."""
 _HOST = re.compile(r"https?://([a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?)(?=[/?#]|$)", re.IGNORECASE | re.ASCII)
 
 
@@ -261,20 +233,6 @@ def outside_patterns(command: str, facts: LineFacts) -> Iterator[Sequence[str]]:
         yield list(dict.fromkeys(f"git {words[1]} *" for words in lines))
     if command.isprintable() and len(command) <= _LONGEST_PATTERN:
         yield [exact_pattern(command)]
-
-
-def changes_git(facts: LineFacts) -> bool:
-    """True if a line is known to write in `.git`, which the sandbox keeps as it is."""
-    acting = (effect.command for effect in facts.effects if not effect.is_read_only)
-    return any(_git_operation(_words(command)) in _CHANGING_GIT for command in acting)
-
-
-def fetches(facts: LineFacts) -> bool:
-    """True if a line is known to need the network."""
-    return any(
-        not _FETCHING.isdisjoint(_words(effect.command)) if _is_manager(effect.command) else effect.uses_network
-        for effect in facts.effects
-    )
 
 
 def network_flags(facts: LineFacts, *, can_name_hosts: bool) -> str:
@@ -294,7 +252,7 @@ def hosts_of_line(facts: LineFacts) -> Sequence[str]:
     hosts: list[str] = []
     for effect in facts.effects:
         named = [host for word in _words(effect.command) for host in _HOST.findall(word)]
-        if _is_manager(effect.command):
+        if is_manager(effect.command):
             hosts.append(PACKAGE_INDEXES)
         elif effect.uses_network and not named:
             return ()
@@ -305,30 +263,8 @@ def hosts_of_line(facts: LineFacts) -> Sequence[str]:
 
 def package_tool(facts: LineFacts) -> str:
     """Return the name of the tool for the package manager that a line runs; empty where there is none."""
-    programs = [_program(effect.command) for effect in facts.effects]
+    programs = [program_of(effect.command) for effect in facts.effects]
     return next((name for program in programs for name, fitting in _TOOLS.items() if fitting.fullmatch(program)), "")
-
-
-def _is_manager(command: SimpleCommand) -> bool:
-    return _MANAGERS.fullmatch(_program(command)) is not None
-
-
-def _program(command: SimpleCommand) -> str:
-    """Return the name of the program, or of the module that Python is to run."""
-    words = _words(command)
-    program = PurePosixPath(words[0]).name if words else ""
-    is_module = _PYTHON.fullmatch(program) is not None and words[1:2] == ["-m"]
-    return "".join(words[2:3]) if is_module else program
-
-
-def _git_operation(words: Sequence[str]) -> str:
-    """Return the operation of a git command; empty for another command."""
-    if words[:1] != ["git"]:
-        return ""
-    rest = list(words[1:])
-    while rest[:1] in (["-C"], ["-c"]):
-        rest = rest[2:]
-    return next(dropwhile(lambda word: word.startswith("-"), rest), "")
 
 
 def _words(command: SimpleCommand) -> list[str]:
@@ -343,6 +279,11 @@ def _words(command: SimpleCommand) -> list[str]:
 
 _MAX_CHARS = 20_000
 """How much of the end of an output is looked at; errors stand there."""
+
+
+SEALED_ADVICE = (
+    "It ran unasked, where nothing can be written or sent. Outside plan mode, call it again, and the user is asked"
+)
 
 
 async def failure_notes(
@@ -378,6 +319,8 @@ async def _refusals(
     refusal = None if start.profile is None else refusal_in(output, ended.exit_code, start.profile)
     if refusal is None:
         return ()
+    if ctx.box == "looking":
+        return (f"{refusal.text} {SEALED_ADVICE}",)
     if refusal.needs_network:
         sandbox = (await ctx.sandbox.choice()).sandbox
         wish, flags = "network", network_flags(facts, can_name_hosts=sandbox is not None and sandbox.can_grant_domains)

@@ -30,6 +30,7 @@ from panpan.permissions.reach.deletions import deletions, protected_deletions
 from panpan.permissions.reach.located import LocatedUse, Locator, PlainFiles, recorded_uses
 from panpan.shell_analysis.facts import Effect, LineFacts
 from panpan.types.dataclass import dataclass
+from panpan.types.permission import Box, widest
 
 _MOST_QUICK_CHARS = 1_000
 _MOST_QUICK_USES = 200
@@ -73,6 +74,14 @@ class Subject:
     is_placed: bool = False
     """True if `facts` has folders in place of words such as `$PWD/src`. Then they serve to refuse, never to allow."""
     commands: CommandPaths = CommandPaths()
+    narrowest_box: Box = "usual"
+    """The narrowest box in which its commands can run here; the usual one where they are to leave the sandbox."""
+
+    @property
+    def only_runs_commands(self) -> bool:
+        """True if it does nothing but to run command lines, which read and write files."""
+        rest = self._rest
+        return self.command is not None and (rest.is_read_only or rest.only_changes_files) and not rest.uses_web
 
     @property
     def is_read_only(self) -> bool:
@@ -157,6 +166,20 @@ async def subject_of(call: ToolCall) -> Subject:
     Raises:
         ToolError: A path of the call cannot be used.
     """
+    return replace(await _subject(call), narrowest_box=await _narrowest_box(call))
+
+
+async def _narrowest_box(call: ToolCall) -> Box:
+    told, sandbox = call.effects, call.context.sandbox
+    if told.is_read_only or told.sandbox != "on" or told.narrowest_box == "usual" or not sandbox.is_on:
+        return "usual"
+    working = (await sandbox.choice()).sandbox
+    if working is None:
+        return "usual"
+    return told.narrowest_box if working.can_seal else widest((told.narrowest_box, "unasked"))
+
+
+async def _subject(call: ToolCall) -> Subject:
     command = command_line(call.effects)
     if len(command or "") > _MOST_QUICK_CHARS or _paths_in(call.effects) > _MOST_QUICK_PATHS:
         return await to_thread.run_sync(_subject_of, call, None, abandon_on_cancel=True)

@@ -418,14 +418,21 @@ class Session(AsyncContextManagerMixin):
         """What happens to calls that no rule decides."""
         return self.agent.gate.mode
 
+    @property
+    def auto_trouble(self) -> str:
+        """Why auto mode cannot be used, as far as that is known; empty where it can."""
+        return self.agent.context.sandbox.trouble
+
     def set_permission_mode(self, mode: PermissionMode) -> None:
         """Change the mode from the next call on, also within a running turn; a resumed session goes on in it.
 
         Raises:
-            ConfigError: There is no such mode.
+            ConfigError: There is no such mode, or it needs a sandbox and none works here.
         """
         if not is_permission_mode(mode):
             raise ConfigError(f"there is no permission mode {mode!r}")
+        if mode == "auto" and self.auto_trouble:
+            raise ConfigError(f"auto mode needs the sandbox: {self.auto_trouble}")
         self.gate.mode = mode
 
     @property

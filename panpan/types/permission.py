@@ -9,13 +9,34 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, get_args
 from panpan.types.content import DiffDisplay
 from panpan.types.dataclass import dataclass
 
-PermissionMode: TypeAlias = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
+PermissionMode: TypeAlias = Literal["default", "acceptEdits", "auto", "plan", "dontAsk", "bypassPermissions"]
 """How the gate treats what no rule decides."""
 
 
 def is_permission_mode(text: str) -> TypeGuard[PermissionMode]:
     """Return True if there is a mode of this name."""
     return text in get_args(PermissionMode)
+
+
+SandboxUse: TypeAlias = Literal["on", "network", "off"]
+"""Surroundings of a command: the sandbox, the sandbox with the network, or neither."""
+
+Box: TypeAlias = Literal["usual", "unasked", "looking"]
+"""How much of the machine a command in the sandbox has. `usual`: it writes in the workspace and reads all but secrets.
+`unasked`: it also does not see the home around the workspace. `looking`: besides, it writes nothing, has no network,
+and nothing of it runs on."""
+
+_WIDEST_FIRST: Sequence[Box] = ("usual", "unasked", "looking")
+
+
+def widest(boxes: Iterable[Box]) -> Box:
+    """Return the box that gives as much as each of these; of none, the usual one."""
+    return min(boxes, key=_WIDEST_FIRST.index, default="usual")
+
+
+def narrowest(boxes: Iterable[Box]) -> Box:
+    """Return the box that gives no more than any of these; of none, the usual one."""
+    return max(boxes, key=_WIDEST_FIRST.index, default="usual")
 
 
 Behaviour: TypeAlias = Literal["allow", "ask", "deny"]
@@ -130,6 +151,8 @@ class Allow:
     reason: Reason
     approved_paths: frozenset[Path] = frozenset()
     """Canonical paths outside the workspace, or protected ones, that this call may touch."""
+    box: Box = "usual"
+    """The widest box in which its command may run."""
 
 
 @dataclass(frozen=True, slots=True)

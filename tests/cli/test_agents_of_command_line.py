@@ -126,7 +126,7 @@ def test_the_check_names_each_file_and_line_and_ends_with_1(folder: Path) -> Non
 
     assert result.return_value == 1
     assert result.stdout.splitlines() == [
-        f"{broken}:4: error: there is no permission mode 'yolo'; there are default, acceptEdits, plan, dontAsk, "
+        f"{broken}:4: error: there is no permission mode 'yolo'; there are default, acceptEdits, auto, plan, dontAsk, "
         "bypassPermissions",
         f"{broken}:5: note: there is no tool Bsh, so it means nothing; did you mean Bash?",
         f"{noted}:4: note: there is no tool Grpe, so it means nothing; did you mean Grep?",

@@ -50,7 +50,7 @@ def test_each_row_is_answered_with_the_decision_of_the_gate(folder: Path) -> Non
         (call("Bash", command="git status && ls | head"), "allow"),
         (call("Bash", "plan", command="git status && ls | head"), "allow"),
         (call("Bash", command="make"), "ask"),
-        (call("Bash", "plan", command="make"), "deny"),
+        (call("Bash", "plan", command="make > x"), "deny"),
         (call("Bash", "bypassPermissions", command="make"), "allow"),
         (call("Bash", "bypassPermissions", command="make; rm x"), "deny"),
         (call("Bash", "bypassPermissions", command="echo x > .git/config"), "ask"),
@@ -74,7 +74,7 @@ def test_each_row_is_answered_with_the_decision_of_the_gate(folder: Path) -> Non
 BAD = [
     b"no json", b"[]", b"null", b"3", b"{}", b'{"tool": "Bash"}', b'{"tool": 3, "args": {}}',
     b'{"tool": "Bash", "args": []}',
-    b'{"mode": "auto", "tool": "Bash", "args": {}}', b'{"mode": 1, "tool": "Bash", "args": {}}', b"\xff\xfe",
+    b'{"mode": "yolo", "tool": "Bash", "args": {}}', b'{"mode": 1, "tool": "Bash", "args": {}}', b"\xff\xfe",
     b"[" * 100_000, b'{"tool": "' + b"x" * (MAX_ROW_BYTES + 10) + b'", "args": {}}',
     b'{"tool": "Read", "args": {"a": NaN',
 ]  # fmt: skip

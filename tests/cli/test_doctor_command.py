@@ -463,7 +463,7 @@ def test_the_sandbox_that_works_is_named_with_the_reason_why_it_is_not_a_better_
     assert (second.status, second.found) == ("note", "commands run in Second best")
     assert second.advice.endswith("the best cannot be used: it is not installed. Its limits: it leaks; it creaks")
     assert none.status == "missing"
-    assert none.advice.startswith("every command asks")
+    assert none.advice.startswith("commands that you or a rule allow run with all your rights")
     assert none.advice.endswith("the best is old; the second best is broken")
 
 

@@ -14,6 +14,7 @@ class Boxes:
     name = "boxes"
     limits: Sequence[str] = ()
     can_grant_domains = False
+    can_seal = True
 
     @contextmanager
     def wrap(self, argv: Sequence[str], profile: object, cwd: Path) -> Iterator[Boxed]:
@@ -31,6 +32,16 @@ class GrantingBoxes(Boxes):
     """One that can let commands to single hosts."""
 
     can_grant_domains = True
+
+
+class LooserBoxes(Boxes):
+    """One that cannot keep a command from leaving something running."""
+
+    can_seal = False
+
+
+async def works_without_sealing() -> SandboxChoice:
+    return SandboxChoice(LooserBoxes())
 
 
 async def works_with_domains() -> SandboxChoice:

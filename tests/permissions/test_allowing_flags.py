@@ -113,7 +113,7 @@ async def test_the_flags_that_a_refusal_names_let_the_call_run(
             {"command": "pip install lamp", "sandbox": "network"},
             "--allowedTools 'Bash(pip install lamp)' --allow-network=package-indexes",
         ),
-        ("Bash", {"command": "pip list"}, "--allowedTools 'Bash(pip list)'"),
+        ("Bash", {"command": "pip debug"}, "--allowedTools 'Bash(pip debug)'"),
         (
             "Bash",
             {"command": "curl https://example.org/x"},
@@ -142,7 +142,6 @@ async def test_a_refusal_names_the_narrowest_flags(folder: Folder, tool: str, ar
     [
         (("--disallowedTools", "Bash(make)"), ""),
         (("--permission-mode", "dontAsk"), "--allowedTools 'Bash(make)'"),
-        (("--permission-mode", "plan"), "--permission-mode default --allowedTools 'Bash(make)'"),
     ],
 )
 async def test_what_a_mode_denies_names_its_flag_and_a_denied_rule_none(
@@ -152,6 +151,13 @@ async def test_what_a_mode_denies_names_its_flag_and_a_denied_rule_none(
 
     assert isinstance(denied, Deny)
     assert denied.reason.flags == flags
+
+
+async def test_what_plan_mode_denies_names_the_flags_for_it(folder: Folder) -> None:
+    denied = await folder.judged("Bash", {"command": "make > out.txt"}, "--permission-mode", "plan")
+
+    assert isinstance(denied, Deny)
+    assert denied.reason.flags == "--permission-mode default --allowedTools 'Bash(make > out.txt)'"
 
 
 async def test_a_protected_file_names_no_flag(folder: Folder) -> None:

@@ -154,9 +154,8 @@ async def test_the_question_says_what_would_be_done(ctx: ToolContext) -> None:
     assert "it fetches from pypi.org" in question.effect
 
 
-@pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
-async def test_only_a_person_opens_the_network_to_an_install(ctx: ToolContext, mode: PermissionMode) -> None:
-    questions = SandboxQuestions([], lambda: mode)
+async def test_only_a_person_opens_the_network_to_an_install(ctx: ToolContext) -> None:
+    questions = SandboxQuestions([])
 
     async def asked(operation: str, *domains: str, can_grant: bool = True, **arguments: Any) -> Decision | None:
         sandbox = CommandSandbox(is_on=True, find=works_with_domains if can_grant else works, domains=Domains(domains))

@@ -15,7 +15,7 @@ from panpan.core.hooks import ToolCall
 from panpan.errors import ConfigError
 from panpan.permissions.sandbox_questions import SandboxQuestions
 from panpan.system.sandbox.command_sandbox import CommandSandbox, Domains
-from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
+from panpan.types.permission import Allow, Ask, Decision, Deny
 from tests.fakes.context import context_in
 from tests.fakes.every_tool import FolderGate
 from tests.fakes.sandboxes import none_works, works, works_with_domains
@@ -29,12 +29,11 @@ async def decided(
     use: str = "on",
     *,
     outside: Sequence[str] = (),
-    mode: PermissionMode = "default",
     told: list[str] | None = None,
 ) -> Decision | None:
     args = BashInput.model_validate({"command": command, "sandbox": use})
     context = replace(context_in(tmp_path), sandbox=sandbox)
-    questions = SandboxQuestions(outside, lambda: mode, (told if told is not None else []).append)
+    questions = SandboxQuestions(outside, (told if told is not None else []).append)
     return await questions.before_tool(await ToolCall.of("c", BashTool(), args, args.model_dump(), context))
 
 
@@ -43,9 +42,8 @@ async def test_a_command_that_stays_in_the_sandbox_is_not_asked_about(tmp_path: 
 
 
 @pytest.mark.parametrize(("use", "said"), [("network", "with the network"), ("off", "outside the sandbox")])
-@pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
-async def test_only_a_person_lets_a_command_out(tmp_path: Path, use: str, said: str, mode: PermissionMode) -> None:
-    found = await decided(tmp_path, "ls", CommandSandbox(is_on=True, find=works), use, mode=mode)
+async def test_only_a_person_lets_a_command_out(tmp_path: Path, use: str, said: str) -> None:
+    found = await decided(tmp_path, "ls", CommandSandbox(is_on=True, find=works), use)
     assert isinstance(found, Ask)
     assert found.is_protected
     assert found.rule is None
@@ -124,19 +122,15 @@ async def test_the_users_own_settings_let_commands_out(tmp_path: Path) -> None:
 
 async def test_a_setting_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(ConfigError):
-        SandboxQuestions([""], lambda: "default")
+        SandboxQuestions([""])
 
 
 @pytest.mark.parametrize("use", ["on", "network", "off"])
-async def test_where_none_works_every_command_is_asked_about_and_the_user_told_once(tmp_path: Path, use: str) -> None:
+async def test_where_none_works_nothing_is_asked_and_the_user_told_once(tmp_path: Path, use: str) -> None:
     sandbox, told = CommandSandbox(is_on=True, find=none_works), list[str]()
-    for _ in range(2):
-        found = await decided(tmp_path, "ls", sandbox, use, told=told)
-        assert isinstance(found, Ask)
-        assert "no sandbox works here" in found.reason.text
-        assert found.is_protected
+
+    assert [await decided(tmp_path, "ls", sandbox, use, told=told) for _ in range(2)] == [None, None]
     assert len(told) == 1
-    assert await decided(tmp_path, "ls", sandbox, use, mode="bypassPermissions") is None
 
 
 @pytest.mark.parametrize("use", ["on", "network", "off"])
@@ -148,7 +142,7 @@ async def test_tools_that_run_no_commands_are_no_matter_of_it(tmp_path: Path) ->
     context = replace(context_in(tmp_path), sandbox=CommandSandbox(is_on=True, find=none_works))
     args = ReadInput(file_path="a.txt")
     call = await ToolCall.of("c", ReadTool(), args, args.model_dump(), context)
-    assert await SandboxQuestions((), lambda: "default").before_tool(call) is None
+    assert await SandboxQuestions(()).before_tool(call) is None
 
 
 async def test_a_tool_with_an_argument_of_the_same_name_is_no_matter_of_it(tmp_path: Path) -> None:
@@ -158,7 +152,7 @@ async def test_a_tool_with_an_argument_of_the_same_name_is_no_matter_of_it(tmp_p
     context = replace(context_in(tmp_path), sandbox=CommandSandbox(is_on=True, find=none_works))
     args = DigInput(file_path="a.txt", sandbox="for children")
     call = await ToolCall.of("c", ReadTool(), args, args.model_dump(), context)
-    assert await SandboxQuestions((), lambda: "default").before_tool(call) is None
+    assert await SandboxQuestions(()).before_tool(call) is None
 
 
 async def judged(tmp_path: Path, **args: str) -> Decision:

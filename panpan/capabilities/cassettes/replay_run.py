@@ -141,7 +141,7 @@ def _settings(replay: Replay) -> dict[str, object]:
     settings = dict(replay.recorded.header.settings)
     if replay.mode == "live-tools":  # what may run is what ran: the cassette answers, and grants nothing besides
         settings.pop("permission.doom_loop", None)
-        if settings.get("permission.mode") in ("bypassPermissions", "acceptEdits"):
+        if settings.get("permission.mode") in ("bypassPermissions", "acceptEdits", "auto"):
             del settings["permission.mode"]
     return {**settings, "model": _model_of(replay), "snapshots.enabled": False}
 

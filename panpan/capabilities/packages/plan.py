@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from panpan.capabilities.packages.target import Target
-from panpan.core.effects import PathUse, SandboxUse
+from panpan.core.effects import PathUse
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.shell_analysis.working_directory import start_directory
@@ -25,6 +25,7 @@ from panpan.system.sandbox.refusals import refusal_in
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Progress
+from panpan.types.permission import SandboxUse
 
 if TYPE_CHECKING:
     from panpan.capabilities.packages.undo_log import Step, Undo

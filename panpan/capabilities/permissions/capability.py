@@ -1,7 +1,8 @@
 """Permissions: the gate of each agent, questions about the sandbox, and files that become protected."""
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import get_args
 
 from panpan.core.hooks import Hook
@@ -27,12 +28,20 @@ class Permissions(Capability):
         gate, outside = session.gate, session.settings.sandbox.outside
         for warning in gate.warnings:
             session.warn(warning)
-        self._sandbox_questions = SandboxQuestions(outside, lambda: gate.mode, session.warn)
+        self._sandbox_questions = SandboxQuestions(outside, session.warn)
         aside = session.setup.locations.home / "put-aside" / secrets.token_hex(8)
         self._new_places = NewPlaces(aside, session.frontend.askers.user, session.warn)
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         return agent.gate, self._sandbox_questions, self._new_places
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        gate, sandbox = self.session.gate, self.session.tool_context.sandbox
+        if gate.mode == "auto" and (trouble := await sandbox.find_trouble()):
+            gate.mode = "default"
+            self.session.warn(f"auto mode needs the sandbox: {trouble}; the session is in default mode")
+        yield
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
@@ -51,6 +60,8 @@ async def _permissions(terminal: Terminal, wanted: str) -> None:
         mode = next((mode for mode in MODES if mode.lower() == wanted.lower()), None)
         if mode is None:
             raise ConfigError(f"no mode is called {clean_line(wanted)}; there are {', '.join(MODES)}")
+        if mode == "auto":
+            await terminal.session.agent.context.sandbox.find_trouble()
         _set_mode(terminal, mode)
         return
     say(terminal, f"Mode: {terminal.session.permission_mode}", "strong")
@@ -94,6 +105,7 @@ def _set_mode(terminal: Terminal, mode: PermissionMode) -> None:
 _MEANING = {
     "default": "; what changes something is asked",
     "acceptEdits": "; edits in the workspace run unasked",
+    "auto": "; edits, and commands in the sandbox, run unasked",
     "plan": "; panpan looks and plans, and changes nothing",
     "dontAsk": "; what would be asked is refused",
     "bypassPermissions": "; nearly everything runs unasked",

@@ -201,8 +201,8 @@ class PlanMode(Hook):
 
 
 _PLAN_ON = (
-    "Plan mode is on: nothing may be changed, by whatever tool or way; calls that change something are refused. Look "
-    "around, and say in your report what is to be done."
+    "Plan mode is on: nothing may be changed, by whatever tool or way; calls that change something are refused. "
+    "Commands run where they can write and send nothing. Look around, and say in your report what is to be done."
 )
 _PLAN_OFF = "Plan mode is off: things may be changed again, as far as your task asks for it."
 
@@ -319,7 +319,8 @@ def _was_told(conversation: Conversation) -> bool:
 def _notice(file: Path | None, held: Sequence[str], *, can_exit: bool) -> str:
     parts = [
         "Plan mode is on. Until the user ends it, nothing may be changed, by whatever tool or way, and what was "
-        "allowed before does not count; calls that change something are refused. Commands that only read run unasked."
+        "allowed before does not count; calls that change something are refused. Commands run unasked where they "
+        "can write and send nothing: loops, awk and Python scripts that only compute work."
     ]
     if held:
         parts.append(f"What still runs of your commands is stopped until then: {printable(', '.join(held))}.")

@@ -21,6 +21,7 @@ IS_RESULT = "Nobody is there to approve the plan: it is the result of this run, 
 _MEANINGS: dict[PermissionMode, str] = {
     "default": "what changes something is asked",
     "acceptEdits": "files of the workspace are changed unasked, other things are asked",
+    "auto": "files of the workspace are changed, and commands run in the sandbox, unasked; what needs more is asked",
     "dontAsk": "what is not allowed by a rule is refused",
     "bypassPermissions": "nearly everything runs unasked",
 }

@@ -17,7 +17,7 @@ import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.core.background import Background, BackgroundCommand, MovedCommand
-from panpan.core.effects import Command, Effects, SandboxUse
+from panpan.core.effects import Command, Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.shell_analysis.facts import LineFacts
@@ -35,6 +35,7 @@ from panpan.system.processes.process import Leaving, LineFolder, ProcessEnded, P
 from panpan.system.sandbox.command_sandbox import Bounds
 from panpan.types.content import SummaryDisplay
 from panpan.types.events import Output, Progress, ToolYield
+from panpan.types.permission import Box, SandboxUse
 
 MAX_RESULT_CHARS = 30_000
 
@@ -74,7 +75,9 @@ class BashTool(Tool[BashInput]):
 
     async def effects(self, args: BashInput, ctx: ToolContext) -> Effects:
         facts = self.facts(args)
-        command = Command(args.command, args.sandbox, only_looks=self.runs_beside_others(args))
+        box: Box = "unasked" if args.run_in_background else "looking"
+        only_looks = self.runs_beside_others(args)
+        command = Command(args.command, args.sandbox, only_looks=only_looks, narrowest_box=box)
         return Effects(reads=facts.reads, writes=facts.writes, commands=(command,))
 
     def facts(self, args: BashInput) -> LineFacts:
@@ -341,15 +344,15 @@ async def read_only_environment(
 def bounds_of(use: SandboxUse, facts: LineFacts, ctx: ToolContext, report: Path | None) -> Bounds:
     """Return the bounds of a command that may run, in the sandbox as far as `use` allows.
 
-    A command that is known only to look changes nothing; any other works in the workspace, without the network and
-    without the rest of the machine, unless the user has opened more to it. The shell writes into `report` where it
-    ended.
+    A command that is known only to look, or has the box for that, changes nothing; any other works in the workspace,
+    without the network and without the rest of the machine, unless the user has opened more to it. The shell writes
+    into `report` where it ended.
     """
-    only_looks = use == "on" and facts.is_read_only
+    only_looks = use == "on" and (facts.is_read_only or ctx.box == "looking")
     return Bounds(
         is_read_only=only_looks,
         shown=ctx.paths.approved | frozenset(ctx.paths.readable_roots),
-        hides_home=only_looks,
+        hides_home=only_looks or (use == "on" and ctx.box == "unasked"),
         roots=ctx.paths.roots,
         opened=_opened_to_write(facts, ctx.paths),
         own_files=() if report is None else (report,),

@@ -29,7 +29,7 @@ from panpan.session.opening import resumed
 from panpan.session.unfinished import UnfinishedCalls
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
-from panpan.types.events import known_name
+from panpan.types.events import Output, known_name
 from panpan.types.permission import (
     Allow,
     Ask,
@@ -39,6 +39,7 @@ from panpan.types.permission import (
     PermissionAnswer,
     PermissionMode,
     PermissionQuestion,
+    narrowest,
 )
 
 
@@ -217,6 +218,11 @@ class ChildGate(Gate):
         decisions = [decision for gate in self._gates if (decision := await gate.before_tool(call)) is not None]
         return reduce(stricter, decisions) if decisions else None
 
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        for gate in self._gates:
+            output = await gate.after_tool(call, output)
+        return output
+
     async def recheck(self, call: ToolCall) -> Deny | None:
         denials = [denial for gate in self._gates if (denial := await gate.recheck(call)) is not None]
         return denials[0] if denials else None
@@ -237,7 +243,8 @@ def stricter(first: Decision, second: Decision) -> Decision:
         case _, Ask():
             return second
         case Allow(), Allow():
-            return Allow(first.reason, first.approved_paths & second.approved_paths)
+            box = narrowest((first.box, second.box))
+            return Allow(first.reason, first.approved_paths & second.approved_paths, box)
     raise AssertionError("every decision is one of three")
 
 

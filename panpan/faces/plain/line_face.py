@@ -48,14 +48,16 @@ PLAN_KEYS: Mapping[str, PermissionMode] = {
     "y": "default",
     "yes": "default",
     "a": "acceptEdits",
+    "m": "auto",
     "d": "dontAsk",
     "b": "bypassPermissions",
 }
 """What is typed to approve a plan, and the mode in which the work goes on then, where that is offered."""
 
 _ANSWERS: Mapping[PermissionMode, str] = {
-    "default": "y = go on, and ask before changes",
-    "acceptEdits": "a = go on, and change files of the workspace unasked",
+    "default": "y = go on, and ask before edits",
+    "acceptEdits": "a = go on, and accept edits automatically",
+    "auto": "m = go on in auto mode, as before",
     "dontAsk": "d = go on in the mode dontAsk, as before",
     "bypassPermissions": "b = go on in the mode bypassPermissions, as before: nearly everything runs unasked",
 }
@@ -71,7 +73,7 @@ def plan_text(proposal: PlanProposal, file: str) -> str:
             *plan,
             f"  (kept in {spelled_out(file)})",
             *answers,
-            "  n = keep planning, or type what should be otherwise: ",
+            "  n = keep planning, or type what to change: ",
         ]
     )
 

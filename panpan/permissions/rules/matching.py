@@ -84,9 +84,9 @@ def _restriction_of_access(rule: Rule, subject: Subject) -> Restriction | None:
 def _restricts_as_read(pattern: CommandPattern, subject: Subject) -> bool:
     """Return whether the pattern holds for a command as the shell reads it, with words such as `$'ls'` decoded.
 
-    Or for what a shell or `xargs` in the line is given to run.
+    It reads no comments, and what a shell or `xargs` in the line is given to run is a command, too.
     """
-    if any(effect.command.is_fed and pattern.restricts(effect.command.source) for effect in subject.effects):
+    if any(pattern.restricts(effect.command.source) for effect in subject.effects):
         return True
     commands = [effect.command.words for effect in subject.effects] if subject.only_looks else []
     return any(

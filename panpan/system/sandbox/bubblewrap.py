@@ -66,6 +66,7 @@ class Bubblewrap:
 
     name = "bubblewrap"
     can_grant_domains = True
+    can_seal = True
     limits: Sequence[str] = (
         "named pipes outside the workspace can be written to by those who could do so without the sandbox",
         "below the workspace's own folder, protected names that do not exist yet can be made, and a folder that holds"
@@ -94,6 +95,7 @@ class Bubblewrap:
             *_NAMESPACES,
             *(("--unshare-user",) if self._has_user_namespace else ()),
             *(() if profile.has_network else ("--unshare-net",)),
+            *(("--die-with-parent",) if profile.ends_with_command else ()),
             *(() if proxy is None else ("--sync-fd", str(proxy.alive_fd))),
             *("--cap-drop", "ALL"),
             *(word for power in (_POWERS_OF_ROOT if os.geteuid() == 0 else ()) for word in ("--cap-add", power)),

@@ -188,6 +188,21 @@ class CommandSandbox:
                 self._choice = await self._find()
             return self._choice
 
+    @property
+    def trouble(self) -> str:
+        """Why no command can run in the sandbox, as far as that is known; empty where one can."""
+        if not self.is_on:
+            return 'the sandbox is off (sandbox.mode = "off")'
+        if self._choice is not None and self._choice.sandbox is None:
+            return f"no sandbox works here: {'; '.join(self._choice.passed_over)}"
+        return ""
+
+    async def find_trouble(self) -> str:
+        """Look whether a sandbox works here if nobody has, and return `trouble`."""
+        if self.is_on:
+            await self.choice()
+        return self.trouble
+
     async def is_missing(self) -> bool:
         """True if commands are to run in a sandbox, and none works."""
         return self.is_on and (await self.choice()).sandbox is None
@@ -203,8 +218,8 @@ class CommandSandbox:
         reasons = "; ".join(choice.passed_over)
         if choice.sandbox is None:
             return (
-                f"no sandbox works here, so that each command asks: {reasons}. To let commands run with all your "
-                'rights, set sandbox.mode to "off" in your settings'
+                f"no sandbox works here, so allowed commands run with all your rights: {reasons}. To hide this, set "
+                'sandbox.mode = "off"'
             )
         if self._access is not None and not choice.sandbox.can_grant_domains:
             reasons = "; ".join(filter(None, (reasons, _NO_DOMAINS)))
@@ -307,6 +322,7 @@ class CommandSandbox:
         roots = [root for root in (*bounds.roots, *map(canonical_path, self.writable)) if root != self.temporary]
         if bounds.is_read_only:
             profile = read_only(temporary=self.temporary, roots=roots, reading=self._reading)
+            profile = replace(profile, ends_with_command=not bounds.may_outlive)
         else:
             profile = workspace_write(
                 roots,

@@ -186,6 +186,8 @@ class Profile:
     """Places that must not be moved away with a folder around them, where that folder may be changed."""
     has_network: bool = False
     """Shares the machine's network, loopback included."""
+    ends_with_command: bool = False
+    """True if nothing runs on in the box when the command has ended; only where `Sandbox.can_seal`."""
     proxy: ProxyEndpoint | None = None
     """The way to the granted domains, for a command without the network; only where `Sandbox.can_grant_domains`."""
     devices: tuple[Path, ...] = ()
@@ -360,6 +362,10 @@ class Sandbox(Protocol):
     @property
     def can_grant_domains(self) -> bool:
         """True if a command can be let to single hosts (`Profile.proxy`) and to no others."""
+
+    @property
+    def can_seal(self) -> bool:
+        """True if it can keep a command also from signalling others and from leaving something running."""
 
     def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> AbstractContextManager[Boxed]:
         """Give the command line to start instead of `argv`, so that it runs within `profile`; leave it after the start.

@@ -17,7 +17,7 @@ LOOK = ToolCall("Read", {"file_path": "a.py"})
 CHANGE = ToolCall("Write", {"file_path": "a.py", "content": "changed\n"})
 LEAVE = ToolCall("ExitPlanMode", {"plan": PLAN})
 FINE = say("Fine.")
-QUESTION = "Is this the plan?"
+QUESTION = "Approve this plan?"
 
 EDITOR = """\
 #!{python}

@@ -270,7 +270,9 @@ async def test_it_is_looked_for_once_and_the_user_is_told_once() -> None:
     assert await sandbox.is_missing()
     warning = await sandbox.take_warning()
     assert warning is not None
-    assert warning.startswith("no sandbox works here, so that each command asks: bubblewrap cannot be used: no;")
+    assert warning.startswith(
+        "no sandbox works here, so allowed commands run with all your rights: bubblewrap cannot be used: no;"
+    )
     assert await sandbox.take_warning() is None
     assert found.times == 1
 

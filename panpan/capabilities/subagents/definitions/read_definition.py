@@ -50,7 +50,7 @@ KEYS = (
 )  # fmt: skip
 
 _KEYS_OF_OTHERS = frozenset({"skills", "mcpServers", "hooks", "memory", "effort", "initialPrompt"})
-_MODES_OF_OTHERS = frozenset({"auto", "manual", "delegate"})
+_MODES_OF_OTHERS = frozenset({"manual", "delegate"})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
 
 

@@ -26,12 +26,13 @@ PlanDialogAnswer: TypeAlias = PlanApproved | PlanRejected | WantsToEdit
 
 
 _CHOICES: Mapping[_Meaning, tuple[str, str, str]] = {
-    "default": ("y", "Yes, and ask before changes (y)", "Yes (y)"),
-    "acceptEdits": ("a", "Yes, and change files of the workspace unasked (a)", "Accept edits (a)"),
+    "default": ("y", "Yes, and ask before edits (y)", "Yes (y)"),
+    "acceptEdits": ("a", "Yes, and accept edits automatically (a)", "Accept edits (a)"),
+    "auto": ("m", "Yes, in auto mode, as before (m)", "Auto (m)"),
     "dontAsk": ("d", "Yes, in the mode dontAsk, as before (d)", "Don't ask (d)"),
     "bypassPermissions": ("b", "Yes, in the mode bypassPermissions, as before (b)", "Bypass (b)"),
     "edit": ("e", "Edit the plan in your editor first (e)", "Edit (e)"),
-    "tell": ("t", "No, and tell the model what should be otherwise (t)", "No, tell (t)"),
+    "tell": ("t", "No, tell it what to change (t)", "No, tell (t)"),
 }
 
 
@@ -71,7 +72,7 @@ class PlanDialog(ChoiceDialog[PlanDialogAnswer, _Meaning]):
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
         """Return the plan, or the part of it that has room, and the answers."""
         self.lay_out(width, theme)
-        head = [theme.paint("question", cut("? Is this the plan?", width))]
+        head = [theme.paint("question", cut("? Approve this plan?", width))]
         foot = self._foot(width, theme, is_terse=False)
         if (room := self._room() - len(head) - len(foot)) < min(len(self._rows), _FEWEST_ROWS) + 1:
             foot = self._foot(width, theme, is_terse=True)

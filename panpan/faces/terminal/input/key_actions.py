@@ -14,7 +14,7 @@ from panpan.session.command import Leave
 from panpan.session.session import Session
 from panpan.types.permission import PermissionMode
 
-MODES: Sequence[PermissionMode] = ("default", "acceptEdits", "plan")
+MODES: Sequence[PermissionMode] = ("default", "acceptEdits", "auto", "plan")
 """Modes of Shift+Tab; the others have to be asked for by name."""
 
 
@@ -98,8 +98,9 @@ class KeyActions:
 
     def next_mode(self) -> None:
         mode = self._session.permission_mode
-        at = MODES.index(mode) + 1 if mode in MODES else 0
-        self._session.set_permission_mode(MODES[at % len(MODES)])
+        modes = [one for one in MODES if one != "auto" or not self._session.auto_trouble]
+        at = modes.index(mode) + 1 if mode in modes else 0
+        self._session.set_permission_mode(modes[at % len(modes)])
 
     def edit_elsewhere(self) -> None:
         self._external_program.open_editor()

@@ -48,6 +48,7 @@ _FULL_PERCENT = 95
 _MODES: Mapping[PermissionMode, tuple[str, Role]] = {
     "default": ("default", "dim"),
     "acceptEdits": ("accept edits", "accent"),
+    "auto": ("auto", "accent"),
     "plan": ("plan mode", "plan"),
     "dontAsk": ("don't ask", "accent"),
     "bypassPermissions": ("bypass permissions", "bad"),

@@ -119,7 +119,10 @@ def test_what_a_definition_takes_away_in_part_is_taken_whole(line: str, taken: t
 @pytest.mark.parametrize(
     ("line", "error"),
     [
-        ("permissionMode: yolo", "x.md:4: there is no permission mode 'yolo'; there are default, acceptEdits, plan, "),
+        (
+            "permissionMode: yolo",
+            "x.md:4: there is no permission mode 'yolo'; there are default, acceptEdits, auto, plan, ",
+        ),
         ("maxTurns: 0", "x.md:4: maxTurns has to be a whole number of 1 or more"),
         ("maxTurns: 2.5", "x.md:4: maxTurns has to be a whole number of 1 or more"),
         ("maxTurns: many", "x.md:4: maxTurns has to be a whole number of 1 or more, and not 'many'"),
@@ -158,7 +161,7 @@ def test_name_description_and_prompt_are_needed() -> None:
     ("line", "note"),
     [
         ("color: mauve", "x.md:4: there is no colour 'mauve'; there are red, blue, "),
-        ("permissionMode: auto", "x.md:4: panpan has no mode auto; that of the session holds"),
+        ("permissionMode: manual", "x.md:4: panpan has no mode manual; that of the session holds"),
         ("tools:", "x.md:4: tools says nothing, so it has every tool"),
         ("permisionMode: plan", "x.md:4: there is no key permisionMode; did you mean permissionMode?"),
         ("hooks:\n  PreToolUse: x", "x.md:4: panpan does not use hooks"),

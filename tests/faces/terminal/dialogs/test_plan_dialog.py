@@ -88,7 +88,7 @@ def test_the_plan_is_shown_as_markdown_with_its_choices_and_its_file() -> None:
     shown = "\n".join(rows_of(dialog_for()))
 
     assert "1. Change parse." in shown
-    assert "4. No, and tell the model what should be otherwise (t)" in shown
+    assert "4. No, tell it what to change (t)" in shown
     assert "~/.panpan/plans/a.md" in shown
 
 

@@ -148,7 +148,7 @@ def _plan() -> Step:
 
 
 def _ask(tmux: Tmux, prompt: str) -> None:
-    tmux.wait_for("what shall be done?")
+    tmux.wait_for("Ask panpan to do something")
     tmux.type(prompt)
     tmux.wait_for(prompt)
     tmux.send("Enter")
@@ -181,9 +181,9 @@ def _play_output(tmux: Tmux) -> None:
 
 
 def _play_plan(tmux: Tmux) -> None:
-    tmux.wait_for("what shall be done?")
-    tmux.send("BTab")
-    tmux.send("BTab")
+    tmux.wait_for("Ask panpan to do something")
+    for _ in range(3):  # default, accept edits, auto
+        tmux.send("BTab")
     tmux.wait_for("plan mode")
     _ask(tmux, "how would you fix the schedule?")
     tmux.wait_for("Approve this plan?")
@@ -255,6 +255,7 @@ def screen_of(scene: Scene) -> str:
             "ANTHROPIC_BASE_URL": server.url,
             "COLORTERM": "truecolor",
             "NO_PROXY": "*",
+            "PANPAN_SESSIONS_TITLE": "first-words",  # a title would be one more request, which scripts do not expect
         }
         argv = [str(Path(sys.executable).with_name("panpan")), *scene.flags]
         tmux = stack.enter_context(Tmux(argv, env=env, cwd=workspace, columns=COLUMNS, rows=scene.rows))

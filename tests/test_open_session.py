@@ -312,10 +312,11 @@ async def test_commands_get_the_variables_and_limits_of_the_settings_and_no_key_
 
 @pytest.mark.parametrize(
     ("says_yes", "flags"),
-    [(True, "--permission-mode default"), (False, "--permission-mode default --allowedTools 'Bash(make)'")],
+    [(True, "--permission-mode default"), (False, "--permission-mode acceptEdits")],
 )
 async def test_a_refusal_names_no_flag_that_a_given_yes_answers(place: Place, says_yes: bool, flags: str) -> None:
-    tape = place.tape("one", 'tool_use = [{name = "Bash", input = {command = "make"}}]', 'text = "x"')
+    write = 'tool_use = [{name = "Write", input = {file_path = "a.txt", content = "x"}}]'
+    tape = place.tape("one", write, 'text = "x"')
 
     async with place.open(overrides={"model": tape, "permission.mode": "plan"}, says_yes=says_yes) as session:
         events = await collect(session)

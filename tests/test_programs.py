@@ -35,6 +35,7 @@ NAMES_GIT = {
     "system/files/protected.py": "knows the folder with its settings",
     "python_environments/python_manifests.py": "knows it as a key of what somebody else wrote",
     "shell_analysis/programs.py": "knows it by its name in commands that somebody else wrote",
+    "shell_analysis/guesses.py": "knows it by its name in commands that somebody else wrote",
     "shell_analysis/judge.py": "knows it by its name in commands that somebody else wrote",
     "shell_analysis/find_exec.py": "knows it by its name in commands that somebody else wrote",
 }

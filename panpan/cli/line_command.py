@@ -43,7 +43,7 @@ async def run_line_loop_for(options: Options, out: StdoutWriter) -> int:
     has_colour = out.is_terminal and "NO_COLOR" not in os.environ
     yes_or_no = YesOrNo(out, LineReader(stdin))  # which the prompt of the command line does not answer
     places = _places(options)
-    ask = LineAsker(out, lines, places.shown(places.local_settings), shown=places.shown)
+    ask = LineAsker(out, lines, shown=places.shown)
 
     def opening(**changed: Any) -> AbstractAsyncContextManager[Session]:
         return session_of(

@@ -48,7 +48,7 @@ def _sessions_for(options: Options, state: TerminalState) -> "Sessions":
     from panpan.system.text.redact import Redactor
 
     places = Locations.find(Path(options["cwd"] or ".").expanduser().absolute(), os.environ)
-    asking = Asking(places.shown(places.local_settings))
+    asking = Asking()
 
     async def ask_yes_or_no(question: str) -> bool | None:
         async with state.screen.handed_over():

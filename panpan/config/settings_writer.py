@@ -20,6 +20,7 @@ from panpan.system.files.folder_tree import make_private_folder
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
 
+_RULES = ("permission", "allow")
 _LOCK_WAIT_S = 5.0
 _MAX_TRIES = 5
 """Against editors, which do not know the lock."""
@@ -57,38 +58,53 @@ class RuleFile:
             ConfigError: The file cannot be read, understood or written; it is as it was.
             LockHeldError: Another process keeps it locked.
         """
+        self.add("permission", "allow", [rule])
 
-        def with_rule(old: bytes) -> bytes:
-            rules = self._rules(old)
-            if rule in rules:
+    def add(self, table: str, key: str, texts: Sequence[str]) -> None:
+        """Add texts to a list of the file, as far as they are not there. Blocks, and raises what `save` does.
+
+        Args:
+            table: Such as `sandbox`.
+            key: Such as `outside`.
+            texts: In the order in which they are added.
+        """
+
+        def with_texts(old: bytes) -> bytes:
+            known = self._listed(old, table, key)
+            more = [text for text in texts if text not in known]
+            if not more:
                 return old
-            return self._changed(old, lambda document: _add(document, rule), (*rules, rule), rule)
+            return self._changed(old, lambda document: _add(document, table, key, more), (table, key), (*known, *more))
 
-        _rewrite(self._path, "local", with_rule, "the permission")
+        _rewrite(self._path, "local", with_texts, "the permission" if table == "permission" else f"{table}.{key}")
 
     def remove(self, rule: str) -> None:
         """Take the rule out of `permission.allow`, if it is there. Blocks, and raises what `save` does."""
 
         def without_rule(old: bytes) -> bytes:
-            rules = self._rules(old)
+            rules = self._listed(old, *_RULES)
             if rule not in rules:
                 return old
             left = tuple(other for other in rules if other != rule)
-            return self._changed(old, lambda document: _remove(document, rule), left, rule)
+            return self._changed(old, lambda document: _remove(document, rule), _RULES, left)
 
         _rewrite(self._path, "local", without_rule, "the removal of the permission")
 
-    def _rules(self, data: bytes) -> Sequence[str]:
-        return parse_settings(data, self._path, "local").rules("allow")
+    def _listed(self, data: bytes, table: str, key: str) -> Sequence[str]:
+        items = parse_settings(data, self._path, "local").values.get(table, {}).get(key, ())
+        return tuple(rule_text(item) for item in items)
 
-    def _changed(self, old: bytes, change: Callable[["TOMLDocument"], None], wanted: Sequence[str], rule: str) -> bytes:
+    def _changed(
+        self, old: bytes, change: Callable[["TOMLDocument"], None], place: tuple[str, str], wanted: Sequence[str]
+    ) -> bytes:
         try:
             new = _edited(old, change)
-            is_as_meant = self._rules(new) == wanted
+            is_as_meant = self._listed(new, *place) == tuple(wanted)
         except (UnicodeEncodeError, ConfigError) as exc:
-            raise ConfigError(f"the rule {shown(rule)} cannot be written into a settings file") from exc
+            raise ConfigError(f"{shown(wanted[-1])} cannot be written into a settings file") from exc
         if not is_as_meant:
-            raise ConfigError(f"{self.place} is laid out in a way that panpan cannot change; change the rule by hand")
+            name = ".".join(place)
+            raise ConfigError(f"{self.place} is laid out in a way that panpan cannot change; change {name} by hand")
         return new
 
 
@@ -162,13 +178,13 @@ def _table(document: "TOMLDocument", name: str) -> Any:
     return document[name]
 
 
-def _add(document: "TOMLDocument", rule: str) -> None:
+def _add(document: "TOMLDocument", name: str, key: str, texts: Sequence[str]) -> None:
     import tomlkit
 
-    permission = _table(document, "permission")
-    if "allow" not in permission:
-        permission["allow"] = tomlkit.array().multiline(True)
-    permission["allow"].append(rule)
+    table = _table(document, name)
+    if key not in table:
+        table[key] = tomlkit.array().multiline(True)
+    table[key].extend(texts)
 
 
 def _remove(document: "TOMLDocument", rule: str) -> None:

@@ -37,7 +37,7 @@ from panpan.types.content import DiffDisplay
 from panpan.types.dataclass import dataclass
 from panpan.types.events import IntendedChange, Output, ToolYield
 from panpan.types.llm import ToolDefinition
-from panpan.types.permission import Box
+from panpan.types.permission import Box, Opening
 
 _UNTOLD = frozenset({"title", "minLength", "maxLength", "pattern"})
 """What a model is not told of a value: where it matters, the error says it."""
@@ -162,6 +162,8 @@ class ToolContext:
     """What the session's commands run in."""
     box: Box = "usual"
     """The box for the commands of this call."""
+    opening: Opening | None = None
+    """Surroundings that the user gave its command in place of those that it asked for."""
     runs_alone: bool = True
     """False while other calls run side by side; then the working directory must not change."""
     allowed_change: DiffDisplay | None = None
@@ -204,6 +206,11 @@ class Tool(ABC, Generic[InputT]):
     """True if it shows what the model is not sent any more; its argument `call` is the id of a call."""
     asks_user: ClassVar[bool] = False
     """True if a call of it does nothing but show the user a question, whose answer is kept in their own words."""
+
+    asks: ClassVar[str] = ""
+    """The question whether a call may run, such as "Edit {title}?"; empty: "Allow TOOL?"."""
+    main_argument: ClassVar[str] = ""
+    """Name of the argument that a question shows bare; empty: none says it all."""
 
     only_renames: ClassVar[bool] = False
     """True if all that it changes in files are names, so that each line stays where it was."""

@@ -28,14 +28,21 @@ from panpan.types.permission import (
     Box,
     Decision,
     Deny,
+    Offer,
+    Opening,
+    PermissionAnswer,
     PermissionQuestion,
     Reason,
+    Wording,
     flags_for,
     narrowest,
 )
 
 MAX_ERROR_CHARS = 4_000
 """Of the text that tells the model why a call did not run."""
+
+
+_REFUSED = "The user refused it. Go on without it, or ask what to do instead."
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +158,10 @@ class Permission:
     asked_of: AskedOf = "nobody"
     box: Box = "usual"
     """The box in which its command runs."""
+    opening: Opening | None = None
+    """Surroundings of its command in place of those that it asked for."""
+    said: str = ""
+    """The user's words beside a yes, for the model."""
 
 
 def joined(decisions: Sequence[Decision]) -> Decision:
@@ -165,7 +176,10 @@ def joined(decisions: Sequence[Decision]) -> Decision:
         return Deny(reason)
     approved = frozenset[Path]().union(*(one.approved_paths for one in decisions if not isinstance(one, Deny)))
     if isinstance(first, Allow):
-        return Allow(reason, approved, narrowest(one.box for one in decisions if isinstance(one, Allow)))
+        allowances = [one for one in decisions if isinstance(one, Allow)]
+        box = narrowest(one.box for one in allowances)
+        opening = next((one.opening for one in allowances if one.opening is not None), None)
+        return Allow(reason, approved, box, None if box == "looking" else opening)
     asks = [one for one in deciding if isinstance(one, Ask)]
     ask = replace(
         first,
@@ -173,10 +187,14 @@ def joined(decisions: Sequence[Decision]) -> Decision:
         approved_paths=approved,
         is_protected=any(one.is_protected for one in asks),
         advice_for_model=" ".join(filter(None, (one.advice_for_model for one in asks))),
-        bounds="; ".join(filter(None, (one.bounds for one in asks))),
     )
-    # What "always" would save answers one of the questions, and not the others.
-    return ask if len(asks) == 1 else replace(ask, rule=None, prefix_rule=None, remember=None)
+    if len(asks) == 1:
+        return ask
+    opens = next((one for one in asks if one.offer.openings), asks[0])
+    bounds = "; ".join(filter(None, (one.offer.bounds for one in asks)))
+    offer = Offer(bounds, opens.offer.openings)
+    # What "always" would save, and a mode, answer one of the questions, and not the others.
+    return replace(ask, rule=None, prefix_rule=None, remember=None, offer=offer, keep=opens.keep, use_mode=None)
 
 
 def _deciding(decisions: Sequence[Decision]) -> Sequence[Decision]:
@@ -211,8 +229,8 @@ async def _permission(call: ToolCall, digest: str, hooks: Sequence[Hook], ask: A
     match joined(decisions):
         case Deny(reason=Reason(text=text)):
             return Permission(False, text, text_for_model=f"{call.tool.name} was not run: {text}", reasons=reasons)
-        case Allow(reason=Reason(text=text), approved_paths=approved, box=box):
-            return Permission(True, text, approved, reasons=reasons, box=box)
+        case Allow(reason=Reason(text=text), approved_paths=approved, box=box, opening=opening):
+            return Permission(True, text, approved, reasons=reasons, box=box, opening=opening)
         case Ask() as question:
             for_person = _reasons([one for one in decisions if isinstance(one, Ask) and one.is_protected])
             return await _asked(call, digest, question, reasons, for_person, hooks, ask)
@@ -246,14 +264,14 @@ async def _asked(
         input=deepcopy(call.input),
         title=call.tool.title(call.args),
         reason=decision.reason.text,
-        effect=description,
+        wording=Wording(_asks(call), description, call.tool.main_argument),
         rule=decision.rule,
         prefix_rule=decision.prefix_rule,
         is_protected=decision.is_protected,
         preview=preview,
         reasons=reasons,
         for_person=for_person,
-        bounds=decision.bounds,
+        offer=decision.offer,
         digest=digest,
     )
     match await _answered_by_hooks(call, question, hooks):
@@ -264,18 +282,44 @@ async def _asked(
             return Permission(True, why.text, decision.approved_paths, preview, reasons=(*reasons, why))
     answer = await ask(question)
     if not answer.is_allowed:
-        said = answer.feedback or "The user refused it. Go on without it, or ask what to do instead."
+        said = answer.feedback or _REFUSED
         text = " ".join(filter(None, (f"{call.tool.name} was not run.", said, decision.advice_for_model)))
         reason = f"asked ({question.on_one_line}); the answer was no"
         asked_of: AskedOf = "a person" if question.is_protected else "anybody"
         return Permission(False, reason, text_for_model=text, reasons=answer.reasons or reasons, asked_of=asked_of)
+    opening = answer.opening if answer.opening in question.offer.openings else None
+    saved_rule = await _kept(decision, question, answer, opening) if answer.is_remembered else ""
+    if answer.changes_mode and decision.use_mode is not None and question.offer.mode is not None:
+        decision.use_mode(question.offer.mode)
+    return Permission(
+        True,
+        f"asked ({question.on_one_line}); the answer was yes{f', {opening.in_words}' if opening else ''}",
+        decision.approved_paths,
+        preview,
+        reasons=reasons,
+        saved_rule=saved_rule,
+        opening=opening,
+        said=answer.feedback,
+    )
+
+
+def _asks(call: ToolCall) -> str:
+    title = call.tool.title(call.args)
+    return call.tool.asks.format(title=title.partition("\n")[0]) if call.tool.asks else ""
+
+
+async def _kept(decision: Ask, question: PermissionQuestion, answer: PermissionAnswer, opening: Opening | None) -> str:
+    """Save what is to hold for later calls, and return what that is, in words; empty where nothing can be."""
+    if answer.opening is not None:
+        if opening is None or decision.keep is None or not opening.can_be_kept:
+            return ""
+        await decision.keep(opening)
+        return ", ".join(opening.patterns or opening.hosts)
     rule = question.prefix_rule if answer.is_for_prefix else question.rule
-    saved_rule = ""
-    if answer.is_remembered and decision.remember is not None and rule is not None:
-        await decision.remember(rule)
-        saved_rule = rule
-    reason = f"asked ({question.on_one_line}); the answer was yes"
-    return Permission(True, reason, decision.approved_paths, preview, reasons=reasons, saved_rule=saved_rule)
+    if decision.remember is None or rule is None:
+        return ""
+    await decision.remember(rule)
+    return rule
 
 
 async def _answered_by_hooks(call: ToolCall, question: PermissionQuestion, hooks: Sequence[Hook]) -> Decision | None:

@@ -29,7 +29,7 @@ from panpan.core.hooks import Hook, Ledger, NoLedger, ToolCall
 from panpan.core.tool import Tool, ToolContext
 from panpan.core.tool_call import PreparedCall, batches, digest_of, equal_calls, permission_for, prepared, shortened
 from panpan.errors import PanpanError, ToolError, unwrap_single_exception
-from panpan.types.content import AssistantContent, ToolResultBlock, ToolUseBlock
+from panpan.types.content import AssistantContent, TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import (
     Output,
     PermissionDecided,
@@ -42,7 +42,7 @@ from panpan.types.events import (
     known_name,
 )
 from panpan.types.messages import AssistantMessage, ToolResultMessage
-from panpan.types.permission import Asker, Box
+from panpan.types.permission import Asker
 
 MAX_PARALLEL = 10
 """Read-only calls that run at once."""
@@ -152,9 +152,9 @@ class ToolExecutor(AsyncContextManagerMixin):
         for event in done:
             event.set()
 
-    async def _refusal_at_last(self, call: ToolCall, box: Box) -> Output | None:
+    async def _refusal_at_last(self, call: ToolCall) -> Output | None:
         """Tell the hooks and the ledger that an allowed call runs now; return why it does not, after all."""
-        name, has_effect = call.tool.name, not (call.effects.is_read_only or box == "looking")
+        name, has_effect = call.tool.name, not (call.effects.is_read_only or call.context.box == "looking")
         for hook in self._hooks if has_effect else ():
             try:
                 await hook.before_effect(call)
@@ -197,22 +197,27 @@ class ToolExecutor(AsyncContextManagerMixin):
         if digest_of(tool_call) != permission.digest:  # what runs is what was decided about, to the byte
             return Output(f"{call.use.name} was not run: its arguments changed after the decision", is_error=True)
 
-        if (refusal := await self._refusal_at_last(tool_call, permission.box)) is not None:
-            return refusal
-        self.begun.add(call.use.id)
         context = replace(
             context,
             paths=paths.approving(permission.approved_paths),
             box=permission.box,
+            opening=permission.opening,
             allowed_change=permission.shown_change,
             note_changes=partial(self._ledger.files_change, call.use.id),
             note_left=partial(self.left.__setitem__, call.use.id),
         )
+        tool_call = replace(tool_call, context=context)  # with what was opened to it
+        if (refusal := await self._refusal_at_last(tool_call)) is not None:
+            return refusal
+        self.begun.add(call.use.id)
         tool, title, limit_s = call.tool, call.tool.title(call.args), call.tool.time_limit_s(call.args)
+        if permission.opening is not None and permission.opening.use != "on":
+            title = f"{title} ({permission.opening.in_words})"
         await send.send(ToolStarted(call.use.id, call.use.name, title, limit_s, tool.starts_agents, tool.asks_user))
         started_at = perf_counter()
         output = await _run_tool(call.tool, call.args, context, send)
-        tool_call = replace(tool_call, context=context)  # with what was opened to it
+        if permission.said:
+            output = replace(output, content=(*output.blocks, TextBlock(text=f"[{permission.said}]")))
         for hook in self._hooks:
             try:
                 output = await hook.after_tool(tool_call, output)

@@ -33,6 +33,7 @@ from panpan.types.permission import (
     Behaviour,
     Decision,
     Deny,
+    Offer,
     PermissionMode,
     Reason,
     flags_out_of_plan_mode,
@@ -50,6 +51,10 @@ class RuleStore(Protocol):
 
     def save(self, rule: str) -> None:
         """Keep an allow rule for later sessions of this project. Called in a worker thread."""
+        ...
+
+    def add(self, table: str, key: str, texts: Sequence[str]) -> None:
+        """Keep texts in a list of the settings. Called in a worker thread."""
         ...
 
     def remove(self, rule: str) -> None:
@@ -278,7 +283,9 @@ class PermissionGate(Gate):
         reason = replace(decision.reason, flags=self._flags(decision, subject))
         if self.mode == "dontAsk":
             return Deny(reasons.not_asked(self.mode, reason))
-        return replace(decision, reason=reason, bounds=await sandbox_bounds(call, subject))
+        return replace(
+            decision, reason=reason, offer=replace(decision.offer, bounds=await sandbox_bounds(call, subject))
+        )
 
     def _flags_out_of_plan_mode(self, subject: Subject) -> str:
         gate = self.with_mode("default")
@@ -425,10 +432,29 @@ class PermissionGate(Gate):
 
     def _question(self, reason: Reason, subject: Subject) -> Ask:
         rule, prefix = narrowest_rule(subject), prefix_rule(subject)
-        remember = self._remember if rule or prefix else None
-        return Ask(reason, rule, approved_paths=_closed_paths(subject), remember=remember, prefix_rule=prefix)
+        remember = self.remember if rule or prefix else None
+        return Ask(
+            reason,
+            rule,
+            approved_paths=_closed_paths(subject),
+            remember=remember,
+            prefix_rule=prefix,
+            offer=Offer(mode=self._mode_for(subject)),
+            use_mode=self._use_mode,
+        )
 
-    async def _remember(self, text: str) -> None:
+    def _mode_for(self, subject: Subject) -> PermissionMode | None:
+        """Return the mode that would let the like of a call run unasked, where it is little wider than this one."""
+        if self._closed(subject) or self.mode not in ("default", "acceptEdits"):
+            return None
+        if self.mode == "default" and subject.told.only_changes_files:
+            return "acceptEdits"
+        return "auto" if _may_run_unasked(subject) else None
+
+    def _use_mode(self, mode: PermissionMode) -> None:
+        self.mode = mode
+
+    async def remember(self, text: str) -> None:
         """Let an allow rule hold from now on, and keep it."""
         rule = parse_rule(text, ANSWERED)
         if all(known.text != text for known in self.rules.allow):

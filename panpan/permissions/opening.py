@@ -105,6 +105,7 @@ def sandbox_of(
         home=locations.home,
         has_network=wanted.network,
         domains=domains_of(wanted.domains, settings.packages, variables),
+        expand=partial(domains_of, packages=settings.packages, variables=variables),
         reading=read_rules(loaded, root),
         lets_out=partial(_lets_out, wanted.outside),
         find=find,
@@ -295,8 +296,8 @@ def _outcome(decision: Decision) -> Iterator[str]:
         yield f"  {'always:':<10} {'only a person may answer, each time' if decision.is_protected else always}"
         if decision.prefix_rule and not decision.is_protected:
             yield f"  {'the like:':<10} {decision.prefix_rule}"
-        if decision.bounds:
-            yield f"  {'bounds:':<10} {decision.bounds}"
+        if decision.offer.bounds:
+            yield f"  {'bounds:':<10} {decision.offer.bounds}"
 
 
 def as_json(
@@ -312,7 +313,7 @@ def as_json(
         "decision": type(decision).__name__.lower(),
         "reason": decision.reason.as_json(),
         "always": decision.rule if isinstance(decision, Ask) else None,
-        "bounds": decision.bounds if isinstance(decision, Ask) else "",
+        "bounds": decision.offer.bounds if isinstance(decision, Ask) else "",
         "is_protected": isinstance(decision, Ask) and decision.is_protected,
         "is_read_only": subject.is_read_only if subject else False,
         "box": decision.box if isinstance(decision, Allow) else None,

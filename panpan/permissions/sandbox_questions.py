@@ -7,15 +7,16 @@ refusal tells the flag that would have helped, and a command that failed in the 
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool import ToolContext
 from panpan.errors import ConfigError, ToolError
 from panpan.permissions.rules.matching import allowing_rules
-from panpan.permissions.rules.rules import parse_rule
-from panpan.permissions.rules.suggestions import prefix_rule
+from panpan.permissions.rules.rules import Rule, parse_rule
+from panpan.permissions.rules.suggestions import narrowest_rule, prefix_rule
 from panpan.permissions.subject import Subject, command_line, facts_of, subject_of
 from panpan.shell_analysis.facts import LineFacts, SimpleCommand
 from panpan.shell_analysis.guesses import changes_git, fetches, is_manager, program_of
@@ -29,11 +30,17 @@ from panpan.types.permission import (
     Allow,
     Ask,
     Decision,
+    Offer,
+    Opening,
     Reason,
     exact_pattern,
     network_flag,
     outside_flag,
 )
+
+
+async def _keep_nowhere(opening: Opening) -> None:
+    pass
 
 
 class SandboxQuestions(Hook):
@@ -42,14 +49,26 @@ class SandboxQuestions(Hook):
     Args:
         outside: Commands, as in `Bash(…)`, for which no question is needed.
         warn: Told once which sandbox holds commands, where it is not the best one.
+        asks: True where a person can be asked what a command is to run in. Elsewhere one that is known to need more
+            runs in the sandbox as it is.
+        keep: Saves for later sessions what an opening lets later calls have.
 
     Raises:
         ConfigError: One of `outside` cannot be read.
     """
 
-    def __init__(self, outside: Sequence[str], warn: Callable[[str], None] = lambda _: None) -> None:
-        self._outside = [parse_rule(f"Bash({pattern})", "the setting sandbox.outside") for pattern in outside]
+    def __init__(
+        self,
+        outside: Sequence[str],
+        warn: Callable[[str], None] = lambda _: None,
+        *,
+        asks: Callable[[], bool] = lambda: False,
+        keep: Callable[[Opening], Awaitable[None]] = _keep_nowhere,
+    ) -> None:
+        self._outside = [_outside_rule(pattern) for pattern in outside]
         self._warn = warn
+        self._asks = asks
+        self._keep = keep
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
         sandbox = call.context.sandbox
@@ -60,14 +79,48 @@ class SandboxQuestions(Hook):
             self._warn(warning)
         if await sandbox.is_missing():
             return None
-        if (wish == "network" and sandbox.has_network) or await self._is_granted(call):
-            return None
+        is_granted = await self._is_granted(call)
         if wish == "on":
-            return await _next_obstacle(call)
+            return await self._about_need(call, is_granted=is_granted)
+        if (wish == "network" and sandbox.has_network) or is_granted:
+            return None
         flags = await (_network_flag(call) if wish == "network" else _outside_flag(call))
-        reason = Reason(_WISHES[wish], "sandbox", flags=flags)
         advice = await _without_network(call) if wish == "network" else ""
-        return Ask(reason, is_protected=True, bounds=_BOUNDS[wish], advice_for_model=advice)
+        openings = await (_network_openings(call) if wish == "network" else _outside_openings(call))
+        return self._question(call, Reason(_WISHES[wish], "sandbox", flags=flags), openings, advice)
+
+    async def _about_need(self, call: ToolCall, *, is_granted: bool) -> Decision | None:
+        """Decide about a command in the sandbox that is known to need more; None: it is not."""
+        facts = _facts(call)
+        if facts is None:
+            return None
+        if changes_git(facts):
+            if is_granted:
+                reason = Reason("the setting sandbox.outside lets it run outside the sandbox", "sandbox")
+                return Allow(reason, opening=Opening("off"))
+            reason = Reason("it changes .git, which the sandbox blocks", "sandbox", flags=await _outside_flag(call))
+            openings = await _outside_openings(call)
+        elif fetches(facts) and not call.context.sandbox.has_network and await _lacks_hosts(call):
+            flags = await _network_flag(call)
+            reason = Reason("it needs the network, which the sandbox blocks", "sandbox", flags=flags)
+            openings = await _network_openings(call)
+        else:
+            return None
+        if not self._asks():
+            return Allow(reason)
+        return self._question(call, reason, (*openings, Opening("on")))
+
+    def _question(self, call: ToolCall, reason: Reason, openings: Sequence[Opening], advice: str = "") -> Ask:
+        offer, keep = Offer(openings=tuple(openings)), partial(self._kept, call)
+        return Ask(reason, is_protected=True, advice_for_model=advice, offer=offer, keep=keep)
+
+    async def _kept(self, call: ToolCall, opening: Opening) -> None:
+        """Let an opening hold for later calls, in this session and in later ones."""
+        await self._keep(opening)
+        if opening.use == "off":
+            self._outside += [_outside_rule(pattern) for pattern in opening.patterns]
+        else:
+            call.context.sandbox.network.grant(opening.hosts)
 
     async def _is_granted(self, call: ToolCall) -> bool:
         if not self._outside:
@@ -78,26 +131,49 @@ class SandboxQuestions(Hook):
             return False
 
 
-async def _next_obstacle(call: ToolCall) -> Decision | None:
-    """Return what a command in the sandbox would fail for once it may run, with the flags that help; None: nothing."""
-    facts, sandbox = _facts(call), call.context.sandbox
-    if facts is None:
-        return None
-    if changes_git(facts):
-        return Allow(Reason("the sandbox keeps .git as it is", "sandbox", flags=await _outside_flag(call)))
-    if fetches(facts) and not sandbox.has_network and not sandbox.domains:
-        return Allow(Reason("the sandbox gives it no network", "sandbox", flags=await _network_flag(call)))
-    return None
+def _outside_rule(pattern: str) -> Rule:
+    return parse_rule(f"Bash({pattern})", "the setting sandbox.outside")
+
+
+async def _outside_openings(call: ToolCall) -> Sequence[Opening]:
+    patterns = await _outside_patterns(call)
+    rule = f"Bash({patterns[0]})" if len(patterns) == 1 else ""
+    return (Opening("off", patterns=tuple(patterns), rule=rule),)
+
+
+async def _network_openings(call: ToolCall) -> Sequence[Opening]:
+    """Return the network for the hosts that a call needs, as far as that can be had, and the whole one."""
+    hosts = await _hosts(call)
+    if not hosts:
+        return (Opening("network"),)
+    wide = (Opening("network"),) if call.effects.sandbox == "network" else ()
+    with suppress(ToolError):
+        rule = narrowest_rule(await subject_of(call)) or ""
+        return (Opening("network", hosts=tuple(hosts), rule=rule), *wide)
+    return (Opening("network", hosts=tuple(hosts)), *wide)
+
+
+async def _lacks_hosts(call: ToolCall) -> bool:
+    """True unless all hosts that a call needs are granted already."""
+    network = call.context.sandbox.network
+    # Who granted an index or two knows which ones they need.
+    hosts = [host for host in await _hosts(call) if not (network.domains and host == PACKAGE_INDEXES)]
+    return bool(network.missing(hosts)) if hosts else not network.domains
 
 
 async def _network_flag(call: ToolCall) -> str:
     """Return the flag that opens as much of the network as the call needs, and this sandbox can open."""
+    return network_flag(await _hosts(call))
+
+
+async def _hosts(call: ToolCall) -> Sequence[str]:
+    """Return the hosts that a call needs, where they are known and this sandbox can open them alone."""
     working = (await call.context.sandbox.choice()).sandbox
-    is_able = working is not None and working.can_grant_domains
+    if working is None or not working.can_grant_domains:
+        return ()
     if facts := _facts(call):
-        return network_flags(facts, can_name_hosts=is_able)
-    hosts = list(dict.fromkeys(host for command in call.effects.commands for host in command.hosts))
-    return network_flag(hosts if is_able else ())
+        return hosts_of_line(facts)
+    return list(dict.fromkeys(host for command in call.effects.commands for host in command.hosts))
 
 
 async def _without_network(call: ToolCall) -> str:
@@ -116,16 +192,21 @@ async def _without_network(call: ToolCall) -> str:
 
 async def _outside_flag(call: ToolCall) -> str:
     """Return the flag that lets the call out of the sandbox; that for a runner or git holds for any arguments."""
+    return " ".join(map(outside_flag, await _outside_patterns(call))) or SANDBOX_OFF
+
+
+async def _outside_patterns(call: ToolCall) -> Sequence[str]:
+    """Return the patterns that let the call out of the sandbox; none where no pattern can."""
     try:
         subject = await subject_of(call)
     except ToolError:
-        return ""
+        return ()
     for patterns in _patterns(subject):
         with suppress(ConfigError):
             rules = [parse_rule(f"Bash({pattern})", "the call") for pattern in patterns]
             if allowing_rules(rules, subject) is not None:
-                return " ".join(map(outside_flag, patterns))
-    return SANDBOX_OFF
+                return patterns
+    return ()
 
 
 def _patterns(subject: Subject) -> Iterator[Sequence[str]]:
@@ -141,54 +222,38 @@ def _facts(call: ToolCall) -> LineFacts | None:
     return None if line is None else facts_of(line)
 
 
-_BOUNDS = {
-    "network": "",  # the gate tells those of the sandbox
-    "off": "a yes holds for this once; commands that the setting sandbox.outside names are not asked about for it",
-}
 _WISHES = {
     "network": "it runs in the sandbox, but with the network, this machine's own servers included",
     "off": "it runs outside the sandbox, with all your rights",
 }
 
 
-_ASKS_AGAIN = "what needs more asks each time, whatever rule is saved, unless the setting sandbox.outside names it"
-_GIT_ASKS_AGAIN = (
-    "it runs in the sandbox, which keeps .git as it is; where git has to change that, it asks each time to run "
-    "outside, whatever rule is saved, unless the setting sandbox.outside names it"
-)
-
-
 async def sandbox_bounds(call: ToolCall, subject: Subject) -> str:
-    """Return the bounds of a call that is asked about, as one line; empty where it is no command, or nothing holds it.
+    """Return the bounds of a call that is asked about, on one line; empty where it is no command, or nothing holds it.
 
     Args:
         call: What is asked about.
         subject: What it is.
     """
     sandbox, wish = call.context.sandbox, call.effects.sandbox
-    if wish is None or not sandbox.is_on or await sandbox.is_missing():
+    if wish in (None, "off") or not sandbox.is_on:
         return ""
-    if any(command.is_elsewhere for command in call.effects.commands):
-        # And so is whatever a package runs while it is built.
-        may_change = "it can change files of the workspace and the environment, but not .git"
-        return may_change if wish == "network" else f"it runs in the sandbox, where {may_change}"
-    if wish == "off":
-        return ""
+    if await sandbox.is_missing():
+        return "not sandboxed · runs with all your rights"
     if closed := _cannot_be_made(subject, sandbox):
-        return f"even with a yes, the sandbox does not let it make {', '.join(closed)}; that has to run outside of it"
-    if any(effect.program == "git" and not effect.is_read_only for effect in subject.effects):
-        return _GIT_ASKS_AGAIN
-    network = "" if wish == "network" else _network(sandbox)
-    return f"it runs in the sandbox, where it can change files of the workspace but not .git{network}; {_ASKS_AGAIN}"
+        return f"sandboxed · cannot make {', '.join(closed)}"
+    is_elsewhere = any(command.is_elsewhere for command in call.effects.commands)
+    writes = "writes here and in the environment, not .git" if is_elsewhere else "writes here, not .git"
+    return f"sandboxed · {writes} · {'network' if wish == 'network' else _network(sandbox)}"
 
 
 def _network(sandbox: CommandSandbox) -> str:
     from panpan.system.sandbox.refusals import hosts_in_words  # no session needs it before its first command
 
     if sandbox.has_network:
-        return ""
+        return "network"
     hosts = hosts_in_words(sandbox.domains)
-    return f", and reaches no host but {hosts}" if hosts else ", and has no network"
+    return f"network: {hosts}" if hosts else "no network"
 
 
 def _cannot_be_made(subject: Subject, sandbox: CommandSandbox) -> Sequence[str]:

@@ -39,6 +39,35 @@ def narrowest(boxes: Iterable[Box]) -> Box:
     return max(boxes, key=_WIDEST_FIRST.index, default="usual")
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Surroundings that a person may give a command in place of those that it asked for."""
+
+    use: SandboxUse
+    hosts: tuple[str, ...] = ()
+    """For the network: the only hosts, as the setting `sandbox.domains` names them; empty: all."""
+    patterns: tuple[str, ...] = ()
+    """Outside the sandbox: patterns, as in `Bash(…)`, of the commands that "always" lets out."""
+    rule: str = ""
+    """The permission rule that "always" saves beside that; empty: the call itself is asked about again."""
+
+    @property
+    def can_be_kept(self) -> bool:
+        """True if it may hold for later calls, too."""
+        return bool(self.patterns if self.use == "off" else self.hosts)
+
+    @property
+    def in_words(self) -> str:
+        """What it gives, as the end of a sentence."""
+        match self.use:
+            case "off":
+                return "outside the sandbox"
+            case "network":
+                return f"with the network for {', '.join(self.hosts)}" if self.hosts else "with the whole network"
+            case "on":
+                return "in the sandbox as it is"
+
+
 Behaviour: TypeAlias = Literal["allow", "ask", "deny"]
 """What a rule, or a setting for one kind of question, does."""
 
@@ -78,6 +107,30 @@ class Reason:
         return {name: value for name, value in values.items() if value}
 
 
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What a question about a call says."""
+
+    asks: str = ""
+    """The question, such as "Edit a.py?"; empty: "Allow TOOL?"."""
+    effect: str = ""
+    """What the call would do, such as the command line that it would run; empty where the arguments say it all."""
+    main_argument: str = ""
+    """Name of the argument that says it all, such as a command; it is shown alone where no other matters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a person may choose beside yes and no."""
+
+    bounds: str = ""
+    """What neither a yes nor a rule opens, such as what the sandbox keeps closed; empty where that is nothing."""
+    openings: tuple[Opening, ...] = ()
+    """Surroundings for its command, the best first; a plain yes leaves them as the call has them."""
+    mode: PermissionMode | None = None
+    """A mode that allows the call and its like; None: none to switch to."""
+
+
 AskedOf: TypeAlias = Literal["nobody", "anybody", "a person"]
 """Whose answer decided about a call: none was needed, a flag could give it, or nobody but a person."""
 
@@ -106,19 +159,22 @@ class PermissionQuestion:
     """Those of `reasons` that no yes to everything answers."""
     prefix_rule: str | None = None
     """One that may be saved in its place, such as `Bash(npm run *)`: the like, with any arguments."""
-    bounds: str = ""
-    """What neither a yes nor a rule opens, such as what the sandbox keeps closed; empty where that is nothing."""
+    offer: Offer = Offer()
     digest: str = ""
     """SHA-256 of the call, in hex: of the tool and its exact arguments. Nothing else runs on the strength of a yes."""
     agent: str = ""
     """Which subagent wants to make the call, as "explore: find the loss"; empty where it is the session's own model."""
-    effect: str = ""
-    """What it would do, such as the command line that it would run; empty where the arguments say it all."""
+    wording: Wording = Wording()
 
     @property
     def on_one_line(self) -> str:
         """Why it asks, and what it would do."""
-        return "; ".join(filter(None, (self.reason, self.effect)))
+        return "; ".join(filter(None, (self.reason, self.wording.effect)))
+
+    @property
+    def head(self) -> str:
+        """The question itself."""
+        return self.wording.asks or f"Allow {self.tool_name}?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +186,12 @@ class PermissionAnswer:
     """True if a rule should be saved, so that the like is not asked again."""
     is_for_prefix: bool = False
     """True if that is `prefix_rule`, and not `rule`."""
+    opening: Opening | None = None
+    """One of those that were offered; with `is_remembered` it holds for later calls, too."""
+    changes_mode: bool = False
+    """True if the session is to go on in the mode that was offered."""
     feedback: str = ""
-    """What the model is told beside a no."""
+    """What the model is told beside a yes or a no."""
     reasons: tuple[Reason, ...] = ()
     """Those of the question that a no rests on; empty: all."""
 
@@ -153,6 +213,8 @@ class Allow:
     """Canonical paths outside the workspace, or protected ones, that this call may touch."""
     box: Box = "usual"
     """The widest box in which its command may run."""
+    opening: Opening | None = None
+    """Surroundings in which its command runs instead of those that it asked for; never for one that only looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +233,11 @@ class Ask:
     """What the model is told besides, where the answer is no."""
     prefix_rule: str | None = None
     """One that may be saved in its place."""
-    bounds: str = ""
-    """What neither a yes nor a rule opens."""
+    offer: Offer = Offer()
+    keep: Callable[[Opening], Awaitable[None]] | None = None
+    """Lets an opening hold for later calls; called when the user answers "always" with one."""
+    use_mode: Callable[[PermissionMode], None] | None = None
+    """Switches to the mode of the offer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ def test_any_rule_can_be_added_to_any_layout_and_removed_again(text: str, rules:
     assume(not set(rules) & set(before))
 
     for rule in rules:
-        data = _edited(data, lambda document, rule=rule: _add(document, rule))
+        data = _edited(data, lambda document, rule=rule: _add(document, "permission", "allow", [rule]))
     assert rules_in(data) == before + rules
 
     for rule in rules:
@@ -200,3 +200,15 @@ def test_a_file_that_is_broken_is_not_made_another_by_how_the_terminal_looks(pla
         save_ui(path, "user", "theme", "dark")
 
     assert path.read_text() == text
+
+
+def test_what_commands_get_is_added_to_lists_of_the_sandbox(place: Place) -> None:
+    file = RuleFile(place.locations.local_settings)
+
+    file.add("sandbox", "outside", ["git commit *", "git add *"])
+    file.add("sandbox", "outside", ["git add *", "git push"])
+    file.add("sandbox", "domains", ["pypi.org"])
+
+    sandbox = place.load().settings.sandbox
+    assert sandbox.outside == ("git commit *", "git add *", "git push")
+    assert sandbox.domains == ("pypi.org",)

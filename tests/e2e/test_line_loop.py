@@ -124,7 +124,7 @@ def test_always_is_remembered_and_not_asked_again(panpan: Panpan, terminals: lis
         terminal.type("again")
         terminal.expect("Two.")
 
-    assert "Bash(touch a)" in question
+    assert "a = yes, and don't ask again for touch a" in question
     (saved,) = panpan.home.glob("projects/*/settings.toml")
     assert "Bash(touch a)" in saved.read_text()
 

@@ -117,9 +117,9 @@ async def test_what_holds_a_package_manager_is_told_with_the_question(ctx: ToolC
     removes = await decided(await call_of(boxed, UvTool, "uninstall", packages=["lamp"]))
 
     assert isinstance(fetches, Ask)
-    assert fetches.bounds.startswith("it can change files of the workspace and the environment, but not .git")
+    assert fetches.offer.bounds == "sandboxed · writes here and in the environment, not .git · network"
     assert isinstance(removes, Ask)
-    assert removes.bounds.startswith("it runs in the sandbox, where it can change files of the workspace and the")
+    assert removes.offer.bounds == "sandboxed · writes here and in the environment, not .git · no network"
 
 
 async def test_an_environment_outside_the_workspace_asks_whatever_is_allowed(ctx: ToolContext, tmp_path: Path) -> None:
@@ -149,9 +149,9 @@ async def test_the_question_says_what_would_be_done(ctx: ToolContext) -> None:
     environment = f"{ctx.paths.root}/.venv"
     assert (
         f"uv pip install --python {environment}/bin/python -- lamp` for the environment {environment}"
-        in question.effect
+        in question.wording.effect
     )
-    assert "it fetches from pypi.org" in question.effect
+    assert "it fetches from pypi.org" in question.wording.effect
 
 
 async def test_only_a_person_opens_the_network_to_an_install(ctx: ToolContext) -> None:

@@ -15,7 +15,7 @@ from panpan.core.hooks import ToolCall
 from panpan.errors import ConfigError
 from panpan.permissions.sandbox_questions import SandboxQuestions
 from panpan.system.sandbox.command_sandbox import CommandSandbox, Domains
-from panpan.types.permission import Allow, Ask, Decision, Deny
+from panpan.types.permission import Allow, Ask, Decision, Deny, Opening
 from tests.fakes.context import context_in
 from tests.fakes.every_tool import FolderGate
 from tests.fakes.sandboxes import none_works, works, works_with_domains
@@ -99,7 +99,9 @@ async def test_command_in_the_sandbox_is_let_run_with_what_it_will_need(
 async def test_command_that_may_run_outside_needs_no_more(tmp_path: Path) -> None:
     sandbox = CommandSandbox(is_on=True, find=works)
 
-    assert await decided(tmp_path, "git commit -m x", sandbox, "on", outside=["git commit *"]) is None
+    found = await decided(tmp_path, "git commit -m x", sandbox, "on", outside=["git commit *"])
+    assert isinstance(found, Allow)
+    assert found.opening == Opening("off"), "since it would fail in the sandbox"
 
 
 async def test_path_that_leads_nowhere_is_left_to_the_gate(tmp_path: Path) -> None:
@@ -169,8 +171,7 @@ async def test_a_call_that_gate_and_sandbox_ask_about_is_one_question_with_both_
     assert "make: it runs code" in decision.reason.text
     assert decision.reason.text.endswith("it runs outside the sandbox, with all your rights")
     assert (decision.is_protected, decision.rule) == (True, None)
-    assert "a yes holds for this once" in decision.bounds
-    assert "sandbox.outside" in decision.bounds, "which is the way to be asked no more"
+    assert decision.offer.openings == (Opening("off", patterns=("make",), rule="Bash(make)"),)
 
 
 async def test_what_only_looks_is_asked_about_outside_the_sandbox_for_that_reason_alone(tmp_path: Path) -> None:
@@ -203,3 +204,80 @@ def test_the_sandbox_knows_what_settings_let_out(
     tmp_path: Path, outside: list[str], line: str, is_let_out: bool
 ) -> None:
     assert Project(tmp_path).gate(sandbox__outside=outside).sandbox.lets_out(line) is is_let_out
+
+
+class Kept:
+    """Keeps what is to hold for later calls."""
+
+    def __init__(self) -> None:
+        self.openings: list[Opening] = []
+
+    async def __call__(self, opening: Opening) -> None:
+        self.openings.append(opening)
+
+
+async def asked(tmp_path: Path, command: str, sandbox: CommandSandbox, kept: Kept | None = None) -> Ask:
+    """Return the question where a person can be asked."""
+    questions = SandboxQuestions((), asks=lambda: True, keep=kept or Kept())
+    found = await questions.before_tool(await bash_call(tmp_path, command, sandbox))
+    assert isinstance(found, Ask)
+    return found
+
+
+async def bash_call(tmp_path: Path, command: str, sandbox: CommandSandbox) -> ToolCall:
+    args = BashInput(command=command)
+    context = replace(context_in(tmp_path), sandbox=sandbox)
+    return await ToolCall.of("c", BashTool(), args, args.model_dump(), context)
+
+
+@pytest.mark.parametrize(
+    ("command", "openings"),
+    [
+        ("git commit -m x", [Opening("off", patterns=("git commit *",), rule="Bash(git commit *)"), Opening("on")]),
+        (
+            "pip install lamp",
+            [Opening("network", hosts=("package-indexes",), rule="Bash(pip install lamp)"), Opening("on")],
+        ),
+        (
+            "curl https://example.org/x",
+            [Opening("network", hosts=("example.org",), rule="Bash(curl https://example.org/x)"), Opening("on")],
+        ),
+        ("curl $URL", [Opening("network"), Opening("on")]),
+    ],
+)
+async def test_what_cannot_work_in_the_sandbox_is_asked_once_with_the_choice(
+    tmp_path: Path, command: str, openings: list[Opening]
+) -> None:
+    found = await asked(tmp_path, command, CommandSandbox(is_on=True, find=works_with_domains))
+
+    assert list(found.offer.openings) == openings
+    assert found.is_protected
+
+
+async def test_always_outside_holds_from_the_next_call_on(tmp_path: Path) -> None:
+    sandbox, kept = CommandSandbox(is_on=True, find=works), Kept()
+    questions = SandboxQuestions((), asks=lambda: True, keep=kept)
+    call = await bash_call(tmp_path, "git commit -m x", sandbox)
+    found = await questions.before_tool(call)
+    assert isinstance(found, Ask)
+    assert found.keep is not None
+
+    await found.keep(found.offer.openings[0])
+
+    again = await questions.before_tool(await bash_call(tmp_path, "git commit -m y", sandbox))
+    assert isinstance(again, Allow)
+    assert again.opening == Opening("off")
+    assert kept.openings == [found.offer.openings[0]]
+
+
+async def test_hosts_that_are_always_open_are_not_asked_about_again(tmp_path: Path) -> None:
+    sandbox = CommandSandbox(is_on=True, find=works_with_domains)
+    found = await asked(tmp_path, "curl https://example.org/x", sandbox)
+    assert found.keep is not None
+
+    await found.keep(found.offer.openings[0])
+
+    assert sandbox.domains == ("example.org",)
+    questions = SandboxQuestions((), asks=lambda: True)
+    assert await questions.before_tool(await bash_call(tmp_path, "curl https://example.org/y", sandbox)) is None
+    assert isinstance(await asked(tmp_path, "curl https://other.org/y", sandbox), Ask)

@@ -406,5 +406,5 @@ def test_the_analysis_is_imported_with_the_first_command_and_not_with_panpan() -
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    light = ["facts", "working_directory"]
+    light = ["facts", "guesses", "working_directory"]
     assert done.stdout.split() == [f"panpan.shell_analysis.{name}" for name in light]

@@ -52,6 +52,7 @@ class ReadTool(Tool[ReadInput], FileViewer):
     """Show a file: text, picture, PDF or notebook."""
 
     name = "Read"
+    asks = "Read {title}?"
     input_model = ReadInput
     only_reads: ClassVar[bool] = True
 

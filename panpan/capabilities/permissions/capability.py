@@ -5,6 +5,8 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import get_args
 
+from anyio import to_thread
+
 from panpan.core.hooks import Hook
 from panpan.errors import ConfigError
 from panpan.permissions.new_places import NewPlaces
@@ -15,7 +17,7 @@ from panpan.session.command import Command, Terminal, say
 from panpan.session.context import SessionContext
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.permission import PermissionMode
+from panpan.types.permission import Opening, PermissionMode
 
 
 class Permissions(Capability):
@@ -28,9 +30,22 @@ class Permissions(Capability):
         gate, outside = session.gate, session.settings.sandbox.outside
         for warning in gate.warnings:
             session.warn(warning)
-        self._sandbox_questions = SandboxQuestions(outside, session.warn)
+        self._sandbox_questions = SandboxQuestions(outside, session.warn, asks=self._asks, keep=self._keep)
         aside = session.setup.locations.home / "put-aside" / secrets.token_hex(8)
         self._new_places = NewPlaces(aside, session.frontend.askers.user, session.warn)
+
+    def _asks(self) -> bool:
+        is_there = self.session.frontend.askers.permission is not None
+        return is_there and self.session.gate.mode not in ("plan", "dontAsk")
+
+    async def _keep(self, opening: Opening) -> None:
+        """Keep what commands get from now on in the user's settings for this project."""
+        gate = self.session.gate
+        if opening.rule:
+            await gate.remember(opening.rule)
+        if gate.store is not None:
+            key, texts = ("outside", opening.patterns) if opening.use == "off" else ("domains", opening.hosts)
+            await to_thread.run_sync(gate.store.add, "sandbox", key, texts)
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         return agent.gate, self._sandbox_questions, self._new_places

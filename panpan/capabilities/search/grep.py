@@ -80,6 +80,7 @@ class GrepTool(Tool[GrepInput]):
     """
 
     name = "Grep"
+    asks = "Search {title}?"
     input_model = GrepInput
     only_reads: ClassVar[bool] = True
 

@@ -44,6 +44,7 @@ class LsTool(Tool[LsInput], FolderViewer):
     """List a folder."""
 
     name = "LS"
+    asks = "List {title}?"
     input_model = LsInput
     only_reads: ClassVar[bool] = True
 

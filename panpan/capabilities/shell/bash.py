@@ -7,7 +7,7 @@ that runs alone.
 import re
 import signal
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -65,6 +65,8 @@ class BashTool(Tool[BashInput]):
 
     name = "Bash"
     input_model = BashInput
+    asks = "Run this command?"
+    main_argument = "command"
     timeout_s: ClassVar[float | None] = None
 
     def __init__(self, background: Background | None = None) -> None:
@@ -348,6 +350,9 @@ def bounds_of(use: SandboxUse, facts: LineFacts, ctx: ToolContext, report: Path 
     without the network and without the rest of the machine, unless the user has opened more to it. The shell writes
     into `report` where it ended.
     """
+    hosts: Sequence[str] = ()
+    if ctx.opening is not None:
+        use, hosts = ctx.opening.use, ctx.opening.hosts
     only_looks = use == "on" and (facts.is_read_only or ctx.box == "looking")
     return Bounds(
         is_read_only=only_looks,
@@ -356,7 +361,8 @@ def bounds_of(use: SandboxUse, facts: LineFacts, ctx: ToolContext, report: Path 
         roots=ctx.paths.roots,
         opened=_opened_to_write(facts, ctx.paths),
         own_files=() if report is None else (report,),
-        has_network=use == "network",
+        has_network=use == "network" and not hosts,
+        hosts=hosts,
         is_outside=use == "off",
     )
 

@@ -216,7 +216,12 @@ class ChildGate(Gate):
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
         decisions = [decision for gate in self._gates if (decision := await gate.before_tool(call)) is not None]
-        return reduce(stricter, decisions) if decisions else None
+        if not decisions:
+            return None
+        strictest = reduce(stricter, decisions)
+        if isinstance(strictest, Ask):  # a mode is the main agent's
+            return replace(strictest, offer=replace(strictest.offer, mode=None), use_mode=None)
+        return strictest
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         for gate in self._gates:

@@ -88,6 +88,7 @@ class WebFetchTool(Tool[WebFetchInput]):
     """Read a page of the web."""
 
     name = "WebFetch"
+    asks = "Fetch {title}?"
     input_model = WebFetchInput
     timeout_s: ClassVar[float | None] = 300.0
     """Many calls for one host wait for each other."""

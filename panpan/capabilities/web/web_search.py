@@ -257,6 +257,7 @@ class WebSearchTool(Tool[WebSearchInput]):
     """
 
     name = "WebSearch"
+    asks = "Search the web for {title}?"
     input_model = WebSearchInput
 
     def __init__(self, searcher: WebSearcher | SearchUnavailable | None = None) -> None:

@@ -9,8 +9,8 @@ from time import monotonic
 from anyio import Lock
 
 from panpan.cli_kit.failures import StdoutWriter
+from panpan.faces.permission_answers import all_reasons, answers_to, why_it_matters, with_words
 from panpan.faces.stdin import StdinReader
-from panpan.faces.terminal.dialogs.permission import ONLY_YOU
 from panpan.faces.terminal.rendering.displays import display_rows
 from panpan.faces.terminal.rendering.messages import user_message_lines
 from panpan.faces.terminal.screen.theme import Theme
@@ -28,7 +28,6 @@ from panpan.faces.turn_text import (
     task_end_told,
     was_interrupted,
 )
-from panpan.permissions.rules.suggestions import holds_for
 from panpan.system.text.terminal_text import clean_for_terminal, spelled_out
 from panpan.types.content import ChecklistDisplay, DiffDisplay, TableDisplay
 from panpan.types.events import Event, SubagentEvent, TurnEnded, files_in_short
@@ -185,7 +184,6 @@ class LineAsker:
     Args:
         out: Where the question is printed.
         lines: What the user types.
-        rule_place: Where the rule of "always" is kept, as it is shown.
         shown: Returns a path as people write it.
         clock: Returns seconds that only ever grow.
     """
@@ -194,7 +192,6 @@ class LineAsker:
         self,
         out: StdoutWriter,
         lines: LineReader,
-        rule_place: str,
         *,
         shown: Callable[[Path], str] = str,
         clock: Callable[[], float] = monotonic,
@@ -204,22 +201,19 @@ class LineAsker:
         self._shown = shown
         self._out = out
         self._lines = lines
-        self._rule_place = rule_place
         self._one_at_a_time = Lock()
 
     async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
-        said = await self._answer_to(_text_of(question, self._rule_place))
-        match said.lower():
-            case "y" | "yes":
-                return PermissionAnswer(is_allowed=True)
-            case "a" | "always" if question.rule is not None:
-                return PermissionAnswer(is_allowed=True, is_remembered=True)
-            case "l" | "like" if question.prefix_rule is not None:
-                return PermissionAnswer(is_allowed=True, is_remembered=True, is_for_prefix=True)
-            case "" | "n" | "no":
-                return PermissionAnswer(is_allowed=False)
-            case _:  # anything else is a no with what to do instead, "yes, but" included
-                return PermissionAnswer(is_allowed=False, feedback=f"The user refused it and said: {said}")
+        answers = {one.key: one.given for one in answers_to(question)}
+        text = _text_of(question)
+        while (said := await self._said_to(text)) in ("", "?"):
+            why = [f"  {_shown(reason)}" for reason in all_reasons(question)] if said == "?" else []
+            text = "\n".join([*why, _text_of(question)])
+        if said is None:
+            return PermissionAnswer(is_allowed=False)
+        key = {"yes": "y", "no": "n"}.get(said.lower(), said.lower())
+        # Anything else is a no with what to do instead, "yes, but" included.
+        return answers.get(key) or with_words(answers["n"], said)
 
     async def plan(self, proposal: PlanProposal) -> PlanApproved | PlanRejected:
         """Print the plan and wait for what the user says to it; implements `PlanAsker`."""
@@ -244,12 +238,17 @@ class LineAsker:
         return answers
 
     async def _answer_to(self, question: str) -> str:
+        return await self._said_to(question) or ""
+
+    async def _said_to(self, question: str) -> str | None:
+        """Return what is typed behind a question; None where the input has ended."""
         with self.waiting.counted():
             async with self._one_at_a_time:
                 # what was typed before the question was on the screen does not answer it
                 dropped = DROPPED if await self._lines.drop_typed_ahead() else ""
                 await self._out.write(f"\n{dropped}{question}")
-                return (await self._lines.next() or "").strip()
+                said = await self._lines.next()
+                return None if said is None else said.strip()
 
 
 class YesOrNo:
@@ -270,28 +269,31 @@ class YesOrNo:
                     return said.startswith("y")
 
 
-def _text_of(question: PermissionQuestion, rule_place: str) -> str:
-    answers = ["  y = yes, once"]
-    if question.rule is not None:
-        holds_for_more = holds_for(question.rule, question.tool_name)
-        answers.append(f"  a = always: saves {_shown(question.rule)}{holds_for_more} in {_shown(rule_place)}")
-    if question.prefix_rule is not None:
-        answers.append(f"  l = always the like: saves {_shown(question.prefix_rule)} in {_shown(rule_place)}")
-    answers.append("  n = no, or type what to do instead: ")
-    bounds = [f"  ({_shown(question.bounds)})"] if question.bounds else []
-    protected = [f"  {ONLY_YOU}"] if question.is_protected else []
+def _text_of(question: PermissionQuestion) -> str:
     who = f"{_shown(question.agent)} asks: " if question.agent else ""
-    head = f"? {who}{question.tool_name}: {_shown(question.reason)}"
-    return "\n".join([head, *bounds, *protected, *_what_would_run(question), *answers])
+    said = filter(None, (question.offer.bounds, why_it_matters(question)))
+    answers = [f"  {one.key} = {one.text[:1].lower()}{one.text[1:]}" for one in answers_to(question)]
+    last = "  ? = why; or type what to do instead: "
+    return "\n".join(
+        [
+            f"? {who}{_shown(question.head)}",
+            *_what_would_run(question),
+            *(f"  {_shown(text)}" for text in said),
+            *answers,
+            last,
+        ]
+    )
 
 
 def _what_would_run(question: PermissionQuestion) -> Iterator[str]:
     """Yield the change as a diff where it is known, else the arguments, all of it and exactly."""
-    if question.effect:
-        yield f"    {_shown(question.effect)}"
+    wording = question.wording
+    if wording.effect:
+        yield f"    {_shown(wording.effect)}"
     if question.preview is None or not question.preview.files:
         for key, value in question.input.items():
-            yield f"    {_shown(key)}: {_shown(value if isinstance(value, str) else json.dumps(value, default=str))}"
+            name = "" if key == wording.main_argument else f"{_shown(key)}: "
+            yield f"    {name}{_shown(value if isinstance(value, str) else json.dumps(value, default=str))}"
         return
     yield f"    {_shown(question.title)}"
     for file in question.preview.files:

@@ -76,7 +76,6 @@ class Repl:
             self,
             session.conversation,
             around,
-            rule_place=asking.rule_place,
             waiting=asking.waiting,
             subagents=session.find(PastSubagents),
             colour_of=lambda kind: colours.get(kind, ""),

@@ -67,17 +67,30 @@ def prefix_of(words: Sequence[str]) -> str | None:
 _LONGEST_RULE = 300
 """Characters; a longer one is a program rather than a rule, and nobody would read it before saying "always"."""
 
-_HOLDS_FOR = {
-    "Edit": ", which holds for all tools that change files,",
-    "Read": ", which holds for all tools that look at files,",
-}
-"""What a rule of this name speaks of, where it is not the name of the tool that asks."""
+_ABOUT = {"Edit": "edits of", "Read": "reading", "WebFetch": "fetching from"}
+"""What rules of these names allow."""
 
 
-def holds_for(rule: str, tool: str) -> str:
-    """Return what to say behind a rule that bears another name than the tool for which it is saved; else nothing."""
-    name = rule.partition("(")[0]
-    return "" if name == tool else _HOLDS_FOR.get(name, "")
+def rule_in_words(rule: str) -> str:
+    """Return what a rule that may be saved allows: `Bash(make *)` as "make …", `Edit(/a.py)` as "edits of a.py"."""
+    name, _, rest = rule.partition("(")
+    if not rest.endswith(")"):
+        return name
+    inner = rest.removesuffix(")")
+    if name == "Bash":
+        return pattern_in_words(inner)
+    about = _ABOUT.get(name)
+    if about is None:
+        return rule
+    path = inner.removeprefix("domain:").removesuffix("/**")
+    return f"{about} {path[1:] if path.startswith('/') else path}"
+
+
+def pattern_in_words(pattern: str) -> str:
+    """Return the commands that a pattern means, as in `Bash(…)`: `git commit *` as "git commit …"."""
+    if pattern.endswith(" *"):
+        return f"{pattern.removesuffix(' *')} …"
+    return pattern.replace("\\*", "*").replace("\\\\", "\\")
 
 
 def narrowest_rule(subject: Subject) -> str | None:

@@ -71,12 +71,6 @@ class Domains:
 NO_DOMAINS = Domains()
 
 
-def _access(domains: Domains) -> "DomainAccess":
-    from panpan.system.sandbox.domain_proxy import DomainAccess  # few sessions grant domains
-
-    return DomainAccess(domains.named, own_hosts=domains.own)
-
-
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """Needs of one command, out of what may be had."""
@@ -90,6 +84,8 @@ class Bounds:
     own_files: Sequence[Path] = ()
     """Files of panpan's that it writes, whatever else it may do."""
     has_network: bool = False
+    hosts: Sequence[str] = ()
+    """Hosts that it may reach besides, as the setting `sandbox.domains` names them."""
     is_outside: bool = False
     """True if the user has let it out of the sandbox."""
     shown: frozenset[Path] = frozenset()
@@ -124,6 +120,7 @@ class CommandSandbox:
         has_network: Whether all commands may use the network.
         domains: Hosts that commands may reach although the network is off; while `serve` runs.
         reading: What rules say about reading.
+        expand: Returns the hosts that a list means which is written like the setting.
         lets_out: True for a command line that settings of the user seem to let out of it unasked; only ever advice.
         find: Looks which sandbox works.
 
@@ -140,12 +137,14 @@ class CommandSandbox:
         has_network: bool = False,
         domains: Domains = NO_DOMAINS,
         reading: ReadRules = NO_READ_RULES,
+        expand: Callable[[Sequence[str]], Domains] = Domains,
         lets_out: Callable[[str], bool] = lambda _: False,
         find: FindSandbox = find_when_needed,
     ) -> None:
         self.is_on = is_on
         self.has_network = has_network
-        self.domains = tuple(dict.fromkeys((*domains.named, *domains.own)))
+        self.network = _Network(domains, expand)
+        """The way to single hosts."""
         self.lets_out = lets_out
         self.temporary = _folder_for_temporary_files() / f"panpan-{secrets.token_hex(8)}"
         """Folder for the temporary files of the session's commands; made for the first of them."""
@@ -153,8 +152,6 @@ class CommandSandbox:
         self._left_behind: Collection[Path] = ()
         """Leavings that commands which go on after the session need."""
         self._protected = () if home is None else (home,)
-        self._access = _access(domains) if is_on and self.domains else None
-        self._is_serving = False
         self._reading = reading
         self._find = find
         self._lock = anyio.Lock()
@@ -221,19 +218,19 @@ class CommandSandbox:
                 f"no sandbox works here, so allowed commands run with all your rights: {reasons}. To hide this, set "
                 'sandbox.mode = "off"'
             )
-        if self._access is not None and not choice.sandbox.can_grant_domains:
+        if self.domains and not choice.sandbox.can_grant_domains:
             reasons = "; ".join(filter(None, (reasons, _NO_DOMAINS)))
         return f"commands run in the sandbox {choice.sandbox.name}: {reasons}" if reasons else None
 
+    @property
+    def domains(self) -> Sequence[str]:
+        """Hosts that every command may reach although the network is off."""
+        return self.network.domains
+
     async def serve(self) -> None:
-        """Let commands reach the granted domains until it is cancelled; returns where there are none."""
-        if self._access is not None:
-            async with self._access:
-                self._is_serving = True
-                try:
-                    await anyio.sleep_forever()
-                finally:
-                    self._is_serving = False
+        """Let commands reach the granted domains until it is cancelled; returns where no command is boxed."""
+        if self.is_on:
+            await self.network.serve()
 
     @asynccontextmanager
     async def boxed(
@@ -257,7 +254,7 @@ class CommandSandbox:
             raise ToolError(f"the sandbox cannot be made: {error.strerror}; run fewer calls at once") from error
         env = {**env, "TMPDIR": str(self.temporary)}
         with ExitStack() as stack:
-            proxy = self._proxy(sandbox, bounds)
+            proxy = await self._proxy(sandbox, bounds)
             if proxy is not None:
                 stack.callback(proxy.close)
                 profile = replace(profile, proxy=proxy.endpoint)
@@ -311,11 +308,11 @@ class CommandSandbox:
         with self._claims.alone(sandbox.placeholders.difference(needed)) as free:
             await sandbox.tidy({*needed, *sandbox.placeholders.difference(free)})
 
-    def _proxy(self, sandbox: Sandbox, bounds: Bounds) -> "CommandProxy | None":
-        needs_it = not (bounds.is_read_only or bounds.has_network or self.has_network)
-        if self._access is None or not (needs_it and self._is_serving and sandbox.can_grant_domains):
+    async def _proxy(self, sandbox: Sandbox, bounds: Bounds) -> "CommandProxy | None":
+        has_all = bounds.has_network or self.has_network
+        if bounds.is_read_only or has_all or not sandbox.can_grant_domains:
             return None
-        return self._access.open()
+        return await self.network.open(bounds.hosts)
 
     def _profile(self, bounds: Bounds, env: Mapping[str, str]) -> Profile:
         make_private_folder(self.temporary)
@@ -350,6 +347,70 @@ class CommandSandbox:
             found = toolchains(home, env, roots)
             yield from found
             yield from links_to((*roots, *shown, *found), home)
+
+
+class _Network:
+    """The way of commands to single hosts; its proxy starts when the first command needs it.
+
+    Raises:
+        ConfigError: A domain is none.
+    """
+
+    def __init__(self, domains: Domains, expand: Callable[[Sequence[str]], Domains]) -> None:
+        self._granted = domains
+        self._expand = expand
+        if self.domains:
+            self._made()
+        self._is_serving = False
+        self._is_wanted, self._is_ready = anyio.Event(), anyio.Event()
+        self._access: DomainAccess | None = None
+
+    @property
+    def domains(self) -> Sequence[str]:
+        return tuple(dict.fromkeys((*self._granted.named, *self._granted.own)))
+
+    def missing(self, hosts: Sequence[str]) -> Sequence[str]:
+        """Return those of the hosts, as the setting names them, that are not granted yet."""
+        granted = set(self.domains)
+
+        def is_granted(host: str) -> bool:
+            found = self._expand([host])
+            return granted.issuperset((*found.named, *found.own))
+
+        return [host for host in hosts if not is_granted(host)]
+
+    def grant(self, hosts: Sequence[str]) -> None:
+        """Let all later commands reach further hosts; raise `ToolError` where one is none."""
+        more = self._expand(hosts)
+        if self._access is not None:
+            self._access.grant(more.named, more.own)
+        self._granted = Domains((*self._granted.named, *more.named), (*self._granted.own, *more.own))
+
+    async def open(self, hosts: Sequence[str]) -> "CommandProxy | None":
+        """Return the way of one command to the granted hosts and these; None where there are none, or nobody serves."""
+        if not (self._is_serving and (hosts or self.domains)):
+            return None
+        self._is_wanted.set()
+        await self._is_ready.wait()
+        assert self._access is not None
+        more = self._expand(hosts)
+        return self._access.open(more.named, more.own)
+
+    async def serve(self) -> None:
+        """Serve until it is cancelled, from the first command on that needs it."""
+        self._is_serving = True
+        try:
+            await self._is_wanted.wait()
+            async with self._made() as self._access:
+                self._is_ready.set()
+                await anyio.sleep_forever()
+        finally:
+            self._is_serving = False
+
+    def _made(self) -> "DomainAccess":
+        from panpan.system.sandbox.domain_proxy import DomainAccess  # few sessions grant domains
+
+        return DomainAccess(self._granted.named, own_hosts=self._granted.own)
 
 
 def _folder_for_temporary_files() -> Path:

@@ -112,6 +112,13 @@ class DomainGrants:
         self._grants = [_parsed(text) for text in self.domains]
         self._own = [_parsed(text) for text in own_hosts]
         self.hosts = frozenset(grant.host for grant in self._grants if not grant.is_for_subdomains)
+        self._own_hosts = tuple(own_hosts)
+
+    def and_also(self, domains: Sequence[str], own_hosts: Sequence[str]) -> "DomainGrants":
+        """Return these grants with further ones; raise `ToolError` as when they are made."""
+        if not (domains or own_hosts):
+            return self
+        return DomainGrants((*self.domains, *domains), (*self._own_hosts, *own_hosts))
 
     def covers(self, asked: Authority, port: int) -> bool:
         """True if this host may be asked for at this port; its addresses are another matter."""
@@ -202,7 +209,7 @@ class CommandProxy:
     endpoint: ProxyEndpoint
 
     def __init__(self, grants: DomainGrants) -> None:
-        self._grants = grants
+        self.grants = grants
         self._refused: dict[str, None] = {}
         with ExitStack() as kept:
             self._given = kept.enter_context(ExitStack())
@@ -217,7 +224,7 @@ class CommandProxy:
         What a command serves itself, on the loopback of its box, it reaches without the proxy.
         """
         url = f"http://127.0.0.1:{PROXY_PORT}"
-        own = ",".join(name for name in ("localhost", "127.0.0.1", "::1") if name not in self._grants.hosts)
+        own = ",".join(name for name in ("localhost", "127.0.0.1", "::1") if name not in self.grants.hosts)
         names = ("http_proxy", "https_proxy", "all_proxy")
         set_for_both = {name: url for name in names} | {"no_proxy": own}
         # Node's own fetch looks at these only when it is told to.
@@ -308,16 +315,28 @@ class DomainAccess(AsyncContextManagerMixin):
         """Number of commands with an entrance, those in the background included."""
         return len(self._open)
 
-    def open(self) -> CommandProxy:
-        """Return an entrance for one command, which is about to start.
+    def grant(self, domains: Sequence[str], own_hosts: Sequence[str] = ()) -> None:
+        """Let all later commands reach further domains, too.
 
         Raises:
-            ToolError: Too many commands have one, or too many files are open.
+            ToolError: A domain is none.
+        """
+        self._grants = self._grants.and_also(domains, own_hosts)
+
+    def open(self, domains: Sequence[str] = (), own_hosts: Sequence[str] = ()) -> CommandProxy:
+        """Return an entrance for one command, which is about to start.
+
+        Args:
+            domains: Those that it alone may reach besides.
+            own_hosts: Such that may lead into the user's own network.
+
+        Raises:
+            ToolError: A domain is none, too many commands have one, or too many files are open.
         """
         if self.commands >= MAX_COMMANDS:
             raise ToolError(f"{MAX_COMMANDS} commands use the network at the same time; end some of them first")
         try:
-            command = CommandProxy(self._grants)
+            command = CommandProxy(self._grants.and_also(domains, own_hosts))
         except OSError as exc:
             raise ToolError(f"cannot give the command a way to the network: {exc.strerror}") from exc
         self._open.add(command)
@@ -340,7 +359,7 @@ class DomainAccess(AsyncContextManagerMixin):
 
     async def _answer(self, command: CommandProxy, stream: SocketStream) -> None:
         async def find_route(asked: Authority, default_port: int) -> Route:
-            return await self._grants.route(asked, default_port, self._looked_up)
+            return await command.grants.route(asked, default_port, self._looked_up)
 
         connection = ProxyConnection(
             stream, find_route=find_route, dial=self._dial, note=command.note, waits=self._waits

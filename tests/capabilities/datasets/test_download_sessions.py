@@ -55,7 +55,7 @@ async def opened(
 
     async def ask(question: PermissionQuestion) -> PermissionAnswer:
         asked.append(question)
-        return PermissionAnswer(is_allowed=refuses not in question.effect)
+        return PermissionAnswer(is_allowed=refuses not in question.wording.effect)
 
     network = network or Network(names={"data.example.org": [PUBLIC]})
     async with serving_bytes(files.serve) as port:
@@ -71,9 +71,9 @@ async def test_the_user_consents_to_exactly_what_was_prepared_and_is_asked_each_
         prepared, downloaded = results(await turn(session))
 
     first, second = asked
-    assert "downloads nothing" in first.effect
+    assert "downloads nothing" in first.wording.effect
     assert first.rule == "WebFetch(domain:data.example.org)"
-    assert "words.csv from http://data.example.org into data; size: 2.5 kB (2,500 bytes)" in second.effect
+    assert "words.csv from http://data.example.org into data; size: 2.5 kB (2,500 bytes)" in second.wording.effect
     assert (second.rule, second.prefix_rule) == (None, None)
     assert not downloaded.is_error
     assert (place.workspace / "data" / "words.csv").read_bytes() == CONTENT
@@ -175,4 +175,4 @@ async def test_the_question_before_a_look_names_the_host_that_is_asked(source: s
     async with opened(place, Files({}), prepare, say("done"), asked=asked, refuses="it asks") as session:
         await turn(session)
 
-    assert f"{host} what it is, and downloads nothing" in asked[0].effect.replace(":80 ", " ")
+    assert f"{host} what it is, and downloads nothing" in asked[0].wording.effect.replace(":80 ", " ")

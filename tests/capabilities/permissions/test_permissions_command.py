@@ -169,5 +169,5 @@ def test_what_a_rule_would_not_open_is_explained(folder: Path) -> None:
     if "no sandbox works here" in text:
         pytest.skip("no sandbox works on this machine, so that there are no bounds")
     assert "the like:  Bash(git commit *)" in text
-    assert "bounds:    it runs in the sandbox, which keeps .git as it is" in text
+    assert "bounds:    sandboxed · writes here, not .git · no network" in text
     assert found["bounds"] in text

@@ -3,8 +3,11 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
+import anyio
 import pytest
 import pytest_asyncio
 
@@ -12,6 +15,7 @@ from panpan.capabilities.shell.bash import BashInput, BashTool
 from panpan.system.sandbox.bubblewrap import Bubblewrap
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.events import Output
+from panpan.types.permission import Opening
 from tests.capabilities.shell.conftest import Shell
 
 OWN_NETWORK = str(Path("/proc/self/ns/net").readlink())
@@ -128,3 +132,47 @@ async def test_a_refusal_behind_a_pipe_is_told_too(boxed: Shell) -> None:
     text = await boxed.text(f"echo x 2>&1 >{boxed.root.parent}/outside.txt | tail -1; true")
     assert "The sandbox lets this command change files only in" in text
     assert "Read-only" not in await boxed.text("echo all is well | tail -1")
+
+
+FETCH = "python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=5).read().decode())'"
+
+
+class _Hello(BaseHTTPRequestHandler):
+    """Says hello to whoever asks."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"hello")
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+async def test_hosts_that_the_user_opened_to_one_command_are_open_to_it_alone(boxed: Shell) -> None:
+    working = (await boxed.ctx.sandbox.choice()).sandbox
+    if working is None or not working.can_grant_domains:
+        pytest.skip("no sandbox works here that lets commands to single hosts")
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Hello) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        host = f"127.0.0.1:{server.server_port}"
+        line = f"no_proxy= {FETCH} http://{host}/"
+        opened = Shell(boxed.root, replace(boxed.ctx, opening=Opening("network", hosts=(host,))))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(boxed.ctx.sandbox.serve)
+            await anyio.wait_all_tasks_blocked()
+            said, before, after = await opened.text(line), await boxed.run(line), await boxed.run(line)
+            tasks.cancel_scope.cancel()
+        server.shutdown()
+
+    assert said == "hello"
+    assert before.is_error
+    assert after.is_error
+
+
+async def test_a_command_that_the_user_let_out_runs_outside(boxed: Shell) -> None:
+    outside = boxed.root.parent / "outside.txt"
+    opened = Shell(boxed.root, replace(boxed.ctx, opening=Opening("off")))
+
+    assert not (await opened.run(f"echo x >{outside}")).is_error
+    assert outside.read_text() == "x\n"

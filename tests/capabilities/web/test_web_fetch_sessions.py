@@ -81,7 +81,7 @@ async def test_the_question_names_the_host_that_is_asked(url: str, said: str, we
         async with web.open(ask) as session:
             await turn(session)
 
-    assert said in ask.questions[0].effect
+    assert said in ask.questions[0].wording.effect
 
 
 @pytest.mark.parametrize(

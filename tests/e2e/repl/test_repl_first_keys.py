@@ -46,7 +46,7 @@ def test_a_mode_that_is_chosen_early_counts(panpan: Panpan, opening: Repl) -> No
 def test_what_was_sent_can_be_taken_back(panpan: Panpan, opening: Repl) -> None:
     opening.send("not this" + keys.ENTER + keys.ALT_UP)
     opening.wait_for(lambda screen: screen.before_cursor.endswith("❯ not this"))
-    opening.wait_for("? keys")
+    opening.wait_for("? shortcuts")
 
     assert opening.read(lambda screen: screen.before_cursor).endswith("❯ not this")
 
@@ -97,7 +97,7 @@ def test_a_long_paste_is_folded_and_sent_whole(panpan: Panpan, start: Start) -> 
 def test_what_was_sent_comes_back_before_ctrl_c_leaves(panpan: Panpan, opening: Repl) -> None:
     opening.send(f"one{keys.ENTER}two{keys.ENTER}{keys.ctrl('c')}")
     opening.wait_for(was_given_back("  two"))
-    opening.wait_for("? keys")
+    opening.wait_for("? shortcuts")
 
     assert "❯ one\n  two" in opening.visible
 

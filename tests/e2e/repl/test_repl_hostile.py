@@ -89,7 +89,7 @@ def test_in_a_file_and_its_diff(panpan: Panpan, start: Start) -> None:
         repl = start()
         repl.submit("go")
         repl.answer("change me", "y")
-        repl.answer("The same key again", "y")  # not all of the diff is on the screen, so that once is not enough
+        repl.answer("haven't seen all of it", "y")  # not all of the diff is on the screen, so that once is not enough
         repl.wait_for("Still here.")
         repl.wait_for_prompt()
 

@@ -290,7 +290,7 @@ def test_enter_takes_the_first_of_the_list_a_command_runs_and_a_path_is_complete
 def test_shift_tab_goes_through_the_modes_and_the_gate_follows(panpan: Panpan, start: Start) -> None:
     with serving([call("Write", {"file_path": "a.txt", "content": "x"}), say("Not in plan mode.")]) as server:
         panpan.use(server)
-        repl = start()
+        repl = start("--sandbox", "off")  # so that auto is not among the modes
         for mode in ("accept edits", "plan"):
             repl.send(keys.SHIFT_TAB)
             repl.wait_for(lambda screen: mode in "\n".join(screen.visible))  # noqa: B023
@@ -306,7 +306,7 @@ def test_shift_tab_goes_through_the_modes_and_the_gate_follows(panpan: Panpan, s
 def test_clear_begins_another_session_and_keeps_the_mode(panpan: Panpan, start: Start) -> None:
     with serving([SEEN, say("Begun anew.")]) as server:
         panpan.use(server)
-        repl = start()
+        repl = start("--sandbox", "off")  # so that auto is not among the modes
         repl.turn("remember this", "Seen.")
         repl.wait_for("1 round")  # it is over
         repl.send(keys.SHIFT_TAB + keys.SHIFT_TAB)

@@ -207,7 +207,7 @@ def test_escape_without_a_turn_does_no_harm(panpan: Panpan, start: Start) -> Non
     with serving([say("Fine.")]) as server:
         panpan.use(server)
         repl = start()
-        repl.wait_for("? keys")
+        repl.wait_for("? shortcuts")
         repl.send(keys.ESCAPE + keys.ESCAPE)
         repl.wait_for("nothing has been said in this session yet")
         repl.turn("hello", "Fine.")

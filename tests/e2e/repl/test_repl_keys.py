@@ -92,7 +92,7 @@ def test_two_escapes_clear_the_input_and_what_was_cleared_comes_back(panpan: Pan
     with serving([say("Seen.")]) as server:
         panpan.use(server)
         repl = start()
-        repl.wait_for("? keys")
+        repl.wait_for("? shortcuts")
         repl.type("a long thought")
         repl.send(keys.ESCAPE)
         repl.wait_for("Esc again clears")
@@ -119,7 +119,7 @@ def test_a_key_between_two_escapes_makes_the_second_a_first_one(
     with serving([]) as server:
         panpan.use(server)
         repl = start()
-        repl.wait_for("? keys")
+        repl.wait_for("? shortcuts")
         repl.type("a long thought")
         repl.send(keys.ESCAPE)
         repl.wait_for("Esc again clears")
@@ -134,7 +134,7 @@ def test_ctrl_s_puts_aside_and_brings_back(panpan: Panpan, start: Start) -> None
     with serving([say("Seen.")]) as server:
         panpan.use(server)
         repl = start()
-        repl.wait_for("? keys")
+        repl.wait_for("? shortcuts")
         repl.send(keys.ctrl("s"))
         repl.wait_for("nothing was put aside")
         repl.type("for later")
@@ -187,7 +187,7 @@ def test_alt_p_offers_the_models(panpan: Panpan, start: Start) -> None:
     with serving([]) as server:
         panpan.use(server)
         repl = start()
-        repl.wait_for("? keys")
+        repl.wait_for("? shortcuts")
         repl.send(keys.alt("p"))
         repl.wait_for("Which model?")
         repl.send(keys.ESCAPE)
@@ -198,7 +198,7 @@ def test_what_comes_in_one_piece_with_the_answer_to_a_dialog_goes_to_the_input(p
     with serving([]) as server:
         panpan.use(server)
         repl = start()
-        repl.wait_for("? keys")
+        repl.wait_for("? shortcuts")
         repl.send(keys.alt("p"))
         repl.wait_for("Which model?")
         repl.turn_to_question("Which model?")
@@ -233,7 +233,7 @@ def test_ctrl_v_mentions_the_picture_in_the_clipboard(panpan: Panpan, start: Sta
     with serving([say("Seen.")]) as server:
         panpan.use(server)
         repl = start(env={"PATH": path, "WAYLAND_DISPLAY": "wayland-0", "TMPDIR": str(programs)})
-        repl.wait_for("? keys")
+        repl.wait_for("? shortcuts")
         repl.type("what is")
         repl.send(" " + keys.ctrl("v"))
         repl.wait_for(lambda screen: "panpan-pictures-" in screen.text and ".png" in screen.before_cursor)
@@ -250,7 +250,7 @@ def test_without_a_program_for_the_clipboard_ctrl_v_says_so(panpan: Panpan, star
     with serving([]) as server:
         panpan.use(server)
         repl = start(env={"PATH": str(nothing)})
-        repl.wait_for("? keys")
+        repl.wait_for("? shortcuts")
         repl.send(keys.ctrl("v"))
         repl.wait_for("no program here can read the clipboard")
 

@@ -149,7 +149,7 @@ def test_shift_tab_while_the_model_speaks_counts_for_what_it_calls_then(panpan: 
     change = Reply((Text("Thinking."), CHANGE), chunk_chars=0, faults=(Hold(-3, gate),))
     with serving([calls(LOOK), change, FINE]) as server:
         panpan.use(server)
-        repl = start("--permission-mode", "acceptEdits")
+        repl = start("--permission-mode", "acceptEdits", "--sandbox", "off")  # so that plan comes next
         repl.submit("go")
         repl.wait_for("Thinking.")
         repl.send(keys.SHIFT_TAB)

@@ -82,7 +82,7 @@ def test_no_color_has_no_colours(panpan: Panpan, start: Start) -> None:
     script = [calls(ToolCall("LS", {}), ToolCall("Bash", {"command": "touch a"}), text=MARKDOWN), say(MARKDOWN)]
     with serving(script) as server:
         panpan.use(server)
-        repl = start(env={"NO_COLOR": "1"})
+        repl = start("--sandbox", "off", env={"NO_COLOR": "1"})
         repl.submit("go")
         repl.answer("touch a", "n")
         repl.wait_for(lambda screen: screen.text.count("Heading") == 2)

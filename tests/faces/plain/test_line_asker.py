@@ -8,9 +8,12 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from panpan.faces.permission_answers import ALWAYS_ASKS
 from panpan.faces.plain.line_face import DROPPED, LineAsker
 from panpan.types.content import DiffDisplay, FileDiff
 from panpan.types.permission import (
+    Offer,
+    Opening,
     PermissionAnswer,
     PermissionMode,
     PermissionQuestion,
@@ -51,7 +54,7 @@ async def answer(
                 keyboard.type(after)
 
             task_group.start_soon(type_answer)
-            return await LineAsker(screen, lines, "~/rules.toml")(question), screen.text
+            return await LineAsker(screen, lines)(question), screen.text
 
 
 YES, ALWAYS, ALWAYS_LIKE, NO = (
@@ -64,7 +67,7 @@ YES, ALWAYS, ALWAYS_LIKE, NO = (
 
 @pytest.mark.parametrize(
     ("typed", "expected"),
-    [("y\n", YES), (" YES \n", YES), ("y\n\n", YES), ("a\n", ALWAYS), ("n\n", NO), ("\n", NO), ("\x04", NO)],
+    [("y\n", YES), (" YES \n", YES), ("y\n\n", YES), ("a\n", ALWAYS), ("n\n", NO), ("\x04", NO)],
 )
 async def test_an_answer_is_a_word(typed: str, expected: PermissionAnswer) -> None:
     assert (await answer(after=typed))[0] == expected
@@ -75,25 +78,45 @@ async def test_the_rule_for_the_like_is_shown_and_is_an_answer_where_there_is_on
     without, _ = await answer(after="l\n")
 
     assert said == ALWAYS_LIKE
-    assert "l = always the like: saves Bash(touch *) in ~/rules.toml" in screen
+    assert "l = yes, and don't ask again for touch …" in screen
     assert not without.is_allowed
 
 
-async def test_a_rule_that_bears_another_name_than_the_tool_says_what_it_holds_for() -> None:
-    question = replace(QUESTION, tool_name="Write", rule="Edit(/a.txt)")
-    _, of_write = await answer(after="n\n", question=question)
-    _, of_edit = await answer(after="n\n", question=replace(question, tool_name="Edit"))
-
-    assert "saves Edit(/a.txt), which holds for all tools that change files, in ~/rules.toml" in of_write
-    assert "saves Edit(/a.txt) in ~/rules.toml" in of_edit
-
-
-async def test_what_a_yes_does_not_open_is_told() -> None:
-    _, with_bounds = await answer(after="n\n", question=replace(QUESTION, bounds="the sandbox stays closed"))
+async def test_the_bounds_are_told() -> None:
+    _, with_bounds = await answer(after="n\n", question=replace(QUESTION, offer=Offer("sandboxed · no network")))
     _, without = await answer(after="n\n")
 
-    assert "\n  (the sandbox stays closed)\n" in with_bounds
-    assert "()" not in without
+    assert "\n  sandboxed · no network\n" in with_bounds
+    assert "\n  \n" not in without
+
+
+@pytest.mark.parametrize("typed", ["\n", "?\n"])
+async def test_an_empty_line_answers_nothing_and_a_question_mark_says_why(typed: str) -> None:
+    screen, is_protected = Screen(), replace(QUESTION, is_protected=True)
+    with terminal() as (keyboard, lines):
+        async with anyio.create_task_group() as task_group:
+
+            async def type_answers() -> None:
+                for text in (typed, "y\n"):
+                    await screen.shows_question.wait()
+                    screen.shows_question = anyio.Event()
+                    keyboard.type(text)
+
+            task_group.start_soon(type_answers)
+            said = await LineAsker(screen, lines)(is_protected)
+
+    assert said == YES
+    assert screen.text.count("? Allow Bash?") == 2
+    assert (ALWAYS_ASKS in screen.text) is (typed == "?\n")
+
+
+async def test_surroundings_are_chosen_by_their_letters() -> None:
+    openings = (Opening("off", patterns=("git commit *",)), Opening("on"))
+    said, screen = await answer(after="s\n", question=replace(QUESTION, rule=None, offer=Offer(openings=openings)))
+
+    assert said == PermissionAnswer(True, opening=openings[1])
+    assert "  y = yes, outside the sandbox\n" in screen
+    assert "  a = yes, and git commit … outside the sandbox from now on\n" in screen
 
 
 @pytest.mark.parametrize("typed", ["use b instead\n", "yes, but later\n", "y\ny\n", "y\nrm -rf /\n"])
@@ -112,15 +135,17 @@ async def test_what_was_typed_before_the_question_does_not_answer_it(before: str
     assert (DROPPED in screen) == ("\n" in before)
 
 
-async def test_the_question_says_what_would_run_and_where_a_rule_is_kept() -> None:
+async def test_the_question_says_what_would_run_and_what_each_letter_does() -> None:
     _, screen = await answer(after="n\n")
 
     assert screen == (
-        "\n? Bash: it runs a command\n"
+        "\n? Allow Bash?\n"
         "    command: touch a\n"
-        "  y = yes, once\n"
-        "  a = always: saves Bash(touch a) in ~/rules.toml\n"
-        "  n = no, or type what to do instead: "
+        "  It runs a command.\n"
+        "  y = yes\n"
+        "  a = yes, and don't ask again for touch a\n"
+        "  n = no\n"
+        "  ? = why; or type what to do instead: "
     )
 
 
@@ -148,7 +173,7 @@ async def judged(typed: str, *modes: PermissionMode, text: str = "Change parse."
 
             task_group.start_soon(type_answer)
             proposal = PlanProposal(text, Path("/plans/a.md"), modes or ("default", "acceptEdits"))
-            return await LineAsker(screen, lines, "~/rules.toml").plan(proposal), screen.text
+            return await LineAsker(screen, lines).plan(proposal), screen.text
 
 
 @pytest.mark.parametrize(
@@ -181,7 +206,7 @@ async def test_a_subagent_that_asks_is_named() -> None:
     _, shown = await answer(after="n\n", question=replace(QUESTION, agent="explore: find\x1b[2J it"))
 
     assert "? explore: find" in shown
-    assert " it asks: Bash: it runs a command\n" in shown
+    assert " it asks: Allow Bash?\n" in shown
     assert "\x1b[2J" not in shown
 
 
@@ -189,7 +214,7 @@ async def test_several_agents_are_asked_about_one_after_the_other_and_the_end_of
     screen, answers = Screen(), dict[str, PermissionAnswer]()
     scopes = {name: anyio.CancelScope() for name in "abc"}
     with terminal() as (keyboard, lines):
-        asker = LineAsker(screen, lines, "~/rules.toml")
+        asker = LineAsker(screen, lines)
 
         async def ask(name: str) -> None:
             with scopes[name]:
@@ -201,7 +226,7 @@ async def test_several_agents_are_asked_about_one_after_the_other_and_the_end_of
                 await anyio.wait_all_tasks_blocked()
             scopes["b"].cancel("it ended")
             await anyio.wait_all_tasks_blocked()
-            assert screen.text.count("asks: Bash") == 1
+            assert screen.text.count("asks: Allow Bash?") == 1
             keyboard.type("y\n")
             while "explore: c asks" not in screen.text:
                 await anyio.lowlevel.checkpoint()

@@ -67,7 +67,6 @@ def view_on(screen: FakeScreen) -> TurnView:
         screen,
         screen.session.conversation,
         AroundTurn(),
-        rule_place="",
         waiting=WaitingTime(lambda: 0.0),
     )
 

@@ -191,3 +191,14 @@ def test_the_flag_for_a_refused_address_opens_it_beside_others(domain: str, addr
     assert str(refusal(domain, [domain], address)).endswith(f"; add {flag}")
 
     assert routed(domain, [domain, flag.removeprefix("--allow-network=")], address).addresses == (address,)
+
+
+def test_grants_with_further_ones_leave_the_first_as_they_were() -> None:
+    first = DomainGrants(["example.org"], ["registry"])
+
+    more = first.and_also(["other.net"], ["mirror"])
+
+    asked = [plain_authority(host) for host in ("example.org", "other.net", "mirror")]
+    assert [first.covers(one, 443) for one in asked] == [True, False, False]
+    assert [more.covers(one, 443) for one in asked] == [True, True, True]
+    assert first.and_also((), ()) is first

@@ -56,12 +56,11 @@ class AskingScreen:
 class Asking:
     """The face's side of `Asker`; given to a session before there is a screen, and `shown_by` one when there is.
 
-    `rule_place` is the file of the rule of "always", as it is shown; `clock` returns seconds that only ever grow.
+    `clock` returns seconds that only ever grow.
     """
 
-    def __init__(self, rule_place: str, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self.waiting = WaitingTime(clock)
-        self.rule_place = rule_place
         self._screen: AskingScreen | None = None
         self._open: list[str] = []
         """Ids of the calls about which the user is asked; one may be there twice, since each agent counts its own."""
@@ -96,9 +95,7 @@ class Asking:
         """Return the dialog with its rows laid out: they may be many, so this runs in a thread."""
         width, theme = screen.look()
         preview = _preview_rows(question, width - _INDENT, theme)
-        dialog = PermissionDialog(
-            question, preview, self.rule_place, room=screen.room, ends_turn=lambda: screen.is_of_turn(question)
-        )
+        dialog = PermissionDialog(question, preview, room=screen.room, ends_turn=lambda: screen.is_of_turn(question))
         if width >= NARROWEST:
             dialog.lay_out(width, theme)
         return dialog

@@ -11,6 +11,8 @@ from panpan.types.dataclass import dataclass
 
 MeaningT = TypeVar("MeaningT", bound=str)
 
+UNREAD = "You haven't seen all of it. Press again to allow it anyway, or Ctrl+O to read on."
+"""Said where a yes comes before that."""
 MARK_CELLS = 5
 """Before a row of a choice that goes on; also left free by the first."""
 

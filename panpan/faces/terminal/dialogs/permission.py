@@ -2,15 +2,15 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from time import monotonic
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
-from panpan.faces.terminal.dialogs.choice_dialog import Choice, ChoiceDialog
+from panpan.faces.permission_answers import all_reasons, answers_to, exact_line, why_it_matters, with_words
+from panpan.faces.terminal.dialogs.choice_dialog import UNREAD, Choice, ChoiceDialog
 from panpan.faces.terminal.dialogs.dialog import LineEditor, coloured_lines, prose
 from panpan.faces.terminal.rendering.cells import broken, broken_between_words, cell_width, cut, fitted, wrapped
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.permissions.rules.suggestions import holds_for
 from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
@@ -20,20 +20,22 @@ from panpan.types.permission import PermissionAnswer, PermissionQuestion
 # A bar stands before each line, a broken one where a line goes on in the next row: no text can pass for two lines, for
 # another argument, or for a part of the dialog.
 
-_TAB = "<U+0009>"
-_LINE_FEED = "<U+000A>"
 
+def argument_rows(arguments: Mapping[str, Any], width: int, theme: Theme, *, main: str = "") -> list[str]:
+    """Return the arguments of a call as rows of at most `width` cells.
 
-def exact_line(text: str) -> str:
-    """Return `text` on one line, with every character spelled out that could not be seen."""
-    return spelled_out(text).replace("\t", _TAB).replace("\n", _LINE_FEED)
-
-
-def argument_rows(arguments: Mapping[str, Any], width: int, theme: Theme) -> list[str]:
-    """Return the arguments of a call as rows of at most `width` cells."""
+    Args:
+        arguments: By name.
+        width: Cells of a row.
+        theme: How it looks.
+        main: Name of the argument that comes first and bare, where it is a text.
+    """
     if not arguments:
         return [theme.paint("dim", "(no arguments)")]
-    return [row for name, value in arguments.items() for row in _rows_of(exact_line(name), value, width, theme)]
+    value = arguments.get(main)
+    rows = _text_rows(value, width, theme) if isinstance(value, str) else []
+    others = {name: value for name, value in arguments.items() if not rows or name != main}
+    return [*rows, *(row for name, value in others.items() for row in _rows_of(exact_line(name), value, width, theme))]
 
 
 def _rows_of(name: str, value: Any, width: int, theme: Theme) -> list[str]:
@@ -42,10 +44,13 @@ def _rows_of(name: str, value: Any, width: int, theme: Theme) -> list[str]:
         return [f"{theme.paint('dim', f'{name}:')} {exact_line(text)}"]
     if not isinstance(value, str):
         text = _json_of(value, indent=2)
-    lines = [exact_line(line) for line in text.split("\n")]
-    rows = [theme.paint("dim", row) for row in broken(f"{name}:", width)]
-    for line in lines:
-        first, *more = broken(line, width - 2)
+    return [*(theme.paint("dim", row) for row in broken(f"{name}:", width)), *_text_rows(text, width, theme)]
+
+
+def _text_rows(text: str, width: int, theme: Theme) -> list[str]:
+    rows: list[str] = []
+    for line in text.split("\n"):
+        first, *more = broken(exact_line(line), width - 2)
         rows += [f"{theme.paint('dim', '│')} {first}", *(f"{theme.paint('dim', '┊')} {row}" for row in more)]
     return rows
 
@@ -54,36 +59,23 @@ def _json_of(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
 
 
-ONLY_YOU = "No rule and no --yes answers this; only you can."
-"""Stands below a question about what is protected, or about the sandbox."""
-MAX_RULE_CELLS = 200
-"""A longer rule is not offered to be kept: nobody would read it, and the question has to fit the screen."""
-Meaning: TypeAlias = Literal["once", "always", "always-like", "no", "tell"]
-
-SAVES_RULE: frozenset[Meaning] = frozenset({"always", "always-like"})
-"""Answers that hold for ever."""
+Meaning: TypeAlias = str
+"""The key of an answer, or "tell"."""
+TELL: Meaning = "tell"
 
 
-def choices_for(question: PermissionQuestion, place: str, *, ends_turn: bool = True) -> Sequence[Choice[Meaning]]:
-    """Return the answers; a rule would be saved in `place`, and with `ends_turn`, Esc ends the turn, too."""
-    rule, prefix_rule = question.rule, question.prefix_rule
-    said: list[tuple[Meaning, str, str, str]] = [("once", "y", "Yes, once (y)", "Yes (y)")]
-    if rule is not None and cell_width(exact_line(rule)) <= MAX_RULE_CELLS:
-        always = (
-            f"Yes, always (a): saves {exact_line(rule)}{holds_for(rule, question.tool_name)} in {exact_line(place)}"
-        )
-        said.append(("always", "a", always, "Always (a)"))
-    if prefix_rule is not None:
-        like = f"Yes, always the like (l): saves {exact_line(prefix_rule)} in {exact_line(place)}"
-        said.append(("always-like", "l", like, "Always the like (l)"))
-    said.append(("no", "n", f"No (n); esc {'ends the turn, too' if ends_turn else 'says so, too'}", "No (n)"))
-    said.append(("tell", "t", "No, and tell the model what to do instead (t)", "No, tell (t)"))
+def choices_for(question: PermissionQuestion) -> Sequence[Choice[Meaning]]:
+    """Return the answers, and that with words."""
+    said = [(one.key, one.key, f"{one.text} ({one.key})", f"{one.short} ({one.key})") for one in answers_to(question)]
+    said.append((TELL, "t", "No, and say what to do instead (t)", "No, tell (t)"))
     return [Choice(number, *each) for number, each in enumerate(said, 1)]
 
 
-def choice_rows(choices: Sequence[Choice[Meaning]], selected: Meaning | None, width: int, theme: Theme) -> list[str]:
+def choice_rows(
+    choices: Sequence[Choice[Meaning]], lasting: Container[Meaning], selected: Meaning | None, width: int, theme: Theme
+) -> list[str]:
     """Return each choice on rows of its own; a rule is shown as it is, blanks and all."""
-    fills = [broken_between_words if choice.meaning in SAVES_RULE else wrapped for choice in choices]
+    fills = [broken_between_words if choice.meaning in lasting else wrapped for choice in choices]
     rows = (
         choice.rows(fill, width, theme, is_selected=choice.meaning == selected)
         for choice, fill in zip(choices, fills, strict=True)
@@ -104,12 +96,12 @@ _ASKS = " asks:"
 
 
 def head_rows(question: PermissionQuestion, width: int, theme: Theme) -> list[str]:
-    """Return the name of the tool, whole, and before it, in one row, the subagent that asks."""
-    tool, agent = exact_line(question.tool_name), exact_line(question.agent)
+    """Return the question, whole, and before it, in one row, the subagent that asks."""
+    head, agent = exact_line(question.head), exact_line(question.agent)
     if not agent:
-        return [theme.paint("question", row) for row in broken(f"? {tool}", width)]
+        return [theme.paint("question", row) for row in broken(f"? {head}", width)]
     who = cut(f"? {cut(agent, max(width - len(_ASKS) - 2, 1))}{_ASKS}", width)
-    return [theme.paint("question", row) for row in (who, *(f"  {row}" for row in broken(tool, width - 2)))]
+    return [theme.paint("question", row) for row in (who, *(f"  {row}" for row in broken(head, width - 2)))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +111,9 @@ class Form:
     has_gaps: bool = False
     """True if there are a blank row and a hint."""
     says_why: bool = False
-    """True if the reason is shown also where the rest is folded."""
-    offers_rule: bool = False
-    """True if "always" is offered, with the rules that it may save."""
+    """True if bounds and the reason that matters are shown."""
+    offers_lasting: bool = False
+    """True if answers are offered that hold for later calls."""
     is_terse: bool = False
     """True if the choices stand side by side, in few words."""
     fewest_rows: int = 4
@@ -129,9 +121,9 @@ class Form:
 
 
 FORMS = (
-    Form(has_gaps=True, says_why=True, offers_rule=True),
-    Form(says_why=True, offers_rule=True),
-    Form(offers_rule=True),
+    Form(has_gaps=True, says_why=True, offers_lasting=True),
+    Form(says_why=True, offers_lasting=True),
+    Form(offers_lasting=True),
     Form(),
     Form(is_terse=True, fewest_rows=1),
 )
@@ -143,13 +135,12 @@ def row_of_words(form: Form) -> int:
     return 2 if form.has_gaps else 0 if form.is_terse else 1
 
 
-def editor_rows(words: LineEditor, form: Form, width: int, theme: Theme) -> list[str]:
-    """Return the foot where words for the model are typed."""
-    title = cut("  Not this. What should be done instead?", width)
-    keys = fitted([("enter sends it with the no", 1), ("esc goes back", 0)], width - 2, ", ")
+def editor_rows(words: LineEditor, title: str, form: Form, width: int, theme: Theme) -> list[str]:
+    """Return the foot where words for the model are typed, to go with the answer that `title` names."""
+    keys = fitted([("enter sends it", 1), ("esc goes back", 0)], width - 2, ", ")
     hint = theme.paint("dim", cut(f"  {keys}", width))
     return [
-        *([] if form.is_terse else [title]),
+        *([] if form.is_terse else [cut(f"  {title}", width)]),
         f"{theme.paint('accent', '❯')} {words.row(width - 2)[0]}",
         *([hint] if form.has_gaps else []),
     ]
@@ -170,11 +161,13 @@ class _Layout:
     form: Form
     offered: Sequence[Choice[Meaning]]
     rows: Sequence[str]
-    """The change that would be made, with the reason where there is room."""
+    """The change that would be made."""
     room: int
     """For these rows; negative where not even the rest has room."""
     most: int
-    """Of these rows that are shown: only what would run is folded, and the reason is not."""
+    """Of these rows that are shown."""
+    notes: Sequence[str]
+    """Bounds and reasons, below these rows."""
     foot: Sequence[str]
 
     @property
@@ -189,35 +182,38 @@ class PermissionDialog(ChoiceDialog[PermissionAnswer, Meaning]):
     Args:
         question: What is asked.
         preview: Rows with colours, such as a diff, that are shown in place of the arguments; none: the arguments.
-        rule_place: File of the rule of "always", as people know it.
         room: Returns how many rows there are for the dialog; asked at each drawing. Where there are too few even for
             the least that can be shown, there are more rows than that.
         clock: Returns seconds that only ever grow.
         ends_turn: Returns whether ESC ends the turn, too; it does not where the call is that of a subagent beside it.
     """
 
-    needs_selection = SAVES_RULE  # a rule holds for ever, so one letter is not enough
-
     def __init__(
         self,
         question: PermissionQuestion,
         preview: Sequence[str],
-        rule_place: str,
         *,
         room: Callable[[], int] = lambda: SMALLEST_ROOM,
         clock: Callable[[], float] = monotonic,
         ends_turn: Callable[[], bool] = lambda: True,
     ) -> None:
-        super().__init__(choices_for(question, rule_place, ends_turn=ends_turn()), clock)
+        super().__init__(choices_for(question), clock)
+        self._answers = {one.key: one for one in answers_to(question)}
+        self.needs_selection = {key for key, one in self._answers.items() if one.is_lasting}
+        self._selected = self._choices[0].meaning
         self._question = question
         self._preview = [part for line in preview for part in coloured_lines(line)]
         self._ends_turn = ends_turn
-        self._rule_place = rule_place
         self._room = room
         self._drawn: tuple[int, Theme] | None = None
+        self._notes: Sequence[str] = ()
         self._why: Sequence[str] = ()
         self._what: Sequence[str] = ()
         self._is_folded = True
+        self._says_all = False
+        """True if all reasons are shown."""
+        self._told: Meaning = "n"
+        """The answer with which the words go."""
 
     @property
     def holds_up_turn(self) -> bool:  # type: ignore[override]
@@ -228,12 +224,12 @@ class PermissionDialog(ChoiceDialog[PermissionAnswer, Meaning]):
         """Make the rows of what would run, which may take a second where that is long; `lines` does what is left."""
         if self._drawn != (width, theme):  # it may be drawn ten times a second
             self._drawn = width, theme
-            self._why, self._what = self._reason_rows(width - 2, theme), self._change_rows(width - 2, theme)
+            self._notes, self._why = self._note_rows(width - 2, theme), self._reason_rows(width - 2, theme)
+            self._what = self._change_rows(width - 2, theme)
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
         """Return what is asked, what would run, and the answers; where there is little room, only what matters most."""
         self.lay_out(width, theme)
-        self._choices = choices_for(self._question, self._rule_place, ends_turn=self._ends_turn())
         head = head_rows(self._question, width, theme)
         layouts = [self._layout(form, self._room() - len(head), width, theme) for form in FORMS]
         whole = (layout for layout in layouts if layout.is_whole)
@@ -243,60 +239,79 @@ class PermissionDialog(ChoiceDialog[PermissionAnswer, Meaning]):
         body = self._body(layout, width, theme)
         self.cursor = None
         if self._is_telling:
-            self.cursor = (len(head) + len(body) + row_of_words(form), 2 + self._words.row(width - 2)[1])
-        return [*head, *body, *foot]
+            row = len(head) + len(body) + len(layout.notes) + row_of_words(form)
+            self.cursor = (row, 2 + self._words.row(width - 2)[1])
+        return [*head, *body, *layout.notes, *foot]
+
+    def takes(self, key: str) -> bool:
+        return key == "?" or super().takes(key)
 
     def press(self, key: str) -> None:
-        if key in ("c-o", "c-e") and self.answer is None and not self._is_telling:
+        if self.answer is not None or self._is_telling:
+            super().press(key)
+        elif key in ("c-o", "c-e"):
             self._is_folded, self._warned_for = not self._is_folded, None
+        elif key == "?":
+            self._says_all, self._warned_for = not self._says_all, None
+        elif key == "tab" and self._selected is not None:
+            self._told = "n" if self._selected == TELL else self._selected
+            self._tell()
         else:
             super().press(key)
 
     def _choose(self, meaning: Meaning) -> None:
-        match meaning:
-            case "no":
-                self._refuse("")
-            case "tell":
-                self._tell()
-            case _:
-                answer = PermissionAnswer(
-                    is_allowed=True, is_remembered=meaning in SAVES_RULE, is_for_prefix=meaning == "always-like"
-                )
-                self._allow(meaning, answer)
+        if meaning == TELL:
+            self._told = "n"
+            self._tell()
+        elif meaning == "n":
+            self._refuse("")
+        else:
+            self._allow(meaning, self._answers[meaning].given)
 
     def _refuse(self, words: str) -> None:
-        feedback = f"The user refused it and said: {words}" if words else ""
-        self.answer = PermissionAnswer(is_allowed=False, feedback=feedback)
+        """Answer with the words; where nobody typed any it is a no."""
+        told = self._answers[self._told if self._is_telling else "n"]
+        answer = with_words(told.given, words)
+        if answer.is_allowed:
+            self._allow(told.key, answer)
+        else:
+            self.answer = answer
 
     def _layout(self, form: Form, room: int, width: int, theme: Theme) -> _Layout:
-        offered = [each for each in self._choices if form.offers_rule or each.meaning not in SAVES_RULE]
+        offered = [each for each in self._choices if form.offers_lasting or each.meaning not in self.needs_selection]
         foot = self._foot(form, offered, width, theme)
-        why = self._why if form.says_why or not self._is_folded else ()
-        rows, room = [*why, *self._what], room - len(foot)
-        folds = self._is_folded and not (form.has_gaps and len(self._what) <= _LEFT_UNFOLDED and len(rows) <= room)
-        most = min(room, len(why) + _FOLDED_ROWS) if folds else room
-        return _Layout(form, offered, rows, room, most, foot)
+        notes = self._why if self._says_all else self._notes if form.says_why else ()
+        indented = [f"  {row}" for row in notes]
+        rows, room = self._what, room - len(foot) - len(indented)
+        folds = self._is_folded and not (form.has_gaps and len(rows) <= min(_LEFT_UNFOLDED, room))
+        return _Layout(form, offered, rows, room, min(room, _FOLDED_ROWS) if folds else room, indented, foot)
 
     def _body(self, layout: _Layout, width: int, theme: Theme) -> list[str]:
         room = max(layout.room, 1)
         size = len(layout.rows) if len(layout.rows) <= room else max(room - 1, 1)
         return self._shown_rows(layout.rows, min(size, max(layout.most, 1)), width, theme, is_folded=self._is_folded)
 
+    def _note_rows(self, width: int, theme: Theme) -> Sequence[str]:
+        """Return what bounds the call, and the reason where it may change the answer."""
+        bounds, why = self._question.offer.bounds, why_it_matters(self._question)
+        rows = [theme.paint("dim", row) for row in _of_words(bounds, width)] if bounds else []
+        return [*rows, *(theme.paint("warn", row) for row in (_of_words(why, width) if why else ()))]
+
     def _reason_rows(self, width: int, theme: Theme) -> Sequence[str]:
-        said = filter(None, (self._question.reason, self._question.bounds))
-        rows = [theme.paint("dim", row) for text in said for row in _of_words(text, width)]
-        if self._question.is_protected:
-            rows += [theme.paint("warn", row) for row in wrapped(ONLY_YOU, width)]
-        return rows
+        """Return all that stands behind `?`."""
+        said = [*filter(None, [self._question.offer.bounds]), *all_reasons(self._question)]
+        return [theme.paint("dim", row) for text in said for row in _of_words(text, width)]
 
     def _change_rows(self, width: int, theme: Theme) -> Sequence[str]:
         """Return all that would run or change; where that is several files, their names come first."""
         question = self._question
-        effect = _of_words(question.effect, width) if question.effect else []
+        wording = question.wording
+        effect = _of_words(wording.effect, width) if wording.effect else []
         if not self._preview:
-            return [*effect, *argument_rows(question.input, width, theme)]
+            return [*effect, *argument_rows(question.input, width, theme, main=wording.main_argument)]
         paths = [file.path for file in question.preview.files] if question.preview is not None else []
-        heads = [] if _names_only(question.title, paths) else [exact_line(question.title)]
+        is_said = question.title in question.head or _names_only(question.title, paths)
+        heads = [] if is_said else [exact_line(question.title)]
         if len(paths) > 1:
             heads.append(exact_line(f"{len(paths)} files: {', '.join(paths)}"))
         rows = [theme.paint("strong", row) for head in heads for row in broken(head, width)]
@@ -305,18 +320,27 @@ class PermissionDialog(ChoiceDialog[PermissionAnswer, Meaning]):
     def _foot(self, form: Form, offered: Sequence[Choice[Meaning]], width: int, theme: Theme) -> list[str]:
         gap = [""] if form.has_gaps else []
         if self._is_telling:
-            return gap + editor_rows(self._words, form, width, theme)
-        layout = choices_side_by_side if form.is_terse else choice_rows
-        rows = gap + layout(offered, self._selected, width, theme)
+            title = self._answers[self._told].text if self._told != "n" else "No. What should be done instead?"
+            rows = gap + editor_rows(self._words, title, form, width, theme)
+            return rows if self._warned_for is None else rows + _unread_rows(width, theme)
+        rows = gap + (
+            choices_side_by_side(offered, self._selected, width, theme)
+            if form.is_terse
+            else choice_rows(offered, self.needs_selection, self._selected, width, theme)
+        )
         if self._warned_for is not None:
-            unread = "Not all of it has been on the screen. The same key again allows it all the same."
-            return rows + [theme.paint("warn", row) for row in wrapped(unread, width)]
-        keys = fitted([("a letter or number answers", 0), ("or arrows and enter", 1)], width - 2, ", ")
-        if self._selected in SAVES_RULE:
-            letter = next(choice.key for choice in self._choices if choice.meaning == self._selected)
-            keys = f"enter, or {letter} again, saves the rule"
+            return rows + _unread_rows(width, theme)
+        said = "no, and stop" if self._ends_turn() else "no"
+        keys = fitted([("tab adds words", 2), ("? says why", 1), (f"esc: {said}", 0)], width - 2, " · ")
+        if self._selected is not None and self._selected in self.needs_selection:
+            answer = self._answers[self._selected]
+            keys = f"enter, or {answer.key} again, {'keeps it' if answer.given.is_remembered else 'switches to it'}"
         hint = theme.paint("dim", cut(f"  {keys}", width))
         return [*rows, hint] if form.has_gaps else rows
+
+
+def _unread_rows(width: int, theme: Theme) -> list[str]:
+    return [theme.paint("warn", row) for row in wrapped(UNREAD, width)]
 
 
 def _names_only(title: str, paths: Sequence[str]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Literal, TypeAlias
 
-from panpan.faces.terminal.dialogs.choice_dialog import Choice, ChoiceDialog
+from panpan.faces.terminal.dialogs.choice_dialog import UNREAD, Choice, ChoiceDialog
 from panpan.faces.terminal.dialogs.dialog import prose
 from panpan.faces.terminal.rendering.cells import broken, cut, fitted, markdown_rows, wrapped
 from panpan.faces.terminal.screen.theme import Theme
@@ -105,8 +105,7 @@ class PlanDialog(ChoiceDialog[PlanDialogAnswer, _Meaning]):
             return [*gap, *title, words, theme.paint("dim", cut(f"  {keys}", width))]
         rows = self._terse_rows(width) if is_terse else self._choice_rows(width, theme)
         if self._warned_for is not None:
-            unread = "Not all of it has been on the screen. The same key again approves it all the same."
-            return [*gap, *rows, *(theme.paint("warn", row) for row in wrapped(unread, width))]
+            return [*gap, *rows, *(theme.paint("warn", row) for row in wrapped(UNREAD, width))]
         if self._note:
             return [*gap, *rows, theme.paint("warn", cut(f"  {' '.join(prose(self._note).split())}", width))]
         hint = fitted(

@@ -172,7 +172,13 @@ class Footer:
         """Return what an empty input says where nothing was said yet."""
         if self._session.conversation.messages or self._prompts.is_busy:
             return ""
-        keys = [("what shall be done?", 1), ("/ commands", 2), ("@ files", 3), ("! shell", 4), ("? keys", 0)]
+        keys = [
+            ("Ask panpan to do something", 1),
+            ("/ commands", 2),
+            ("@ files", 3),
+            ("! shell", 4),
+            ("? shortcuts", 0),
+        ]
         return self._state.theme.paint("dim", fitted(keys, self._state.width - 3, "  "))
 
     def is_moving(self) -> bool:

@@ -424,7 +424,7 @@ class StatusView:
             folder=self._folder(),
             branch=self._branch,
             of_features=[item for item in self._session.capabilities.status() if isinstance(item, TextDisplay)],
-            hint="shift+tab mode · ? keys" if not messages else "",
+            hint="shift+tab mode · ? shortcuts" if not messages else "",
         )
 
     def _facts(self) -> SessionFacts:

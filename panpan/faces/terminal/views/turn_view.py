@@ -135,7 +135,6 @@ class TurnView:
         canvas: Where they are shown.
         conversation: What they make longer.
         around: What goes on around them.
-        rule_place: Where "always" is kept, as it is shown.
         waiting: How long the user was waited for, which is not the turn's own time.
         subagents: Tells what subagents said and did; None: nothing of it is known.
         colour_of: Returns the colour of a kind of subagent; empty where it has none.
@@ -147,14 +146,12 @@ class TurnView:
         conversation: Conversation,
         around: AroundTurn,
         *,
-        rule_place: str,
         waiting: WaitingTime,
         subagents: PastSubagents | None = None,
         colour_of: Callable[[str], str] = lambda kind: "",
     ) -> None:
         self._canvas = canvas
         self._around = around
-        self._rule_place = rule_place
         self._waiting = waiting
         self._waited_before_s = 0.0
         """When the turn began."""
@@ -230,7 +227,7 @@ class TurnView:
                 PermissionDecided(saved_rule=rule)
                 | SubagentEvent(innermost=SubagentEvent(event=PermissionDecided(saved_rule=rule)))
             ) if rule:
-                say(self._canvas, f"✓ always: {rule}, saved in {self._rule_place}", "dim")
+                say(self._canvas, f"✓ kept for this project: {rule}", "dim")
             case RetryScheduled(delay_s=delay_s):
                 self._retry, self._retry_at_s = event, monotonic() + delay_s
             case Compacted(compaction=compaction):

@@ -77,7 +77,7 @@ async def answered(asking: Asking, screen: Screen, question: PermissionQuestion,
 
 
 async def test_questions_go_to_the_screen_which_is_told_that_one_waits() -> None:
-    asking, screen = Asking("settings.toml"), Screen()
+    asking, screen = Asking(), Screen()
 
     with asking.shown_by(screen.for_asking):
         await answered(asking, screen, BASH, lambda: None)
@@ -86,7 +86,7 @@ async def test_questions_go_to_the_screen_which_is_told_that_one_waits() -> None
 
 
 async def test_without_a_screen_the_answer_is_no_at_once() -> None:
-    asking = Asking("settings.toml")
+    asking = Asking()
 
     async def nobody_is_there() -> None:
         assert await asking.permission(BASH) == PermissionAnswer(is_allowed=False)
@@ -102,7 +102,7 @@ async def test_without_a_screen_the_answer_is_no_at_once() -> None:
 @pytest.mark.parametrize("title", ["sub/new.py", "/home/me/project/sub/new.py"])
 async def test_the_path_of_a_new_file_is_shown_once(title: str, width: int) -> None:
     file = FileDiff(path="sub/new.py", diff="@@ -0,0 +1 @@\n+x", added=1, removed=0, is_new=True)
-    asking, screen = Asking("settings.toml"), Screen(width)
+    asking, screen = Asking(), Screen(width)
     question = PermissionQuestion("1", "Write", {}, title, "it writes", preview=DiffDisplay(files=(file,)))
 
     def look() -> None:
@@ -114,7 +114,7 @@ async def test_the_path_of_a_new_file_is_shown_once(title: str, width: int) -> N
 
 async def test_a_title_that_says_more_than_the_path_stays() -> None:
     files = tuple(FileDiff(path=path, diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1) for path in ("a.py", "b.py"))
-    asking, screen = Asking("settings.toml"), Screen()
+    asking, screen = Asking(), Screen()
     question = PermissionQuestion(
         "1", "Rename", {}, "a.py, b.py (a to b)", "it writes", preview=DiffDisplay(files=files)
     )
@@ -126,7 +126,7 @@ async def test_a_title_that_says_more_than_the_path_stays() -> None:
 async def test_a_long_path_is_shown_to_its_end() -> None:
     path = "folder/" * 12 + "new.py"
     file = FileDiff(path=path, diff="@@ -0,0 +1 @@\n+x", added=1, removed=0, is_new=True)
-    asking, screen = Asking("settings.toml"), Screen(40)
+    asking, screen = Asking(), Screen(40)
     question = PermissionQuestion("1", "Write", {}, path, "it writes", preview=DiffDisplay(files=(file,)))
 
     def look() -> None:
@@ -143,7 +143,7 @@ async def test_every_file_that_is_written_is_named_in_full_before_the_diffs(tool
     files = tuple(FileDiff(path=path, diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1) for path in paths)
     title = f"{', '.join(paths[:3])} and 2 more{' (a to b)' if tool_name == 'Rename' else ''}"
     question = PermissionQuestion("1", tool_name, {}, title, "it writes", preview=DiffDisplay(files=files))
-    asking, screen = Asking("settings.toml"), Screen(width, room=200)
+    asking, screen = Asking(), Screen(width, room=200)
 
     def look() -> None:
         assert screen.dialogs.current is not None
@@ -162,7 +162,7 @@ async def test_every_file_that_is_written_is_named_in_full_before_the_diffs(tool
 @pytest.mark.parametrize("width", [0, 1, 2, 3, 5])
 async def test_a_diff_can_be_asked_about_in_a_terminal_that_is_too_narrow_for_it(width: int) -> None:
     file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1)
-    asking, screen = Asking("settings.toml"), Screen(width)
+    asking, screen = Asking(), Screen(width)
     question = PermissionQuestion("1", "Edit", {}, "a.py", "it writes", preview=DiffDisplay(files=(file,)))
 
     with asking.shown_by(screen.for_asking):
@@ -178,7 +178,7 @@ PLAN = PlanProposal("Change parse, then run the tests.", Path("/plans/a.md"), ("
 
 async def judged(screen: Screen, *pressed: str) -> PlanAnswer:
     """Put a plan, press a key whenever a dialog waits, and return the answer."""
-    asking, answers = Asking("settings.toml"), list[PlanAnswer]()
+    asking, answers = Asking(), list[PlanAnswer]()
 
     async def ask() -> None:
         answers.append(await asking.plan(PLAN))
@@ -219,7 +219,7 @@ async def test_a_plan_that_the_editor_did_not_bring_back_is_asked_about_again(ed
 
 
 async def test_without_a_screen_no_plan_is_approved() -> None:
-    assert await Asking("settings.toml").plan(PLAN) == PlanRejected()
+    assert await Asking().plan(PLAN) == PlanRejected()
 
 
 async def shown(screen: Screen) -> None:
@@ -228,7 +228,7 @@ async def shown(screen: Screen) -> None:
 
 
 async def test_a_plan_that_is_withdrawn_is_kept_on_the_screen_and_one_that_is_answered_is_not() -> None:
-    asking, screen = Asking("settings.toml"), Screen()
+    asking, screen = Asking(), Screen()
 
     with asking.shown_by(screen.for_asking):
         async with anyio.create_task_group() as tasks:
@@ -245,7 +245,7 @@ async def test_a_plan_that_is_withdrawn_is_kept_on_the_screen_and_one_that_is_an
 
 async def test_the_time_in_which_something_is_asked_is_counted() -> None:
     clock = Clock()
-    asking, screen = Asking("settings.toml", clock), Screen()
+    asking, screen = Asking(clock), Screen()
 
     def look() -> None:
         clock.now_s += 7
@@ -267,7 +267,7 @@ async def test_the_time_in_which_something_is_asked_is_counted() -> None:
 
 
 async def test_agents_that_ask_at_once_wait_for_their_turn_and_the_end_of_one_takes_only_its_own() -> None:
-    asking, screen = Asking("settings.toml"), Screen()
+    asking, screen = Asking(), Screen()
     answers: dict[str, PermissionAnswer] = {}
     scopes = {name: anyio.CancelScope() for name in "abc"}
 

@@ -35,7 +35,7 @@ class Asked:
         )
         question = PermissionQuestion("1", "Bash", {"command": "make"}, "make", "it may change things")
         self.is_of_turn = True
-        self.dialog = PermissionDialog(question, (), "rules.toml", clock=self.clock, ends_turn=lambda: self.is_of_turn)
+        self.dialog = PermissionDialog(question, (), clock=self.clock, ends_turn=lambda: self.is_of_turn)
         self.interrupts = 0
         bound = KeyBindings()
         insert = self.buffer.insert_text

@@ -240,12 +240,12 @@ async def test_a_caret_is_where_keys_are_typed(queue, clock):
 
 def permission(command, rule, room):
     question = PermissionQuestion("1", "Bash", {"command": command}, "the title", "it may change things", rule)
-    return PermissionDialog(question, [], "settings.toml", room=room)
+    return PermissionDialog(question, [], room=room)
 
 
 def preview(command, rule, room):
     question = PermissionQuestion("1", "Edit", {}, "the title", command, rule)
-    return PermissionDialog(question, command.split("\n"), "settings.toml", room=room)
+    return PermissionDialog(question, command.split("\n"), room=room)
 
 
 def question(command, rule, room):
@@ -315,23 +315,23 @@ def head(queue):
 async def test_until_it_takes_keys_it_says_so_and_moves(queue, clock):
     assert not queue.is_moving()
     async with asked(queue, bash()):
-        assert head(queue) == "? Bash  a moment …"
+        assert head(queue) == "? Allow Bash?  a moment …"
         queue.was_drawn(True)
         assert queue.is_moving()
         clock.now_s += QUIET_S
         assert queue.is_moving(), "the words have to go"
-        assert head(queue) == "? Bash"
+        assert head(queue) == "? Allow Bash?"
         assert not queue.is_moving()
         assert not queue.is_moving()
 
 
 async def test_the_words_go_also_where_all_was_drawn_for_another_reason_until_then(queue, clock):
     async with asked(queue, bash()):
-        assert head(queue) == "? Bash  a moment …"
+        assert head(queue) == "? Allow Bash?  a moment …"
         queue.was_drawn(True)
         clock.now_s += QUIET_S  # nobody asked meanwhile whether it moves, since there was always something to draw
         assert queue.is_moving()
-        assert head(queue) == "? Bash"
+        assert head(queue) == "? Allow Bash?"
         assert not queue.is_moving()
 
 
@@ -341,13 +341,13 @@ async def test_a_letter_that_comes_too_early_answers_only_when_it_is_pressed_aga
         assert queue.is_early("y")
         assert queue.early.hold("y") == ""
         queue.typed_elsewhere()
-        assert head(queue) == "? Bash  y came too early: press it again"
+        assert head(queue) == "? Allow Bash?  y came too early: press it again"
         assert not queue.is_behind_draft
 
         clock.now_s += QUIET_S
         assert queue.takes_keys, "nothing stands in the input"
         assert dialog.answer is None
-        assert head(queue) == "? Bash  y came too early: press it again"
+        assert head(queue) == "? Allow Bash?  y came too early: press it again"
         assert queue.early.let_go("y") == ""
         queue.press("y")
         await settle()
@@ -376,7 +376,7 @@ async def test_any_other_key_lets_it_go(queue, clock, draft, key):
         clock.now_s += QUIET_S
         assert queue.early.let_go(key) == ""
         assert not queue.early.letter
-        assert head(queue) == "? Bash"
+        assert head(queue) == "? Allow Bash?"
     assert draft == []
 
 

@@ -115,7 +115,7 @@ def test_a_yes_to_what_was_not_seen_says_so_first(key: str) -> None:
     clock.now_s += QUIET_S
     drawn(dialog).press(key)
 
-    assert "Not all of it has been on the screen" in warned
+    assert "You haven't seen all of it" in warned
     assert at_once is None
     assert isinstance(dialog.answer, PlanApproved)
 

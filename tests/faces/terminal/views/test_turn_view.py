@@ -61,7 +61,6 @@ class View:
             self.canvas,
             Conversation(),
             AroundTurn(is_asking=lambda: self.is_asking, doing=lambda: self.doing, can_move=lambda: self.can_move),
-            rule_place="~/rules.toml",
             waiting=self.waiting,
         )
 
@@ -159,7 +158,7 @@ def test_what_always_saved_is_told_in_one_line() -> None:
     view.turns.show(PermissionDecided("1", "Bash", True, "asked; the answer was yes"))
     view.turns.show(PermissionDecided("2", "Bash", True, "asked; yes", saved_rule="Bash(npm run *)"))
 
-    assert view.canvas.rows == ["✓ always: Bash(npm run *), saved in ~/rules.toml"]
+    assert view.canvas.rows == ["✓ kept for this project: Bash(npm run *)"]
 
 
 def test_nothing_moves_while_only_the_user_is_waited_for() -> None:
@@ -278,7 +277,7 @@ def test_what_always_saved_for_a_subagent_is_told_too() -> None:
     for event in of_agent(PermissionDecided("1", "Bash", True, "you said so", saved_rule="Bash(make)")):
         view.turns.show(event)
 
-    assert view.canvas.rows == ["✓ always: Bash(make), saved in ~/rules.toml"]
+    assert view.canvas.rows == ["✓ kept for this project: Bash(make)"]
 
 
 def test_words_of_a_subagent_are_no_part_of_the_answer() -> None:

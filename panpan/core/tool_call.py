@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool import Tool
 from panpan.errors import PanpanError, ToolError
-from panpan.types.content import DiffDisplay, ToolUseBlock
+from panpan.types.content import DiffDisplay, RejectedDisplay, ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import (
     Allow,
@@ -162,6 +162,8 @@ class Permission:
     """Surroundings of its command in place of those that it asked for."""
     said: str = ""
     """The user's words beside a yes, for the model."""
+    display: RejectedDisplay | None = None
+    """What the user sees of their no."""
 
 
 def joined(decisions: Sequence[Decision]) -> Decision:
@@ -286,7 +288,9 @@ async def _asked(
         text = " ".join(filter(None, (f"{call.tool.name} was not run.", said, decision.advice_for_model)))
         reason = f"asked ({question.on_one_line}); the answer was no"
         asked_of: AskedOf = "a person" if question.is_protected else "anybody"
-        return Permission(False, reason, text_for_model=text, reasons=answer.reasons or reasons, asked_of=asked_of)
+        display = RejectedDisplay(files=preview.files if preview is not None else ()) if answer.is_persons else None
+        reasons = answer.reasons or reasons
+        return Permission(False, reason, text_for_model=text, reasons=reasons, asked_of=asked_of, display=display)
     opening = answer.opening if answer.opening in question.offer.openings else None
     saved_rule = await _kept(decision, question, answer, opening) if answer.is_remembered else ""
     if answer.changes_mode and decision.use_mode is not None and question.offer.mode is not None:

@@ -193,7 +193,7 @@ class ToolExecutor(AsyncContextManagerMixin):
             )
         )
         if not permission.is_allowed:
-            return Output(shortened(permission.text_for_model), is_error=True)
+            return Output(shortened(permission.text_for_model), permission.display, is_error=True)
         if digest_of(tool_call) != permission.digest:  # what runs is what was decided about, to the byte
             return Output(f"{call.use.name} was not run: its arguments changed after the decision", is_error=True)
 

@@ -14,6 +14,7 @@ from panpan.types.content import (
     DiffDisplay,
     FileDiff,
     PlanDisplay,
+    RejectedDisplay,
     SummaryDisplay,
     TableDisplay,
     TextBlock,
@@ -350,7 +351,7 @@ def _line_of_refused(use: ToolUseBlock) -> str:
 
 
 def _result_lines(result: ToolResultMessage, whose: str) -> Sequence[str]:
-    if not result.is_error:
+    if not result.is_error or isinstance(result.display, RejectedDisplay):
         return (f"  └ {whose}{_result_text(result)}",)
     lines = [_one_line(line) for line in result.text.splitlines() if line.strip()]
     hidden = len(lines) - _ERROR_HEAD - _ERROR_TAIL
@@ -365,7 +366,7 @@ def _result_text(result: ToolResultMessage) -> str:
         case DiffDisplay(files=files, notes=notes):
             changed = ", ".join(f"{_one_line(file.path)} {counts_text(file)}" for file in files)
             return "; ".join([changed, *map(_one_line, notes)])
-        case SummaryDisplay(text=text) | PlanDisplay(summary=text):
+        case SummaryDisplay(text=text) | RejectedDisplay(text=text) | PlanDisplay(summary=text):
             return _one_line(text)
         case ChecklistDisplay(todos=todos):
             return checklist_counts(todos)

@@ -232,7 +232,7 @@ class SnapshotStore:
     async def _leave_out(self, found: Looked, new: list[str]) -> None:
         folders = dict.fromkeys(bare_repositories(self.root, new), "it is a repository without files")
         made = [one for one in environments(self.root, new) if not any(path.startswith(one) for path in self._bits)]
-        folders |= dict.fromkeys(made, "it is an environment: the tools of packages take back what they did in it")
+        folders |= dict.fromkeys(made, "package changes have their own rollback")
         new_bytes = sum(found.sizes.get(path, 0) for path in new)
         if len(new) > MAX_IGNORED_FILES or new_bytes > MAX_IGNORED_BYTES:
             heavy = await self._finder.heavy_folders(found.sizes, new)

@@ -386,7 +386,7 @@ class NobodyToAsk:
     """Always no: where no question is put to a person, as with `-p`, what is not allowed does not run."""
 
     async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
-        return PermissionAnswer(is_allowed=False, feedback=_advice(question))
+        return PermissionAnswer(is_allowed=False, feedback=_advice(question), is_persons=False)
 
 
 class YesToAll:
@@ -405,7 +405,7 @@ class YesToAll:
             why = "; ".join(reason.text for reason in left) or question.reason
             answer = await self._otherwise(replace(question, reasons=left, reason=why))
             return replace(answer, reasons=() if answer.is_allowed else left)
-        return PermissionAnswer(is_allowed=True)
+        return PermissionAnswer(is_allowed=True, is_persons=False)
 
 
 STRICTER_MEANWHILE = (
@@ -429,7 +429,7 @@ class AskerOfMode:
         mode = self._mode()
         answer = await (NobodyToAsk() if mode == "dontAsk" else self._otherwise)(question)
         if answer.is_allowed and mode != self._mode() == "plan":
-            return PermissionAnswer(is_allowed=False, feedback=f"{STRICTER_MEANWHILE}.")
+            return PermissionAnswer(is_allowed=False, feedback=f"{STRICTER_MEANWHILE}.", is_persons=False)
         return answer
 
 

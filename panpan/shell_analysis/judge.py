@@ -149,7 +149,7 @@ def _searching(effect: Effect, arguments: Sequence[Word]) -> Effect:
 
 def _by_path(command: SimpleCommand, name: str, most_wrappers: int) -> Effect:
     """Judge a program that is named by its path; never as harmless, since the table speaks of names on the PATH."""
-    why = f"{name} is a path, and the table of programs that only look has names"
+    why = f"{name} is run by its path"
     folder, _, base = name.rpartition("/")
     if folder not in _SYSTEM_FOLDERS or not base:
         effect = _unknown(command, name if name.startswith("/") else None, why)

@@ -169,6 +169,14 @@ class SummaryDisplay(Frozen):
     text: str
 
 
+class RejectedDisplay(Frozen):
+    """A call that the user did not allow, with what it would have changed as far as they were shown that."""
+
+    type: Literal["rejected"] = "rejected"
+    text: str = "Rejected by you"
+    files: tuple[FileDiff, ...] = ()
+
+
 class PlanDisplay(Frozen):
     """A plan that the user approved or not, or that is the result of a run in which nobody is there to approve it."""
 
@@ -205,7 +213,7 @@ class ChecklistDisplay(Frozen):
 
 
 Display: TypeAlias = Annotated[
-    TextDisplay | DiffDisplay | ChecklistDisplay | TableDisplay | SummaryDisplay | PlanDisplay,
+    TextDisplay | DiffDisplay | ChecklistDisplay | TableDisplay | SummaryDisplay | RejectedDisplay | PlanDisplay,
     Field(discriminator="type"),
 ]
 """Shape that a tool result or a command shows. A summary is one line of text, and a plan is text with its verdict."""

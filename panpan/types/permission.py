@@ -192,6 +192,8 @@ class PermissionAnswer:
     """True if the session is to go on in the mode that was offered."""
     feedback: str = ""
     """What the model is told beside a yes or a no."""
+    is_persons: bool = True
+    """True if a person gave it."""
     reasons: tuple[Reason, ...] = ()
     """Those of the question that a no rests on; empty: all."""
 

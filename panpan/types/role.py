@@ -17,6 +17,10 @@ Role: TypeAlias = Literal[
     "removed",
     "added_word",  # what differs within a changed line
     "removed_word",
+    "added_row",  # the ground of a changed line, and of what differs in it
+    "removed_row",
+    "added_row_word",
+    "removed_row_word",
     "hunk",
     "question",  # the frame of what waits for the user
     "plan",  # plan mode

@@ -12,7 +12,7 @@ from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool import Tool, ToolContext
 from panpan.core.tool_call import joined
 from panpan.core.tool_executor import ToolExecutor
-from panpan.types.content import ToolUseBlock
+from panpan.types.content import RejectedDisplay, ToolUseBlock
 from panpan.types.events import Output, PermissionDecided, ToolStarted, ToolYield
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import Allow, Ask, Decision, Offer, Opening, PermissionAnswer, PermissionMode, Reason
@@ -148,3 +148,15 @@ def test_surroundings_stay_where_several_hooks_ask_and_a_mode_does_not() -> None
     assert found.offer == Offer("bounds", (OUTSIDE, AS_IT_IS))
     assert found.rule is None
     assert found.use_mode is None
+
+
+@pytest.mark.parametrize("is_persons", [True, False])
+async def test_a_no_of_a_person_is_told_to_them_in_their_own_words(is_persons: bool, tmp_path: Path) -> None:
+    asker = ScriptedAsker(PermissionAnswer(False, is_persons=is_persons))
+    executor = ToolExecutor({"Make": Surrounded()}, context_in(tmp_path), [Decides(ASKS)], ask=asker)
+    async with executor, aclosing(executor.run([ToolUseBlock(id="t", name="Make", input={})])) as events:
+        found = [event async for event in events]
+
+    (result,) = [event for event in found if isinstance(event, ToolResultMessage)]
+    assert result.display == (RejectedDisplay() if is_persons else None)
+    assert "The user refused it" in result.result.text, "which is for the model"

@@ -83,7 +83,7 @@ def test_prompts_are_answered_until_the_user_leaves(panpan: Panpan, terminals: l
         terminal.expect("Again.")
         terminal.expect(PROMPT)
         terminal.type("exit")
-        terminal.expect("to go on from here: panpan -c")
+        terminal.expect("resume with: panpan -c")
 
         assert terminal.end() == 0
     assert len(server.requests[1].messages) == 3
@@ -159,7 +159,7 @@ def test_at_the_prompt_ctrl_c_leaves_only_when_it_is_pressed_twice(panpan: Panpa
         terminal.expect(HOW_TO_LEAVE)
         terminal.expect(PROMPT)
         terminal.child.sendintr()
-        terminal.expect("to go on from here: panpan -c")
+        terminal.expect("resume with: panpan -c")
 
         assert terminal.end() == 130
     (request,) = server.requests
@@ -479,7 +479,7 @@ def test_a_signal_ends_it_and_it_says_how_to_go_on_once(
         terminal.child.expect(pexpect.EOF)
         terminal.child.wait()
 
-    assert str(terminal.child.before).count("to go on from here: panpan -c") == 1
+    assert str(terminal.child.before).count("resume with: panpan -c") == 1
     assert terminal.child.exitstatus == 128 + signal.SIGTERM
 
 

@@ -159,7 +159,7 @@ def _permission(recorded: RecordedSession) -> Asker:
     async def ask(question: PermissionQuestion) -> PermissionAnswer:
         id_ = question.tool_use_id
         if question.is_protected or any(reason.kind in _CLOSED for reason in question.reasons):
-            return PermissionAnswer(is_allowed=False, feedback="a cassette does not open this")
+            return PermissionAnswer(is_allowed=False, feedback="a cassette does not open this", is_persons=False)
         return PermissionAnswer(is_allowed=id_ in ran, feedback=str(answers.get(id_, {}).get("feedback", "")))
 
     return ask

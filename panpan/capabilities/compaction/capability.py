@@ -126,9 +126,9 @@ def _show(terminal: Terminal, compaction: Compaction) -> None:
 COMPACT_COMMANDS: Sequence[Command] = (
     Command(
         "compact",
-        "Make what the model is sent of the conversation shorter; undo takes it back",
+        "Summarise the conversation to free context; undo restores it",
         _compact,
-        arguments="[what the summary shall heed | undo]",
+        arguments="[focus | undo]",
     ),
 )
 

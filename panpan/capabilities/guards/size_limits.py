@@ -14,8 +14,10 @@ from panpan.types.content import (
     DiffDisplay,
     Display,
     DocumentBlock,
+    FileDiff,
     ImageBlock,
     PlanDisplay,
+    RejectedDisplay,
     ResultContent,
     SummaryDisplay,
     TableDisplay,
@@ -112,18 +114,19 @@ class RedactResults(Hook):
         text = self._keys.redact(block.text)
         return block if text == block.text else TextBlock(text=text)
 
+    def _redacted_files(self, files: Sequence[FileDiff]) -> tuple[FileDiff, ...]:
+        redact = self._keys.redact
+        return tuple(file.model_copy(update={"path": redact(file.path), "diff": redact(file.diff)}) for file in files)
+
     def _redacted_display(self, display: Display | None) -> Display | None:
         redact = self._keys.redact
         match display:
             case SummaryDisplay(text=text):
                 return SummaryDisplay(text=redact(text))
             case DiffDisplay(files=files, notes=notes):
-                return DiffDisplay(
-                    files=tuple(
-                        file.model_copy(update={"path": redact(file.path), "diff": redact(file.diff)}) for file in files
-                    ),
-                    notes=tuple(map(redact, notes)),
-                )
+                return DiffDisplay(files=self._redacted_files(files), notes=tuple(map(redact, notes)))
+            case RejectedDisplay(files=files):
+                return display.model_copy(update={"files": self._redacted_files(files)})
             case PlanDisplay():
                 return display.model_copy(update={"text": redact(display.text), "summary": redact(display.summary)})
             case TextDisplay():

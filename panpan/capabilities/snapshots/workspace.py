@@ -84,7 +84,7 @@ class WorkspaceSnapshots:
             except TooLargeError as error:
                 self._too_large.add(root)
                 self.tell(
-                    f"undo is off: {error}" if not self.prefix(root) else f"undo does not cover all folders: {error}"
+                    f"/undo is off: {error}" if not self.prefix(root) else f"/undo does not cover all folders: {error}"
                 )
             except SnapshotError as error:
                 self.tell(f"what changes now cannot be undone, since the files could not be kept: {error}")
@@ -160,7 +160,7 @@ class WorkspaceSnapshots:
         if len(left_out) > _MOST_NAMED:
             named.append(f"{len(left_out) - _MOST_NAMED:,} more")
         if named:
-            self._warn(f"undo does not cover {', '.join(named)}")
+            self._warn(f"/undo does not cover {', '.join(named)}")
 
 
 def _shortened(path: str) -> str:

@@ -72,7 +72,7 @@ async def _todos(terminal: Terminal, rest: str) -> None:
 TODOS_COMMANDS: Sequence[Command] = (
     Command(
         "todos",
-        "Show what the model has set out to do, or clear that",
+        "Show or clear the todo list",
         _todos,
         arguments="[clear]",
         is_immediate=True,

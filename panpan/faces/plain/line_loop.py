@@ -306,5 +306,5 @@ class _LineLoop:
 
     async def _say_how_to_go_on(self) -> None:
         if self._session.conversation.messages:
-            await self._out.write(f"to go on from here: panpan -c, or panpan -r {self._session.info.id}\n")
+            await self._out.write(f"resume with: panpan -c, or panpan -r {self._session.info.id}\n")
         self._has_said_way_back = True

@@ -263,7 +263,7 @@ class Sending:
             return
         command, rest = found
         if self._turns.is_busy and not command.is_immediate:
-            self._warn(f"/{command.name} has to wait until the turn is over; Esc ends it")
+            self._warn(f"/{command.name} can't run during a turn; Esc stops it")
             return
         self._terminal.show("", self._terminal.theme.paint("user", f"❯ {clean_for_terminal(line)}"))
         await command.run(self._terminal, rest)

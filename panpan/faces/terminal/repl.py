@@ -345,7 +345,7 @@ class Sessions:
                     then = await self._repl.run(prompt, shows_past=not is_shown)
                 finally:  # also where a signal ends it
                     if session.conversation.messages:
-                        self.way_back = f"to go on from here: panpan -c, or panpan -r {session.info.id}"
+                        self.way_back = f"resume with: panpan -c, or panpan -r {session.info.id}"
                 shown_id = session.info.id
                 state.screen.use(state.waiting.contents)
             if isinstance(then, Leave):

@@ -156,10 +156,10 @@ class DomainGrants:
 def _not_public(grant: str, found: Sequence[str], port: int) -> str:
     """Return why a granted host is not dialled, and what opens it; nobody is led to this machine's own addresses."""
     addresses = [_written(str(address), address, port) for text in found if (address := _address(text)) is not None]
-    where = "" if addresses == [grant] else f" leads to {', '.join(addresses) or 'what'}, which"
+    where = "is" if addresses == [grant] else f"leads to {', '.join(addresses) or 'what is'},"
     is_elsewhere = len(list(_of_network(found))) == len(found)
     flag = f"; add {network_flag(addresses)}" if is_elsewhere and addresses else ""
-    return f"{grant}{where} is no public address; {SETTING} has to name that address itself{flag}"
+    return f"{grant} {where} not a public address; {SETTING} has to name that address itself{flag}"
 
 
 def _of_network(found: Sequence[str]) -> Iterator[IPv4Address | IPv6Address]:

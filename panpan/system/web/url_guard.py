@@ -51,7 +51,7 @@ ICANN keeps out of the public names."""
 _LOOPBACK = ("127.0.0.1", "::1")
 """Where localhost leads, whatever a name server says (RFC 6761, section 6.3)."""
 
-_HOW_TO_OPEN = "panpan fetches from public hosts only, and from those in the setting web.private_hosts"
+_HOW_TO_OPEN = "panpan fetches only from public hosts and those in the setting web.private_hosts"
 """Names no host to write there: the model reads it, and could have the user open this machine's own addresses."""
 
 _NOT_PUBLIC_V4 = tuple(map(IPv4Network, (
@@ -281,8 +281,8 @@ def public_addresses(
     for text in found:
         address = _public(text, also)
         if address is None:
-            what = "" if text == host else f" leads to {text[:80]!r}, which"
-            raise ToolError(f"{host}{what} is no public address; {_HOW_TO_OPEN}")
+            what = "is" if text == host else f"leads to {text[:80]!r},"
+            raise ToolError(f"{host} {what} not a public address; {_HOW_TO_OPEN}")
         addresses[address] = None
     return tuple(addresses)
 

@@ -202,8 +202,8 @@ async def test_what_is_there_with_the_right_checksum_is_not_downloaded_again(pla
     ("source", "reason"),
     [
         ("http://data.example.org/none.csv", "answers 404, which has no such file"),
-        ("http://inside.example.org/x", "no public address"),
-        ("http://127.0.0.1/x", "no public address"),
+        ("http://inside.example.org/x", "not a public address"),
+        ("http://127.0.0.1/x", "not a public address"),
         ("file:///etc/passwd", "only http and https"),
         ("ftp://data.example.org/x", "only http and https"),
         ("hf://spaces/a/b", "names no repository"),
@@ -224,7 +224,7 @@ async def test_a_redirect_into_the_own_network_is_refused(place: Place) -> None:
         place.network.names["data.example.org"] = ["192.168.0.1"]
         said = await place.refusal("download", plan=plan)
 
-    assert "no public address" in said
+    assert "not a public address" in said
     assert place.tree() == {}
 
 

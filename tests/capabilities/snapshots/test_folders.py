@@ -263,8 +263,8 @@ def test_folders_that_cannot_be_entered_are_told_once_and_stop_nothing(tmp_path:
 
     assert warnings == str(
         [
-            "undo does not cover closing/ (it cannot be entered)",
-            "undo does not cover secret (it cannot be read), shut/ (it cannot be entered)",
+            "/undo does not cover closing/ (it cannot be entered)",
+            "/undo does not cover secret (it cannot be read), shut/ (it cannot be entered)",
         ]
     )
     assert content == "1 2"

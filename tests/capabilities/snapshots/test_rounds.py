@@ -293,7 +293,7 @@ async def test_a_folder_too_wide_to_be_kept_leaves_undo_to_the_others(
     await place.turn(lambda: (place.write("a", "x\n"), (other / "b").write_text("y\n")))
     await place.undo()
 
-    assert place.warnings == [f"undo does not cover all folders: {tmp_path} is your whole home folder"]
+    assert place.warnings == [f"/undo does not cover all folders: {tmp_path} is your whole home folder"]
     assert place.state() == {}
     assert list(other.iterdir()) == []
 

@@ -21,7 +21,7 @@ async def test_a_large_file_is_left_out_and_told_once(tmp_path: Path) -> None:
     await place.turn(lambda: place.write("small.txt", "three\n"))
     plan = await place.undo()
 
-    assert place.warnings == ["undo does not cover large.bin (it is larger than 1 MB)"]
+    assert place.warnings == ["/undo does not cover large.bin (it is larger than 1 MB)"]
     assert kinds(plan.files) == {"small.txt": "modified"}
     assert (place.folder / "large.bin").read_bytes() == b"y" * 1_000_001
 
@@ -60,9 +60,7 @@ async def test_an_environment_is_left_out_though_git_does_not_ignore_it(tmp_path
     plan = await place.undo()
 
     assert kinds(plan.files) == {"other": "deleted"}
-    assert place.warnings == [
-        "undo does not cover env/ (it is an environment: the tools of packages take back what they did in it)"
-    ]
+    assert place.warnings == ["/undo does not cover env/ (package changes have their own rollback)"]
     assert (place.folder / "env/lib/a.py").exists()
 
 
@@ -94,7 +92,7 @@ async def test_a_large_folder_that_git_ignores_is_left_out(tmp_path: Path) -> No
     await place.undo()
 
     assert kinds(files) == {"small/kept": "modified"}
-    assert place.warnings == ["undo does not cover node_modules/ (it is ignored by git, and large)"]
+    assert place.warnings == ["/undo does not cover node_modules/ (it is ignored by git, and large)"]
     assert place.read("small/kept") == "1\n"
 
 
@@ -109,7 +107,7 @@ async def test_a_large_folder_that_a_repository_in_the_folder_ignores_is_left_ou
     )
 
     assert later.snapshots.turn_files == ()
-    assert later.warnings == ["undo does not cover inner/node_modules/ (it is ignored by git, and large)"]
+    assert later.warnings == ["/undo does not cover inner/node_modules/ (it is ignored by git, and large)"]
 
 
 async def test_a_large_folder_that_is_not_ignored_is_kept(tmp_path: Path) -> None:
@@ -131,7 +129,7 @@ async def test_a_folder_with_too_many_files_is_told_and_the_turn_goes_on(tmp_pat
     await place.turn(lambda: place.write("5", "x"))
     await place.turn(lambda: place.write("6", "x"))
 
-    assert place.warnings == [f"undo is off: {place.folder} holds more than 3 files"]
+    assert place.warnings == [f"/undo is off: {place.folder} holds more than 3 files"]
     with pytest.raises(SnapshotError, match="nothing to undo"):
         await place.snapshots.undo.plan_undo()
 
@@ -141,7 +139,7 @@ async def test_the_home_folder_as_a_workspace_is_not_kept(tmp_path: Path, monkey
     monkeypatch.setenv("HOME", str(place.folder))
     await place.turn(lambda: place.write("a", "x"))
 
-    assert place.warnings == [f"undo is off: {place.folder} is your whole home folder"]
+    assert place.warnings == [f"/undo is off: {place.folder} is your whole home folder"]
 
 
 async def test_a_panpan_home_in_the_workspace_is_not_kept(tmp_path: Path) -> None:

@@ -93,9 +93,9 @@ async def test_the_question_names_the_host_that_is_asked(url: str, said: str, we
         ("paper.html", "the address is refused"),
         ("ftp://example.org/x", "only http and https"),
         ("http://localhost/", "a host in this machine"),
-        ("http://127.0.0.1/", "127.0.0.1 is no public address"),
-        ("http://169.254.169.254/latest", "169.254.169.254 is no public address"),
-        ("http://[::1]/", "::1 is no public address"),
+        ("http://127.0.0.1/", "127.0.0.1 is not a public address"),
+        ("http://169.254.169.254/latest", "169.254.169.254 is not a public address"),
+        ("http://[::1]/", "::1 is not a public address"),
     ],
 )
 @pytest.mark.parametrize(("tool", "arguments"), [("WebFetch", {}), ("DatasetDownload", {"action": "prepare"})])
@@ -118,7 +118,7 @@ async def test_a_page_that_leads_to_an_address_inside_is_told_so_and_not_to_ask_
         async with web.open(yes()) as session:
             (result,) = results(await turn(session))
 
-    assert "169.254.169.254 is no public address" in result.text
+    assert "169.254.169.254 is not a public address" in result.text
     assert "call WebFetch" not in result.text
 
 

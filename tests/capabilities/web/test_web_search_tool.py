@@ -366,7 +366,7 @@ async def test_links_of_duckduckgo_lead_where_they_lead_in_the_end(certificate: 
 async def test_only_the_instance_that_the_settings_name_may_be_private(certificate: Path, tmp_path: Path) -> None:
     engine = Engine(b"", 302, "Location: http://127.0.0.1:9999/search\r\n")
     async with asking("searxng", engine, certificate) as (tool, network):
-        with pytest.raises(ToolError, match="no public address"):
+        with pytest.raises(ToolError, match="not a public address"):
             await output_of(tool, tmp_path)
 
     assert network.dialled == [("127.0.0.1", 8888)]

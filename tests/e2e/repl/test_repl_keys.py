@@ -171,7 +171,7 @@ def test_two_escapes_in_the_empty_input_go_back_to_an_earlier_message(panpan: Pa
         repl.turn("first", "One.")
         repl.turn("second", "Two.")
         repl.send(keys.ESCAPE + keys.ESCAPE)
-        repl.answer("Go back to before which message?", keys.ENTER)
+        repl.answer("Rewind to before which message?", keys.ENTER)
         repl.answer("What goes back?", keys.DOWN + keys.ENTER)
         repl.wait_for("taken back: “second”")
         repl.wait_for("❯ second")

@@ -87,7 +87,7 @@ def test_a_signal_ends_it_and_restores_the_terminal(
                     repl.wait_for("touch a")
         repl.signal(number)
         if stage != "at-the-prompt":
-            repl.wait_for("to go on from here: panpan -c")
+            repl.wait_for("resume with: panpan -c")
 
         assert repl.wait() == 128 + number
         assert ("panpan -r " in repl.text) is (stage != "at-the-prompt")

@@ -15,9 +15,9 @@ def test_undo_shows_what_it_does_and_asks(panpan: Panpan, start: Start) -> None:
         repl.turn("do it", "Done.")
         repl.wait_for("2 files +2 -1")
         repl.submit("/undo")
-        repl.wait_for("Change these files?")
+        repl.wait_for("Undo these changes?")
         assert made.exists()
-        repl.answer("Change these files?", "1")
+        repl.answer("Undo these changes?", "1")
         repl.wait_for("undone: 2 files +1 -2")
         repl.wait_for_prompt()
 
@@ -40,7 +40,7 @@ def test_what_the_user_changes_while_he_is_asked_is_his(panpan: Panpan, start: S
         repl.answer("two.txt", "y")
         repl.wait_for("2 files +2 -0")
         repl.submit("/undo")
-        repl.answer("Change these files?", keys.ENTER)
+        repl.answer("Undo these changes?", keys.ENTER)
         repl.wait_for("undone: 2 files +0 -2")
         repl.wait_for_prompt()
 

@@ -102,7 +102,7 @@ async def test_what_is_sent_while_a_shell_command_runs_waits_and_comes_behind_it
 
         it.write_into_pipe()
         await until(lambda: it.llm.requests)
-        await until(lambda: "/clear has to wait until the turn is over" in it.screen.text)
+        await until(lambda: "/clear can't run during a turn" in it.screen.text)
 
         assert "written" in it.llm.asked[0][0]
         assert it.llm.asked[0][1] == "what did it print?"

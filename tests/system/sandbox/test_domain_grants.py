@@ -97,7 +97,7 @@ def test_a_name_that_leads_into_the_machine_or_its_network_is_refused(address: s
     told = refusal("rebinding.org", ["rebinding.org"], *others, address)
 
     assert "would grant it" not in str(told)
-    assert "no public address" in str(told)
+    assert "not a public address" in str(told)
 
 
 def test_a_private_address_is_dialled_where_a_grant_names_it() -> None:
@@ -106,8 +106,8 @@ def test_a_private_address_is_dialled_where_a_grant_names_it() -> None:
     assert routed("10.0.0.5:8080", domains) == Route("10.0.0.5", 8080, ("10.0.0.5",))
     assert routed("[0:0::1]", domains) == Route("::1", 80, ("::1",))
     assert routed("pypi.example.org:8080", domains, "10.0.0.5").addresses == ("10.0.0.5",)
-    assert "no public address" in str(refusal("pypi.example.org", domains, "10.0.0.5"))
-    assert "no public address" in str(refusal("pypi.example.org:8080", domains, "10.0.0.6"))
+    assert "not a public address" in str(refusal("pypi.example.org", domains, "10.0.0.5"))
+    assert "not a public address" in str(refusal("pypi.example.org:8080", domains, "10.0.0.6"))
 
 
 def test_localhost_is_this_machine_whatever_a_name_server_says() -> None:
@@ -175,7 +175,7 @@ def test_a_host_of_the_users_own_leads_to_no_address_of_this_machine(address: st
 
 
 def test_other_hosts_stay_public_beside_the_users_own() -> None:
-    with pytest.raises(NotGrantedError, match="no public address"):
+    with pytest.raises(NotGrantedError, match="not a public address"):
         routed_to_own("pypi.org", "mirror.lab", "10.0.0.5")
 
 

@@ -219,9 +219,9 @@ async def test_a_name_that_leads_into_this_machine_is_not_followed(tmp_path: Pat
                 rebinding = await box.run("curl -sS http://example.org/", proxy=proxy)
             named = await box.run("curl -sS http://localhost:$1/", port)
 
-    assert "no public address" in rebinding.output
+    assert "not a public address" in rebinding.output
     assert len(proxy.refused) == 1
-    assert "no public address" in proxy.refused[0]
+    assert "not a public address" in proxy.refused[0]
     assert named.output == "hello"
     assert network.dialled == [("127.0.0.1", port)]
 

@@ -227,7 +227,7 @@ def test_the_checked_address_is_dialled_whatever_the_name_leads_to_later(backend
             network = Rebinding(ports={(PUBLIC, 80): port, ("127.0.0.1", 80): port})
 
             assert await got(network, "http://example.org/") == b"hello"
-            with pytest.raises(ToolError, match="no public address"):
+            with pytest.raises(ToolError, match="not a public address"):
                 await got(network, "http://example.org/")
 
         assert network.dialled == [(PUBLIC, 80)]
@@ -606,7 +606,7 @@ async def test_a_strangers_redirect_does_not_lead_to_what_they_name(own: str, st
     names = {"example.org": [PUBLIC], "other.org": [OTHER], "hub.example.com": ["127.0.0.1"]}
     places = {(PUBLIC, 80): site, (OTHER, 80): site, ("127.0.0.1", 8888): Site({})}
     async with outside(places, names=names) as network, client_of(network, own) as client:
-        with pytest.raises(ToolError, match=r"no public address|a host in this machine"):
+        with pytest.raises(ToolError, match=r"not a public address|a host in this machine"):
             async with client.stream("GET", start):
                 pass
 

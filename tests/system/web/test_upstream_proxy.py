@@ -242,7 +242,7 @@ async def test_host_that_is_not_listed_stays_closed(host: str) -> None:
 async def test_host_is_judged_before_certificates_are_read() -> None:
     network = Network(names={"inside.org": ["10.0.0.1"]})  # which has no certificates
 
-    with pytest.raises(ToolError, match="no public address"):
+    with pytest.raises(ToolError, match="not a public address"):
         await Way(Upstream({}), Server(), network, network.web).page("https://inside.org/")
 
 

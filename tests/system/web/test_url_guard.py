@@ -132,17 +132,17 @@ NOT_PUBLIC = [
 def test_an_address_that_is_not_public_is_refused_as_a_host_and_as_what_a_name_leads_to(address: str) -> None:
     literal = f"[{address}]" if ":" in address else address
 
-    assert "no public address" in refusal(f"http://{literal}/")
-    assert "no public address" in refusal("http://example.org/", address)
-    assert "no public address" in refusal("http://example.org/", PUBLIC, address)
-    assert "no public address" in refusal("http://example.org/", address, PUBLIC)
+    assert "not a public address" in refusal(f"http://{literal}/")
+    assert "not a public address" in refusal("http://example.org/", address)
+    assert "not a public address" in refusal("http://example.org/", PUBLIC, address)
+    assert "not a public address" in refusal("http://example.org/", address, PUBLIC)
 
 
 @pytest.mark.parametrize(
     "found", ["", "127.1", "0x8.8.8.8", "08.8.8.8", "8.8.8.8 ", "2606:4700::1111%eth0", "x", "8.8.8"]
 )
 def test_a_resolver_that_answers_with_anything_but_an_address_is_not_believed(found: str) -> None:
-    assert "no public address" in refusal("http://example.org/", found)
+    assert "not a public address" in refusal("http://example.org/", found)
 
 
 def test_a_name_without_an_address_is_refused() -> None:
@@ -199,7 +199,7 @@ def test_no_address_in_another_is_more_public_than_itself(address: IPv4Address, 
     inner = IPv6Address(int(IPv6Address(prefix)) | int(address) << shift)
 
     if not is_public(address):
-        assert "no public address" in refusal(f"http://[{inner}]/")
+        assert "not a public address" in refusal(f"http://[{inner}]/")
 
 
 @given(st.text(max_size=40), st.text(alphabet="0123456789abcdefx.:[]@/\\%?#-_", max_size=40))

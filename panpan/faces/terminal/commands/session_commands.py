@@ -29,7 +29,7 @@ async def _rewind(terminal: Terminal, rest: str) -> None:
     if not prompts:
         say(terminal, "nothing has been said in this session yet")
         return
-    picked = await terminal.choose("Go back to before which message?", [Option(_line(prompt)) for prompt in prompts])
+    picked = await terminal.choose("Rewind to before which message?", [Option(_line(prompt)) for prompt in prompts])
     if picked is None:
         return
     prompt = prompts[picked]

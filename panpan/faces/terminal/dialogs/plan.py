@@ -100,7 +100,7 @@ class PlanDialog(ChoiceDialog[PlanDialogAnswer, _Meaning]):
         gap = [] if is_terse else [""]
         if self._is_telling:
             keys = fitted([("enter sends it", 1), ("esc goes back", 0)], width - 2, ", ")
-            title = [] if is_terse else [cut("  What should be otherwise?", width)]
+            title = [] if is_terse else [cut("  What should change?", width)]
             words = f"{theme.paint('accent', '❯')} {self._words.row(width - 2)[0]}"
             return [*gap, *title, words, theme.paint("dim", cut(f"  {keys}", width))]
         rows = self._terse_rows(width) if is_terse else self._choice_rows(width, theme)
@@ -108,9 +108,7 @@ class PlanDialog(ChoiceDialog[PlanDialogAnswer, _Meaning]):
             return [*gap, *rows, *(theme.paint("warn", row) for row in wrapped(UNREAD, width))]
         if self._note:
             return [*gap, *rows, theme.paint("warn", cut(f"  {' '.join(prose(self._note).split())}", width))]
-        hint = fitted(
-            [("esc ends the turn, plan mode stays", 0), (f"the plan is in {prose(self._file)}", 1)], width - 2, "; "
-        )
+        hint = fitted([("esc: stop, stay in plan mode", 0), (f"saved to {prose(self._file)}", 1)], width - 2, " · ")
         return [*gap, *rows, *([] if is_terse else [theme.paint("dim", cut(f"  {hint}", width))])]
 
     def _choice_rows(self, width: int, theme: Theme) -> list[str]:

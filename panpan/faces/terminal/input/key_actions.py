@@ -125,9 +125,9 @@ class KeyActions:
     def to_background(self) -> None:
         tasks = self._session.find(Background)
         if tasks is not None and tasks.move():
-            self._say("it goes on in the background and ends with panpan; /tasks shows it")
+            self._say("moved to the background until you quit · /tasks")
         elif self._view.runs_tools:
-            self._say("only a command or a subagent can go on in the background, and none runs; Esc stops what does")
+            self._say("nothing can move to the background: no command or subagent is running")
         else:
             self._prompts.send(Sent("/tasks"))
 

@@ -1,11 +1,12 @@
 """The shapes of `types/display.py` as rows of a terminal."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
-from itertools import groupby, pairwise
-from typing import assert_never
+from functools import partial
+from itertools import accumulate, groupby, pairwise
+from typing import TypeAlias, assert_never
 
 from panpan.faces.terminal.rendering.cells import (
     LEAST_WIDTH,
@@ -29,6 +30,7 @@ from panpan.types.content import (
     FileDiff,
     ItemStatus,
     PlanDisplay,
+    RejectedDisplay,
     Span,
     SummaryDisplay,
     TableDisplay,
@@ -44,8 +46,15 @@ _MAX_CHARS_TO_COMPARE = 300
 """Of a line; in a longer one no words are marked."""
 _ALIKE = 0.4
 """Lines that have less in common are two lines, and no change of one."""
+MAX_REJECTED_ROWS = 60
+"""Of each file of a change that was not made."""
+_COLOURLESS = Theme("plain", has_sequences=False)
 _ROOM_FOR_TEXT = 20
 """Cells; where line numbers would leave less, there are none."""
+
+
+_ToSpans: TypeAlias = Callable[[str], Sequence[tuple[str, Role | None]]]
+"""Returns the parts of a line of code with their roles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,7 @@ def diff_lines(
     heading = _heading(file, theme, shows_controls=shows_controls, names_file=names_file)
     rows = broken(heading, width) if shows_controls else [cut(heading, width)]
     lines = _with_counterparts(list(_parsed(file.diff, shows_controls=shows_controls)))
-    layout = _Layout(lines, width, theme)
+    layout = _Layout(lines, width, theme, _spans_of(file.path) if theme.has_hues else _one_span)
     for index, line in enumerate(lines):
         added = layout.rows(line)
         room = len(rows) + len(added) if max_lines is None else max_lines - len(rows)
@@ -148,13 +157,14 @@ def _with_counterparts(lines: Sequence[_Line]) -> list[_Line]:
 
 
 class _Layout:
-    def __init__(self, lines: Sequence[_Line], width: int, theme: Theme) -> None:
+    def __init__(self, lines: Sequence[_Line], width: int, theme: Theme, spans_of: _ToSpans) -> None:
         self._width = width
         self._theme = theme
         highest = max((number for line in lines for number in (line.old, line.new) if number is not None), default=0)
         digits = len(str(highest))
-        self._digits = digits if width >= 2 * digits + 4 + _ROOM_FOR_TEXT else 0
-        self._gutter = 2 * self._digits + 2 if self._digits else 0
+        self._digits = digits if width >= digits + 3 + _ROOM_FOR_TEXT else 0
+        self._gutter = self._digits + 1 if self._digits else 0
+        self._spans_of = spans_of
 
     def rows(self, line: _Line) -> list[str]:
         match line.sign:
@@ -163,27 +173,70 @@ class _Layout:
             case "\\":
                 return [self._theme.paint("dim", cut(" " * self._gutter + line.text, self._width))]
             case "-":
-                return self._numbered(line, "removed", "removed_word")
+                return self._changed(line, "removed", "removed_word", "removed_row", "removed_row_word")
             case "+":
-                return self._numbered(line, "added", "added_word")
+                return self._changed(line, "added", "added_word", "added_row", "added_row_word")
             case _:
-                return self._laid_out(line, " ", line.text)
+                return self._laid_out(line, " ", self._code(line.text))
 
-    def _numbered(self, line: _Line, role: Role, word_role: Role) -> list[str]:
+    def _changed(self, line: _Line, role: Role, word: Role, row: Role, row_word: Role) -> list[str]:
         parts = [(line.text, False)]
         if line.other is not None and self._theme.has_colour:
             parts = _changed_words(line.text, line.other)
-        painted = "".join(self._theme.paint(word_role if is_changed else role, part) for part, is_changed in parts)
-        return self._laid_out(line, self._theme.paint(role, line.sign), painted)
+        paint = self._theme.paint
+        if not self._theme.has_hues:
+            painted = "".join(paint(word if is_changed else role, part) for part, is_changed in parts)
+            return self._laid_out(line, paint(role, line.sign), painted)
+        spans = _crossed(parts, self._spans_of(line.text))
+        painted = "".join(paint(role, text, on=row_word if is_changed else row) for text, is_changed, role in spans)
+        return self._laid_out(line, paint(role, line.sign, on=row), painted, row)
 
-    def _laid_out(self, line: _Line, sign: str, text: str) -> list[str]:
-        first, *others = broken(text, self._width - self._gutter - 2)
-        gutter = ""
+    def _code(self, text: str) -> str:
+        return "".join(self._theme.paint(role, part) for part, role in self._spans_of(text))
+
+    def _laid_out(self, line: _Line, sign: str, text: str, ground: Role | None = None) -> list[str]:
+        """Return a line with its number: that which it has now, or had if it is gone."""
+        room = self._width - self._gutter - 2
+        first, *others = broken(text, room)
+        gutter = more = ""
         if self._digits:
-            old, new = ("" if number is None else str(number) for number in (line.old, line.new))
-            gutter = self._theme.paint("dim", f"{old:>{self._digits}} {new:>{self._digits}}") + " "
-        more = " " * self._gutter + self._theme.paint("dim", "·") + " "
-        return [row.rstrip(" ") for row in (f"{gutter}{sign} {first}", *(more + other for other in others))]
+            number = line.old if line.new is None else line.new
+            gutter = self._theme.paint("dim", f"{'' if number is None else number:>{self._digits}}") + " "
+            more = " " * self._gutter
+        heads = [f"{gutter}{sign}", *(more + self._theme.paint("dim", "·", on=ground) for _ in others)]
+        if ground is None:
+            return [f"{head} {row}".rstrip(" ") for head, row in zip(heads, (first, *others), strict=True)]
+
+        def filled(row: str) -> str:
+            return (
+                self._theme.paint(None, " ", on=ground)
+                + row
+                + self._theme.paint(None, " " * max(room - cell_width(row), 0), on=ground)
+            )
+
+        return [head + filled(row) for head, row in zip(heads, (first, *others), strict=True)]
+
+
+def _spans_of(path: str) -> _ToSpans:
+    from panpan.faces.terminal.rendering.leaf_blocks import lexer_for_file, spans_of  # few sessions begin with a diff
+
+    return partial(spans_of, lexer=lexer_for_file(path))
+
+
+def _one_span(text: str) -> Sequence[tuple[str, Role | None]]:
+    return [(text, None)]
+
+
+def _crossed(
+    parts: Sequence[tuple[str, bool]], spans: Sequence[tuple[str, Role | None]]
+) -> Iterator[tuple[str, bool, Role | None]]:
+    """Yield the pieces of a line, each in one of its `parts` and one of its `spans`."""
+    ends = sorted({0, *accumulate(len(text) for text, _ in parts), *accumulate(len(text) for text, _ in spans)})
+    line = "".join(text for text, _ in parts)
+    flags = [flag for text, flag in parts for _ in text]
+    roles = [role for text, role in spans for _ in text]
+    for start, end in pairwise(ends):
+        yield line[start:end], flags[start], roles[start]
 
 
 def _changed_words(text: str, other: str) -> list[tuple[str, bool]]:
@@ -231,6 +284,9 @@ def display_rows(display: Display, width: int, theme: Theme) -> list[str]:
             return diff_rows(display, width, theme)
         case SummaryDisplay(text=text):
             return wrapped(clean_line(text), width)
+        case RejectedDisplay(text=text, files=files):
+            plain = [row for file in files for row in diff_lines(file, width, _COLOURLESS, MAX_REJECTED_ROWS)]
+            return [*wrapped(clean_line(text), width), *(theme.paint("dim", row) for row in plain)]
         case PlanDisplay(text=text, summary=summary):
             return [*wrapped(clean_line(summary), width), "", *markdown_rows(text, width, theme)]
         case _:

@@ -1,7 +1,8 @@
 """The blocks of Markdown that hold no others (paragraphs, headings, tables, rules, code), from source to rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from fnmatch import fnmatch
+from itertools import accumulate, groupby
 from typing import Literal, TypeAlias
 
 from markdown_it import MarkdownIt
@@ -21,6 +22,8 @@ GROUP_LINES = 16
 """Lines that are finished together: what a line means, one of the next may tell."""
 GROUP_CHARS = 2_000
 _CONTEXT_CHARS = 3_000
+_MOST_LEXED_CHARS = 500
+"""Of a line that is painted by itself."""
 
 _ROLES: Mapping[_TokenType, Role] = {
     CodeToken.Comment: "comment",
@@ -50,6 +53,29 @@ def lexer_for(language: str) -> Lexer | None:
         if name in aliases:
             return get_lexer_by_name(name, stripnl=False, ensurenl=False)
     return None
+
+
+def lexer_for_file(path: str) -> Lexer | None:
+    """Return what reads a file, by its name; None where nothing is known of it."""
+    name = path.rpartition("/")[2]
+    for _, aliases, patterns, _ in get_all_lexers(plugins=False):
+        if aliases and any(fnmatch(name, pattern) for pattern in patterns):
+            return get_lexer_by_name(aliases[0], stripnl=False, ensurenl=False)
+    return None
+
+
+def spans_of(line: str, lexer: Lexer | None) -> Sequence[tuple[str, Role | None]]:
+    """Return the parts of one line of code with their roles; a text or comment of several lines is not known as one."""
+    if lexer is None or len(line) > _MOST_LEXED_CHARS:
+        return [(line, None)]
+    try:
+        tokens = [(value, _role(kind)) for kind, value in lexer.get_tokens(line) if value]
+    except Exception:  # some lexers fail on some text, and code without colours is still code
+        return [(line, None)]
+    if "".join(text for text, _ in tokens) != line:
+        return [(line, None)]
+    groups = groupby(tokens, key=lambda token: token[1])
+    return [("".join(text for text, _ in group), role) for role, group in groups]
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ from panpan.types.content import (
     DocumentBlock,
     ImageBlock,
     PlanDisplay,
+    RejectedDisplay,
     SummaryDisplay,
     TableDisplay,
     TextBlock,
@@ -220,6 +221,8 @@ def result_lines(
     A diff whose path is the title does not repeat it.
     """
     room = width - INDENT_CELLS
+    if isinstance(message.display, RejectedDisplay):
+        return hanging(display_rows(message.display, room, theme), room, theme, "dim")
     if message.is_error:
         texts = _text_rows(message, room, fill=wrapped_under_indent)  # errors are sentences mostly
         rows = texts if is_expanded else _folded(texts, _ERROR_HEAD, _ERROR_TAIL)

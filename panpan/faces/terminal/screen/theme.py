@@ -17,8 +17,8 @@ from panpan.types.role import Role
 # Colours by what they mean, for a light and a dark terminal, in high contrast, and for none at all.
 #
 # Everything that the terminal shows is a line of text with SGR sequences in it, made by `Theme.paint`; nothing else in
-# `faces/` writes an escape sequence for a colour. Only the 16 colours of the terminal's own palette are used: the user
-# chose them to be readable.
+# `faces/` writes an escape sequence for a colour. Only the 16 colours of the terminal's own palette are used, which the
+# user chose to be readable, and for the ground of changed lines four of the 256 that nearly every terminal has.
 
 ThemeName: TypeAlias = Literal["light", "dark", "high-contrast", "plain"]
 
@@ -53,6 +53,10 @@ _CODES: Mapping[Role, Sequence[str]] = {
     "removed": ("31", "31", "1;31", ""),
     "added_word": ("7;32", "7;32", "1;7;32", ""),
     "removed_word": ("7;31", "7;31", "1;7;31", ""),
+    "added_row": ("48;5;22", "48;5;194", "", ""),
+    "removed_row": ("48;5;52", "48;5;224", "", ""),
+    "added_row_word": ("48;5;28", "48;5;157", "", ""),
+    "removed_row_word": ("48;5;88", "48;5;217", "", ""),
     "hunk": ("36", "34", "1", ""),
     "question": ("33", "35", "1;7", "1"),
     "plan": ("35", "35", "1;7", "1"),
@@ -95,9 +99,10 @@ class Theme:
         """True if every role has a colour of its own."""
         return self.name in ("light", "dark") and self.has_sequences
 
-    def paint(self, role: Role | None, text: str) -> str:
-        """Return one line of text, which must be harmless already, in the colour of its role."""
-        code = _CODES_OF[self.name].get(role, "") if role and self.has_sequences else ""
+    def paint(self, role: Role | None, text: str, *, on: Role | None = None) -> str:
+        """Return one line of text, which must be harmless already, in the colour of its role, on that of another."""
+        codes = _CODES_OF[self.name] if self.has_sequences else {}
+        code = ";".join(filter(None, (codes.get(one, "") for one in (on, role) if one)))
         return f"\x1b[{code}m{text}{_RESET}" if code and text else text
 
 

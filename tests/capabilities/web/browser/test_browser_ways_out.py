@@ -141,7 +141,7 @@ async def test_no_way_leads_into_this_machine_or_its_network(
     assert "done" in page.html
     assert forbidden.reached == []
     assert {port for _, port in network.dialled} == {80}
-    assert any("no public address" in note for note in page.notes)
+    assert any("not a public address" in note for note in page.notes)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "mixed.example.org"])
@@ -150,7 +150,7 @@ async def test_a_redirect_into_this_machine_is_told_as_refused(
 ) -> None:
     site.pages["/sent-on"] = Answer(status=302, headers={"Location": f"http://{host}:{forbidden.port}/"})
 
-    with pytest.raises(ToolError, match=r"no public address|a host in this machine"):
+    with pytest.raises(ToolError, match=r"not a public address|a host in this machine"):
         await browser.render(f"{HOST}/sent-on", wait_s=0, scroll="none", allow=anywhere)
 
     assert forbidden.reached == []
@@ -173,7 +173,7 @@ async def test_a_page_that_goes_into_this_machine_stays_and_its_refusal_is_told(
     page = await rendered(browser, f"{HOST}/leaves", lambda page: page.notes)
 
     assert "here" in page.html
-    assert any("127.0.0.1 is no public address" in note for note in page.notes)
+    assert any("127.0.0.1 is not a public address" in note for note in page.notes)
     assert forbidden.reached == []
 
 
@@ -210,7 +210,7 @@ async def test_an_address_that_is_not_of_the_public_web_is_not_opened(browser: B
 
 
 async def test_a_tunnel_into_this_machine_is_told_as_refused(browser: Browser, forbidden: Forbidden) -> None:
-    with pytest.raises(ToolError, match="no public address"):
+    with pytest.raises(ToolError, match="not a public address"):
         await browser.render(f"https://inside.example.org:{forbidden.port}/", wait_s=0, scroll="none", allow=anywhere)
 
     assert forbidden.reached == []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from panpan.faces.terminal.rendering.displays import diff_lines
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.content import FileDiff
-from tests.faces.terminal.rendering.looks import NASTY, check
+from tests.faces.terminal.rendering.looks import NASTY, check, shown
 
 PLAIN = Theme("plain", has_sequences=False)
 DARK = Theme("dark")
@@ -26,12 +26,12 @@ def test_lines_have_their_numbers_and_signs() -> None:
 
     assert diff_lines(file, 60, PLAIN) == [
         "a.py +2 -1",
-        "1 1   a",
-        "2   - b",
-        "  2 + B",
-        "3 3   c",
-        "4 4   d",
-        "  5 + e",
+        "1   a",
+        "2 - b",
+        "2 + B",
+        "3   c",
+        "4   d",
+        "5 + e",
     ]
 
 
@@ -63,10 +63,36 @@ def test_nothing_is_said_to_be_left_out_before_the_first_line(old: list[str]) ->
 
 
 def test_the_words_that_changed_are_marked() -> None:
-    rows = diff_lines(file_diff(["x = one(1)"], ["x = two(1)"]), 60, DARK)
+    file = file_diff(["x = one(1)"], ["x = two(1)"], "a.txt")
+    rows, in_contrast = diff_lines(file, 60, DARK), diff_lines(file, 60, Theme("high-contrast"))
 
-    assert "\x1b[31mx = \x1b[0m\x1b[7;31mone\x1b[0m\x1b[31m(1)\x1b[0m" in rows[1]
-    assert "\x1b[32mx = \x1b[0m\x1b[7;32mtwo\x1b[0m\x1b[32m(1)\x1b[0m" in rows[2]
+    assert "\x1b[48;5;52mx = \x1b[0m\x1b[48;5;88mone\x1b[0m\x1b[48;5;52m(1)\x1b[0m" in rows[1]
+    assert "\x1b[48;5;22mx = \x1b[0m\x1b[48;5;28mtwo\x1b[0m\x1b[48;5;22m(1)\x1b[0m" in rows[2]
+    assert "\x1b[1;31mx = \x1b[0m\x1b[1;7;31mone\x1b[0m\x1b[1;31m(1)\x1b[0m" in in_contrast[1]
+
+
+@pytest.mark.parametrize("width", [30, 60])
+def test_the_ground_of_a_changed_line_reaches_to_the_end_of_the_row(width: int) -> None:
+    rows = diff_lines(file_diff(["kept"], ["kept", "added " * 8]), width, DARK)
+
+    changed = [row for row in shown(rows) if "added" in row]
+    assert changed
+    assert {len(row) for row in changed} == {width}
+    assert all(row.endswith("\x1b[0m") for row in rows if "added" in row)
+
+
+def test_code_has_the_colours_of_its_language_also_where_it_changed() -> None:
+    rows = diff_lines(file_diff(["def f():", "    return 1"], ["def f():", "    return 2"]), 60, DARK)
+
+    assert "\x1b[35mdef\x1b[0m" in rows[1]
+    assert "\x1b[48;5;52;35mreturn\x1b[0m" in rows[2]
+    assert "\x1b[48;5;28;36m2\x1b[0m" in rows[3]
+
+
+def test_a_language_that_is_not_known_has_no_colours() -> None:
+    rows = diff_lines(file_diff(["def f():"], ["def f():", "x"], "notes.unknown"), 60, DARK)
+
+    assert rows[1].endswith("def f():")
 
 
 def test_lines_with_little_in_common_have_no_marked_words() -> None:
@@ -78,7 +104,7 @@ def test_lines_with_little_in_common_have_no_marked_words() -> None:
 def test_a_line_that_begins_with_signs_is_a_line() -> None:
     rows = diff_lines(file_diff(["-- a", "x"], ["++ b", "x"]), 60, PLAIN)
 
-    assert rows[1:3] == ["1   - -- a", "  1 + ++ b"]
+    assert rows[1:3] == ["1 - -- a", "1 + ++ b"]
 
 
 def test_a_note_at_the_end_is_shown() -> None:
@@ -92,14 +118,14 @@ def test_a_note_at_the_end_is_shown() -> None:
 def test_only_changed_line_ends_can_be_seen() -> None:
     rows = diff_lines(file_diff(["a\r", "b"], ["a", "b"]), 60, PLAIN)
 
-    assert rows[1:] == ["1   - a␍", "  1 + a", "2 2   b"]
+    assert rows[1:] == ["1 - a␍", "1 + a", "2   b"]
 
 
 def test_control_characters_are_written_out_for_a_judge() -> None:
     file = file_diff([], ["a\x1b[8mb\u200b"])
 
-    assert diff_lines(file, 60, PLAIN)[-1] == "  1 + ab<U+200B>"
-    assert diff_lines(file, 60, PLAIN, shows_controls=True)[-1] == "  1 + a<U+001B>[8mb<U+200B>"
+    assert diff_lines(file, 60, PLAIN)[-1] == "1 + ab<U+200B>"
+    assert diff_lines(file, 60, PLAIN, shows_controls=True)[-1] == "1 + a<U+001B>[8mb<U+200B>"
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), max_size=30), st.integers(2, 40))

@@ -17,6 +17,7 @@ from panpan.types.content import (
     FileDiff,
     ImageBlock,
     PlanDisplay,
+    RejectedDisplay,
     SummaryDisplay,
     TextBlock,
     ToolResultBlock,
@@ -156,12 +157,20 @@ def test_changes_are_shown_as_diffs() -> None:
 
     assert rows == [
         "  └ a.py +1 -1",
-        "    1   - a",
-        "      1 + b",
+        "    1 - a",
+        "    1 + b",
         "    a.py +1 -1",
-        "    1   - a",
-        "      1 + b",
+        "    1 - a",
+        "    1 + b",
     ]
+
+
+def test_a_refused_change_stays_to_be_seen_and_is_dim() -> None:
+    file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1)
+    refused = result("Edit was not run.", RejectedDisplay(files=(file,)), is_error=True)
+
+    assert result_lines(refused, 60, PLAIN) == ["  └ Rejected by you", "    a.py +1 -1", "    1 - a", "    1 + b"]
+    assert all("\x1b[2m" in row and "48;5" not in row for row in result_lines(refused, 60, Theme("dark"))[1:])
 
 
 def test_checklist_of_a_result_is_shown_and_not_its_text() -> None:

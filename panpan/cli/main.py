@@ -62,6 +62,7 @@ _FORMAT_FLAG = re.compile(r"-[cqvy]*f|--output-format")
 _FORMAT = re.compile(r"(?:-[cqvy]*f|--output-format=)([a-z-]+)")
 """The option with its value, also behind short flags that take none."""
 
+_HELP_ALL = "panpan.help_all"
 FIRST_PROMPT = "panpan.first_prompt"
 """Where click keeps a prompt that was given without -p."""
 
@@ -98,9 +99,33 @@ class LazyGroup(click.Group):
             ctx.exit()
         return super().resolve_command(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if ctx.meta.get(_HELP_ALL):
+            super().format_options(ctx, formatter)
+            return
+        from panpan.cli.help_command import write_common  # only the help needs it
+
+        write_common(self.get_params(ctx), ctx, formatter)
+        self.format_commands(ctx, formatter)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.help) for name, command in subcommands().items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if ctx.meta.get(_HELP_ALL):
+            super().format_epilog(ctx, formatter)
+        else:
+            formatter.write(
+                "\npanpan --help-all: every option, the environment, exit codes. panpan COMMAND -h: its own.\n"
+            )
+
+
+def _show_all(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted and not ctx.resilient_parsing:
+        ctx.meta[_HELP_ALL] = True
+        click.echo(ctx.get_help())
+        ctx.exit()
 
 
 def _is_command(word: str) -> bool:
@@ -116,6 +141,14 @@ def _is_command(word: str) -> bool:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, "-V", "--version", message="panpan %(version)s")
+@click.option(
+    "--help-all",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all,
+    help="Show every option and exit.",
+)
 @run_options
 @click.pass_context
 def cli(ctx: click.Context, /, **options: Any) -> int:

@@ -55,13 +55,15 @@ class Subcommand(NamedTuple):
 
 
 _OWN: Mapping[str, Subcommand] = {
-    name: Subcommand(f"panpan.cli.{module}", "command", text)
+    name: Subcommand(f"panpan.cli.{module}", name if module == "help_command" else "command", text)
     for name, module, text in (
         ("capabilities", "capabilities_command", "List the features, and those of packages and folders."),
+        ("completion", "help_command", "Print completion for bash, zsh or fish."),
         ("config", "config_command", "Show the settings and where they come from."),
         ("debug", "debug_command", "Ask the gate and the URL guard what they would decide."),
         ("demo", "demo_command", "See panpan fix a bug, with no key and no network."),
         ("doctor", "doctor_command", "Check what panpan finds on this machine."),
+        ("man", "help_command", "Print the manual page."),
         ("sessions", "sessions.command", "List, search, show, export, import and mend sessions."),
         ("trust", "trust_command", "Say which projects' own settings are believed."),
     )

@@ -136,7 +136,9 @@ def _outside_rule(pattern: str) -> Rule:
 
 
 async def _outside_openings(call: ToolCall) -> Sequence[Opening]:
-    patterns = await _outside_patterns(call)
+    """Return the way out, for good only for what changes `.git`: other lines run what the model may have written."""
+    facts = _facts(call)
+    patterns = await _outside_patterns(call) if facts is not None and changes_git(facts) else ()
     rule = f"Bash({patterns[0]})" if len(patterns) == 1 else ""
     return (Opening("off", patterns=tuple(patterns), rule=rule),)
 

@@ -7,12 +7,14 @@ The rule: a command is here only where its arguments choose among what the proje
 code or the program that its operands name is not, however often it is used: interpreters and shells (python, node,
 bash), wrappers (sudo, env, xargs, timeout, npx, uv run), other machines (ssh, docker), `find -exec`, `go test -exec`,
 and `git` without its subcommand, since `git -c` can name programs. Where an interpreter or a wrapper is told to run one
-of these runners, the words that say so are part of the prefix, so that nothing else comes in their place. A flag of a
-build tool may name a program all the same, as `make --eval` does; so such a rule is only ever the user's own choice,
-beside the exact line.
+of these runners, or a script of the project, the words that say so are part of the prefix, so that nothing else comes
+in their place. A flag of a build tool may name a program all the same, as `make --eval` does, and a script runs
+whatever stands in it by then; so such a rule is only ever the user's own choice, beside the exact line.
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from panpan.errors import ConfigError
 from panpan.permissions.reach.located import LocatedUse
@@ -55,7 +57,41 @@ PREFIXES: Mapping[str, str] = {
     "git commit": "its arguments are mostly the message",
 }
 """The first words of a command, and why any may follow."""
+_INTERPRETER = re.compile(r"(?:python[\d.]*|pypy[\d.]*|bash|sh|node|Rscript|julia|ruby|perl)", re.ASCII)
+_LAUNCHERS = (("uv", "run"), ("poetry", "run"), ("pdm", "run"))
+_OF_PROJECT = re.compile(r"(?:\./)?[\w.+-]+(?:/[\w.+-]+)*", re.ASCII)
 _MOST_WORDS = max(prefix.count(" ") + 1 for prefix in PREFIXES)
+
+
+def script_of(words: Sequence[str], root: Path) -> str | None:
+    """Return the words that run a script or program of the project, where others follow; None where they run none.
+
+    Args:
+        words: A simple command.
+        root: The workspace, in which the module of `python -m` has to be.
+    """
+    start = next((len(launcher) for launcher in _LAUNCHERS if tuple(words[: len(launcher)]) == launcher), 0)
+    program, *rest = (*words[start:], "")
+    if not _INTERPRETER.fullmatch(program.rpartition("/")[2]) or not ("/" not in program or _is_of_project(program)):
+        count = start + 1 if _is_of_project(program) and ("/" in program or (start and "." in program)) else 0
+    elif rest[:1] == ["-m"]:
+        count = start + 3 if _has_module(rest[1], root) else 0
+    else:
+        count = start + 2 if _is_of_project(rest[0]) and ("." in rest[0] or "/" in rest[0]) else 0
+    return " ".join(words[:count]) if 0 < count < len(words) else None
+
+
+def _is_of_project(word: str) -> bool:
+    """Return whether a word is a path below the workspace, as it is written."""
+    return _OF_PROJECT.fullmatch(word) is not None and not word.startswith("-") and ".." not in word.split("/")
+
+
+def _has_module(name: str, root: Path) -> bool:
+    parts = name.split(".")
+    if not all(part.isidentifier() for part in parts):
+        return False
+    places = [folder.joinpath(*parts) for folder in (root, root / "src")]
+    return any(place.is_dir() or place.with_suffix(".py").is_file() for place in places)
 
 
 def prefix_of(words: Sequence[str]) -> str | None:
@@ -102,9 +138,10 @@ def narrowest_rule(subject: Subject) -> str | None:
 
 
 def prefix_rule(subject: Subject) -> str | None:
-    """Return the rule that allows a known runner with any arguments, where it allows `subject`, too."""
+    """Return the rule that allows a known runner, or a script, with any arguments, where it allows `subject`, too."""
     commands = simple_commands(subject.command) if subject.command is not None else None
-    prefix = next(filter(None, map(prefix_of, commands or ())), None)
+    found = (prefix_of(words) or script_of(words, subject.root) for words in commands or ())
+    prefix = next(filter(None, found), None)
     text = f"Bash({prefix} *)"
     return text if prefix is not None and _allows_again(text, subject) else None
 

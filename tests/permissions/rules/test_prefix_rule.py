@@ -1,5 +1,8 @@
 """The rule for the like of a command: only for runners of a list, and never for what runs what it is given."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from panpan.permissions.rules.matching import allowing_rules
@@ -24,6 +27,33 @@ from tests.permissions.rules.test_always_rule import subject
 )
 def test_a_runner_whose_arguments_vary_has_one(line: str, rule: str) -> None:
     assert prefix_rule(subject(line)) == rule
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        (".venv/bin/python train.py --seed 1", "Bash(.venv/bin/python train.py *)"),
+        ("python train.py --lr 0.1", "Bash(python train.py *)"),
+        ("python3 scripts/plot.py a.csv", "Bash(python3 scripts/plot.py *)"),
+        ("python -m toy.train --seed 1", "Bash(python -m toy.train *)"),
+        (".venv/bin/pytest -q", "Bash(.venv/bin/pytest *)"),
+        ("uv run train.py --seed 1", "Bash(uv run train.py *)"),
+        ("uv run python train.py --seed 1", "Bash(uv run python train.py *)"),
+        ("bash scripts/run.sh 3", "Bash(bash scripts/run.sh *)"),
+        ("./run.sh 3", "Bash(./run.sh *)"),
+        ("make data", "Bash(make *)"),
+    ],
+)
+def test_a_script_of_the_project_has_one_with_any_arguments(line: str, rule: str, tmp_path: Path) -> None:
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy" / "train.py").write_text("")
+
+    assert prefix_rule(replace(subject(line), root=tmp_path)) == rule
+
+    opened = [parse_rule(rule, "the test")]
+    assert allowing_rules(opened, subject(f"{rule[5:-3]} other")) is not None
+    for other in ("python other.py --seed 1", "bash other.sh", f"{rule[5:-3]} a; rm b", f"{rule[5:-3]} > b"):
+        assert allowing_rules(opened, subject(other)) is None
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
@@ -67,8 +97,18 @@ def test_it_opens_the_runner_with_other_arguments_and_nothing_else(prefix: str) 
         "find . -exec pytest {} +",
         "go test -exec sudo ./...",
         "git -c core.pager=x commit -m a",
-        "./pytest a.py",
         "/tmp/make x",
+        "../run.sh x",
+        "a/../../run.sh x",
+        "python ../a.py x",
+        "python /tmp/a.py x",
+        "python - x",
+        "python -c 'import a' x",
+        "/usr/bin/env python a.py x",
+        "python -m pip install x",
+        "python -m timeit x",
+        "uv run python -c x y",
+        "bash -c x y",
         "rm -rf x",
     ],
 )

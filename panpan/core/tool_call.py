@@ -177,9 +177,9 @@ def joined(decisions: Sequence[Decision]) -> Decision:
     if isinstance(first, Deny):
         return Deny(reason)
     approved = frozenset[Path]().union(*(one.approved_paths for one in decisions if not isinstance(one, Deny)))
+    box = narrowest(one.box for one in decisions if not isinstance(one, Deny))
     if isinstance(first, Allow):
         allowances = [one for one in decisions if isinstance(one, Allow)]
-        box = narrowest(one.box for one in allowances)
         opening = next((one.opening for one in allowances if one.opening is not None), None)
         return Allow(reason, approved, box, None if box == "looking" else opening)
     asks = [one for one in deciding if isinstance(one, Ask)]
@@ -188,6 +188,7 @@ def joined(decisions: Sequence[Decision]) -> Decision:
         reason=reason,
         approved_paths=approved,
         is_protected=any(one.is_protected for one in asks),
+        box=box,
         advice_for_model=" ".join(filter(None, (one.advice_for_model for one in asks))),
     )
     if len(asks) == 1:
@@ -281,7 +282,8 @@ async def _asked(
             text = f"{call.tool.name} was not run: {why.text}"
             return Permission(False, why.text, text_for_model=text, reasons=(*reasons, why))
         case Allow(reason=why):
-            return Permission(True, why.text, decision.approved_paths, preview, reasons=(*reasons, why))
+            approved = decision.approved_paths
+            return Permission(True, why.text, approved, preview, reasons=(*reasons, why), box=decision.box)
     answer = await ask(question)
     if not answer.is_allowed:
         said = answer.feedback or _REFUSED
@@ -302,7 +304,8 @@ async def _asked(
         preview,
         reasons=reasons,
         saved_rule=saved_rule,
-        opening=opening,
+        box=decision.box,
+        opening=None if decision.box == "looking" else opening,
         said=answer.feedback,
     )
 

@@ -17,6 +17,8 @@ ALWAYS_ASKS = "Always asks: rules and --yes don't cover this."
 MAX_RULE_CELLS = 200
 """A longer rule is not offered to be kept: nobody would read it, and the question has to fit the screen."""
 
+_LONG_COMMAND_CELLS = 40
+"""A longer one, which stands above, is not repeated in an answer."""
 _OBVIOUS: frozenset[ReasonKind] = frozenset({"not-allowed", "unknown", "read-only", "mode"})
 """Kinds of reasons that change no answer: that the call does something, and nothing allows it yet."""
 _TAB, _LINE_FEED = "<U+0009>", "<U+000A>"
@@ -85,7 +87,9 @@ def _of_openings(openings: Sequence[Opening]) -> Iterator[Answer]:
 def _of_rules(question: PermissionQuestion) -> Iterator[Answer]:
     yield Answer("y", "Yes", "Yes", _yes())
     if question.rule is not None and cell_width(exact_line(question.rule)) <= MAX_RULE_CELLS:
-        said = exact_line(rule_in_words(question.rule))
+        said = rule_in_words(question.rule)
+        is_all_shown = said == question.input.get(question.wording.main_argument)
+        said = "this exact command" if is_all_shown and cell_width(said) > _LONG_COMMAND_CELLS else exact_line(said)
         text = f"Yes, and don't ask again for {said}"
         yield Answer("a", text, "Always", _yes(is_remembered=True), is_lasting=True)
     if question.prefix_rule is not None:

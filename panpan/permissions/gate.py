@@ -31,6 +31,7 @@ from panpan.types.permission import (
     Allow,
     Ask,
     Behaviour,
+    Box,
     Decision,
     Deny,
     Offer,
@@ -283,9 +284,9 @@ class PermissionGate(Gate):
         reason = replace(decision.reason, flags=self._flags(decision, subject))
         if self.mode == "dontAsk":
             return Deny(reasons.not_asked(self.mode, reason))
-        return replace(
-            decision, reason=reason, offer=replace(decision.offer, bounds=await sandbox_bounds(call, subject))
-        )
+        box: Box = "looking" if self.mode == "plan" and _may_run_sealed(subject) else decision.box
+        offer = replace(decision.offer, bounds=await sandbox_bounds(call, subject, box))
+        return replace(decision, reason=reason, box=box, offer=offer)
 
     def _flags_out_of_plan_mode(self, subject: Subject) -> str:
         gate = self.with_mode("default")

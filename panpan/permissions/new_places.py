@@ -118,8 +118,9 @@ class NewPlaces(Hook):
 
 
 async def _runs_boxed(call: ToolCall) -> bool:
-    sandbox = call.context.sandbox
-    if call.effects.sandbox in (None, "off") or not sandbox.is_on:
+    sandbox, opening = call.context.sandbox, call.context.opening
+    is_let_out = opening is not None and opening.use == "off"
+    if is_let_out or call.effects.sandbox in (None, "off") or not sandbox.is_on:
         return False
     return (await sandbox.choice()).sandbox is not None
 

@@ -29,6 +29,7 @@ from panpan.types.permission import (
     SANDBOX_OFF,
     Allow,
     Ask,
+    Box,
     Decision,
     Offer,
     Opening,
@@ -139,6 +140,8 @@ async def _outside_openings(call: ToolCall) -> Sequence[Opening]:
     """Return the way out, for good only for what changes `.git`: other lines run what the model may have written."""
     facts = _facts(call)
     patterns = await _outside_patterns(call) if facts is not None and changes_git(facts) else ()
+    if not all(pattern.startswith("git ") for pattern in patterns):
+        patterns = ()
     rule = f"Bash({patterns[0]})" if len(patterns) == 1 else ""
     return (Opening("off", patterns=tuple(patterns), rule=rule),)
 
@@ -230,13 +233,16 @@ _WISHES = {
 }
 
 
-async def sandbox_bounds(call: ToolCall, subject: Subject) -> str:
+async def sandbox_bounds(call: ToolCall, subject: Subject, box: Box = "usual") -> str:
     """Return the bounds of a call that is asked about, on one line; empty where it is no command, or nothing holds it.
 
     Args:
         call: What is asked about.
         subject: What it is.
+        box: The box in which it would run.
     """
+    if box == "looking":
+        return "sandboxed · writes nothing · no network"
     sandbox, wish = call.context.sandbox, call.effects.sandbox
     if wish in (None, "off") or not sandbox.is_on:
         return ""
@@ -348,9 +354,7 @@ _MAX_CHARS = 20_000
 """How much of the end of an output is looked at; errors stand there."""
 
 
-SEALED_ADVICE = (
-    "It ran unasked, where nothing can be written or sent. Outside plan mode, call it again, and the user is asked"
-)
+SEALED_ADVICE = "It ran where nothing can be written or sent; outside plan mode, call it again and the user is asked"
 
 
 async def failure_notes(
@@ -387,7 +391,7 @@ async def _refusals(
     if refusal is None:
         return ()
     if ctx.box == "looking":
-        return (f"{refusal.text} {SEALED_ADVICE}",)
+        return (SEALED_ADVICE,)
     if refusal.needs_network:
         sandbox = (await ctx.sandbox.choice()).sandbox
         wish, flags = "network", network_flags(facts, can_name_hosts=sandbox is not None and sandbox.can_grant_domains)

@@ -235,6 +235,8 @@ class Ask:
     """What the model is told besides, where the answer is no."""
     prefix_rule: str | None = None
     """One that may be saved in its place."""
+    box: Box = "usual"
+    """The widest box in which its command may run after a yes."""
     offer: Offer = Offer()
     keep: Callable[[Opening], Awaitable[None]] | None = None
     """Lets an opening hold for later calls; called when the user answers "always" with one."""

@@ -160,3 +160,11 @@ async def test_a_no_of_a_person_is_told_to_them_in_their_own_words(is_persons: b
     (result,) = [event for event in found if isinstance(event, ToolResultMessage)]
     assert result.display == (RejectedDisplay() if is_persons else None)
     assert "The user refused it" in result.result.text, "which is for the model"
+
+
+async def test_a_yes_leaves_a_command_in_the_box_of_the_question(tmp_path: Path) -> None:
+    hook = Decides(replace(ASKS, box="looking"))
+
+    told, _, _ = await outcome(hook, PermissionAnswer(True, opening=OUTSIDE), tmp_path)
+
+    assert told == "as asked, looking"

@@ -8,10 +8,11 @@ import pytest
 
 from panpan.core.effects import Command, Effects
 from panpan.core.hooks import ToolCall
+from panpan.core.tool_call import joined
 from panpan.permissions.gate import PermissionGate
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.events import Output
-from panpan.types.permission import Allow, Ask, Box, Decision, Deny, PermissionMode
+from panpan.types.permission import Allow, Ask, Box, Decision, Deny, PermissionMode, Reason
 from tests.fakes.sandboxes import none_works, works, works_without_sealing
 from tests.permissions.folder import Project, bash, decide
 from tests.permissions.gate_calls import Calls
@@ -169,3 +170,20 @@ async def test_a_look_that_failed_in_its_box_is_asked_about_the_next_time(tmp_pa
     await gate.after_tool(sealed, Output("awk: cannot open new", is_error=True))
 
     assert box_of(await gate.before_tool(call)) == "Ask"
+
+
+@pytest.mark.parametrize("command", ["python3 x.py ~/.bashrc", 'cat ~/.ssh/id_rsa; ls "$HOME"'])
+def test_a_yes_in_plan_mode_opens_a_place_and_not_the_box(project: Project, command: str) -> None:
+    found = bash(project.gate(find=works), command, "plan")
+
+    assert isinstance(found, Ask)
+    assert found.box == "looking"
+    assert found.offer.bounds == "sandboxed · writes nothing · no network"
+    assert found.approved_paths or "~/.ssh" in command
+
+
+def test_what_another_hook_asks_about_stays_in_its_box() -> None:
+    found = joined([Allow(Reason("the gate"), box="looking"), Ask(Reason("it comes again"))])
+
+    assert isinstance(found, Ask)
+    assert found.box == "looking"

@@ -195,7 +195,8 @@ def test_no_spelling_and_no_wrapper_turns_a_refusal_into_an_allowance(
 
     if not isinstance(plain, Allow) and isinstance(respelled, Allow):
         assert respelled.box == "looking", (spelled, respelled)
-        assert plain.reason.kind not in ("rule", "unclear", "protected", "outside"), (spelled, plain)
+        # What a line reads whose words are not known, its box bounds: it hides secrets, and the home.
+        assert plain.reason.kind not in ("rule", "unclear"), (spelled, plain)
 
 
 @pytest.mark.parametrize("spelling", sorted(SPELLINGS))

@@ -242,11 +242,12 @@ def stricter(first: Decision, second: Decision) -> Decision:
             return second
         case Ask(), Ask():
             paths = first.approved_paths | second.approved_paths
-            return replace(first, approved_paths=paths, is_protected=first.is_protected or second.is_protected)
-        case Ask(), _:
-            return first
-        case _, Ask():
-            return second
+            box = narrowest((first.box, second.box))
+            return replace(first, approved_paths=paths, is_protected=first.is_protected or second.is_protected, box=box)
+        case Ask(), Allow():
+            return replace(first, box=narrowest((first.box, second.box)))
+        case Allow(), Ask():
+            return replace(second, box=narrowest((first.box, second.box)))
         case Allow(), Allow():
             box = narrowest((first.box, second.box))
             return Allow(first.reason, first.approved_paths & second.approved_paths, box)

@@ -93,7 +93,9 @@ def protected_places(root: Path, *, reading: ReadRules = NO_READ_RULES) -> Prote
     places = [root / name for name in ALWAYS]
     hidden: list[Path] = []
     # By their names first, so that no number of other files can hide what lies in the root itself.
-    places += (root / Path(name).parts[0] for name in _closed_names() if os.path.lexists(root / name))
+    closed = [root / name for name in _closed_names() if os.path.lexists(root / name)]
+    places += (root / path.relative_to(root).parts[0] for path in closed)
+    hidden += (secret for path in closed if (secret := _place(path, root)[1]) is not None)
     folders, unseen = deque([str(root)]), set[Path]()
     left = MAX_ENTRIES
     while folders and left > 0:

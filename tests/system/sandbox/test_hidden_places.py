@@ -10,7 +10,7 @@ from panpan.system.environment import child_environment
 from panpan.system.processes.process import Captured, capture
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
 from panpan.system.sandbox.hidden_places import ReadRules, hidden_home, secrets_of_user, toolchains
-from panpan.system.sandbox.profile import Profile, protected_places, workspace_write
+from panpan.system.sandbox.profile import MAX_ENTRIES, Profile, protected_places, workspace_write
 from tests.needed_programs import need
 from tests.system.sandbox.boxes import Box
 
@@ -89,6 +89,12 @@ def test_secrets_of_a_workspace_are_hidden(tmp_path: Path, name: str, hidden: st
 @pytest.mark.parametrize("name", [".env.example", ".npmrc", "pip.conf", ".yarnrc.yml", "env.py", ".env/pyvenv.cfg"])
 def test_what_tools_of_a_workspace_read_is_there(tmp_path: Path, name: str) -> None:
     assert hidden_in(made(tmp_path, name)) == set()
+
+
+def test_no_number_of_files_keeps_a_secret_in_the_root_from_being_hidden(tmp_path: Path) -> None:
+    root = made(tmp_path, *(f"file-{number}" for number in range(2 * MAX_ENTRIES)), ".env", ".netrc")
+
+    assert set(protected_places(root).hidden) == {root / ".env", root / ".netrc"}
 
 
 def test_what_git_tracks_is_no_secret(tmp_path: Path) -> None:

@@ -597,6 +597,13 @@ def test_a_rule_is_said_in_words(rule: str, said: str) -> None:
     assert f"don't ask again for {said} (a)" in "".join(rows_of(dialog_for(rule=rule), 200))
 
 
+def test_a_long_command_that_stands_above_is_not_repeated_in_an_answer() -> None:
+    command = "make all the things that have been asked for today"
+    dialog = dialog_for({"command": command}, rule=f"Bash({command})", main_argument="command")
+
+    assert "  2. Yes, and don't ask again for this exact command (a)" in rows_of(dialog)
+
+
 def test_the_argument_that_says_it_all_stands_bare() -> None:
     rows = rows_of(dialog_for({"timeout": 5, "command": "make\nall"}, main_argument="command"))
 

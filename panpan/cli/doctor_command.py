@@ -10,7 +10,7 @@ import platform
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -46,14 +46,18 @@ _COLOURS = {"ok": "green", "note": "yellow", "optional": None, "missing": "yello
 def command(ctx: click.Context, as_json: bool, cwd: Path | None) -> int:
     """Show what panpan finds on this machine."""
     locations = Locations.find(chosen_folder(ctx, cwd), os.environ)
-    checks = anyio.run(all_checks, locations, os.environ)
+    groups = anyio.run(all_checks, locations, os.environ)
+    checks = [check for group in groups.values() for check in group]
     is_fit, verdict = judged(checks)
     if as_json:
         found = {"ok": is_fit, "verdict": verdict, "checks": [asdict(check) for check in checks]}
         click.echo(json.dumps(found, indent=2))
     else:
-        for check in checks:
-            click.echo(_line(check))
+        click.secho(verdict, bold=True)
+        for title, group in groups.items():
+            click.secho(f"\n{title}", bold=True)
+            for check in group:
+                click.echo(f"  {_line(check)}")
         click.secho(f"\n{verdict}", bold=True)
     return 0 if is_fit else 1
 
@@ -77,8 +81,8 @@ def judged(checks: Sequence[Check]) -> tuple[bool, str]:
     return False, f"panpan cannot work yet: {advice_without_model(())}"
 
 
-async def all_checks(locations: Locations, env: Mapping[str, str]) -> Sequence[Check]:
-    """Make every check, those that wait side by side, and return them in the order to read them."""
+async def all_checks(locations: Locations, env: Mapping[str, str]) -> Mapping[str, Sequence[Check]]:
+    """Make every check, those that wait side by side, and return them by group, in the order to read them."""
     settings, loaded = check_settings(locations, env)
     models, model_kind = check_model(loaded, locations, env) if loaded else ([], "")
     machine = Machine(locations, env, loaded, model_kind)
@@ -87,27 +91,28 @@ async def all_checks(locations: Locations, env: Mapping[str, str]) -> Sequence[C
     def of_features(section: Section) -> Iterator[Check]:
         return (check for checks in features if section in checks for check in checks[section](machine))
 
-    return [
-        check_panpan(),
-        check_python(),
-        check_system(),
-        check_terminal(env),
-        check_home(locations.home),
-        check_snapshots(locations),
-        *of_features("leavings"),
-        *check_unfinished(locations),
-        *settings,
-        *models,
-        *of_features("model"),
-        *(check_other_keys(loaded, env) if loaded else ()),
-        *of_features("web"),
-        *check_network(),
-        *await _programs_and_servers(machine),
-        *of_features("programs"),
-    ]
+    programs, servers = await _programs_and_servers(machine)
+    return {
+        "Model": [
+            *models,
+            *of_features("model"),
+            *(check_other_keys(loaded, env) if loaded else ()),
+            *servers,
+        ],
+        "Settings": settings,
+        "Programs": [*programs, *of_features("programs")],
+        "Network": [*of_features("web"), *check_network()],
+        "This machine": [check_panpan(), check_python(), check_system(), check_terminal(env)],
+        "Files of panpan": [
+            check_home(locations.home),
+            check_snapshots(locations),
+            *of_features("leavings"),
+            *check_unfinished(locations),
+        ],
+    }
 
 
-async def _programs_and_servers(machine: Machine) -> Iterable[Check]:
+async def _programs_and_servers(machine: Machine) -> tuple[Sequence[Check], Sequence[Check]]:
     beside_python = Path(sys.executable).parent
     without_git = "without it there is no branch or change shown to the model"
     without_ripgrep = "Grep and Glob are slower without it; install ripgrep"
@@ -123,7 +128,7 @@ async def _programs_and_servers(machine: Machine) -> Iterable[Check]:
             )
         ]
         servers = group.start_soon(check_servers)
-    return [*[task.return_value for task in waiting], *servers.return_value]
+    return [task.return_value for task in waiting], servers.return_value
 
 
 def _line(check: Check) -> str:

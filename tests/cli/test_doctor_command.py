@@ -419,6 +419,9 @@ def test_people_get_a_line_for_each_check_that_cannot_drive_the_terminal(project
     assert result.exit_code == 0
     assert "ok       git         git \\u001b[2J9 (" in result.output
     assert all(line.isprintable() for line in result.output.splitlines())
+    lines = result.output.splitlines()
+    assert lines[0] == lines[-1], "what there is to do, at the top and at the end"
+    assert lines.index("Model") < lines.index("Programs") < lines.index("This machine")
 
 
 @pytest.mark.parametrize(

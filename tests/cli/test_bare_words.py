@@ -52,7 +52,7 @@ def test_text_that_is_no_bare_word_is_a_prompt(text: str) -> None:
         (["sesions"], "`panpan sessions`"),
         (["sesions", "list"], "`panpan sessions`"),
         (["reviw"], "`panpan -p /review`"),
-        (["serve"], "the commands are agents, capabilities, config, debug"),
+        (["serve"], "the commands are agents, capabilities, completion, config"),
         (["fix", "the", "test"], "needs quotes"),
         (["login"], "did you mean `panpan web login`?"),
         (["logouts"], "did you mean `panpan web logout`?"),

@@ -196,7 +196,7 @@ WRONG_USAGE: Sequence[tuple[list[str], str]] = [
     (["-q", "config", "show"], "-q / --quiet does not go with the command config"),
     (["doctr", "--json"], "there is no command 'doctr'; did you mean `panpan doctor`?"),
     (["sesions"], "there is no command 'sesions'; did you mean `panpan sessions`?"),
-    (["acp"], "there is no command 'acp'; the commands are agents, capabilities, config"),
+    (["acp"], "there is no command 'acp'; the commands are agents, capabilities, completion, config"),
     (["commit", "-q"], "If it is a prompt: panpan -p commit -q"),
     (["review"], "did you mean `panpan -p /review`?"),
     (["mcp", "list"], "there is no command 'mcp', and a prompt of several words needs quotes"),

@@ -44,7 +44,7 @@ SHAPES: dict[str, Display] = {
 }
 BY_COMMAND = {
     "text": ["Loss goes down"],
-    "diff": ["a.py +1 -1", "1   - old", "  1 + new"],
+    "diff": ["a.py +1 -1", "1 - old", "1 + new"],
     "checklist": ["  ☐ Train"],
     "table": ["epoch  loss", "─────  ────", "0      0.9", "1      0.4"],
 }
@@ -77,7 +77,7 @@ async def test_terminal_draws_the_shape_that_a_command_shows(tmp_path: Path, nam
 
     await showing(SHAPES[name]).run(terminal, "")
 
-    assert without_colours(terminal.rows) == BY_COMMAND[name]
+    assert [row.rstrip() for row in without_colours(terminal.rows)] == BY_COMMAND[name]
 
 
 @pytest.mark.parametrize("has_sequences", [True, False], ids=["plain", "headless"])
@@ -102,7 +102,7 @@ def test_terminal_draws_the_shape_of_a_result(name: str) -> None:
     rows = result_lines(result_of(SHAPES[name]), 60, Theme("dark"))
 
     indent = len(BY_COMMAND[name][0]) - len(BY_COMMAND[name][0].lstrip()) if name == "checklist" else 0
-    assert [row[4:] for row in without_colours(rows)] == [row[indent:] for row in BY_COMMAND[name]]
+    assert [row[4:].rstrip() for row in without_colours(rows)] == [row[indent:] for row in BY_COMMAND[name]]
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -84,7 +84,7 @@ async def _redo(terminal: Terminal, rest: str) -> None:
 def undo_of(terminal: Terminal) -> Undo:
     """Return what brings the files of the session back; raise `ConfigError` if the settings switch it off."""
     if (snapshots := terminal.session.find(Snapshots)) is None:
-        raise ConfigError("nothing is kept of the files, so nothing can be brought back: [snapshots] enabled is false")
+        raise ConfigError("undo is unavailable: snapshots are disabled ([snapshots] enabled = false)")
     return snapshots.undo
 
 
@@ -102,7 +102,7 @@ async def carry_out(terminal: Terminal, undo: Undo, plan: RestorePlan) -> bool:
     if reason:
         say(terminal, reason, "warn")
         yes = f"Leave them all, and let the next {plan.cause} go on from there"
-    picked = await terminal.choose("Change these files?", numbered([Option(yes), Option("No")]))
+    picked = await terminal.choose(f"{plan.cause.capitalize()} these changes?", numbered([Option(yes), Option("No")]))
     if picked != 0:
         # where there are only lines, None means that the user can still say it
         say(terminal, "nothing was changed" if picked is not None else "no file was changed so far", "dim")

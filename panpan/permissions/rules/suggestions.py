@@ -58,7 +58,7 @@ PREFIXES: Mapping[str, str] = {
 }
 """The first words of a command, and why any may follow."""
 _INTERPRETER = re.compile(r"(?:python[\d.]*|pypy[\d.]*|bash|sh|node|Rscript|julia|ruby|perl)", re.ASCII)
-_LAUNCHERS = (("uv", "run"), ("poetry", "run"), ("pdm", "run"))
+_LAUNCHERS = tuple(tuple(launcher.split()) for launcher in ("uv run", "poetry run", "pdm run"))
 _OF_PROJECT = re.compile(r"(?:\./)?[\w.+-]+(?:/[\w.+-]+)*", re.ASCII)
 _MOST_WORDS = max(prefix.count(" ") + 1 for prefix in PREFIXES)
 

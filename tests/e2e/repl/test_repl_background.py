@@ -66,7 +66,7 @@ def test_who_leaves_is_asked_about_what_he_moved_and_answers_with_a_number(panpa
         repl.submit("run it")
         repl.wait_for("ctrl+b background")
         repl.send(ctrl("b"))
-        repl.wait_for("in the background and ends with panpan")
+        repl.wait_for("moved to the background until you quit")
         repl.wait_for("It goes on.")
         repl.wait_for("└ goes on in the background as task ")
         repl.wait_for_prompt()

@@ -30,7 +30,7 @@ def test_files_and_conversation_go_back_together(panpan: Panpan, start: Start) -
         repl.submit("/rewind")
         repl.answer("Rewind to before which message?", keys.ENTER)
         repl.answer("What goes back?", keys.ENTER)
-        repl.answer("Undo these changes?", keys.ENTER)
+        repl.answer("Rewind these changes?", keys.ENTER)
         repl.wait_for("taken back: “two”")
         assert not (panpan.workspace / "second.txt").exists()
         assert (panpan.workspace / "first.txt").read_text() == "first\n"

@@ -11,8 +11,8 @@ from tests.fakes.background import SessionWith
 @pytest.mark.parametrize(
     ("was_moved", "runs_tools", "said", "sent"),
     [
-        (True, True, "it goes on in the background", []),
-        (False, True, "only a command or a subagent can go on in the background", []),
+        (True, True, "moved to the background until you quit", []),
+        (False, True, "nothing can move to the background", []),
         (False, False, "", ["/tasks"]),
     ],
 )

@@ -176,9 +176,20 @@ async def _hosts(call: ToolCall) -> Sequence[str]:
     working = (await call.context.sandbox.choice()).sandbox
     if working is None or not working.can_grant_domains:
         return ()
-    if facts := _facts(call):
-        return hosts_of_line(facts)
-    return list(dict.fromkeys(host for command in call.effects.commands for host in command.hosts))
+    facts = _facts(call)
+    named = (host for command in call.effects.commands for host in command.hosts)
+    hosts = hosts_of_line(facts) if facts is not None else list(dict.fromkeys(named))
+    return hosts if _can_be_granted(hosts) else ()
+
+
+def _can_be_granted(hosts: Sequence[str]) -> bool:
+    from panpan.system.sandbox.domain_proxy import DomainGrants  # few commands need the network
+
+    try:
+        DomainGrants(hosts)
+    except ToolError:  # such as an address that is none
+        return False
+    return True
 
 
 async def _without_network(call: ToolCall) -> str:

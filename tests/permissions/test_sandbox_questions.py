@@ -243,6 +243,7 @@ async def bash_call(tmp_path: Path, command: str, sandbox: CommandSandbox) -> To
             [Opening("network", hosts=("example.org",), rule="Bash(curl https://example.org/x)"), Opening("on")],
         ),
         ("curl $URL", [Opening("network"), Opening("on")]),
+        ("curl http://999.999.1.1/x", [Opening("network"), Opening("on")]),
         ("make && git commit -m x", [Opening("off"), Opening("on")]),
     ],
 )

@@ -99,5 +99,5 @@ async def test_where_there_is_nothing_that_is_the_answer(place: KeptWorkspace, l
 async def test_where_it_is_switched_off_that_is_the_answer() -> None:
     session = SimpleNamespace(find=Capabilities().find)
 
-    with pytest.raises(ConfigError, match=r"\[snapshots\] enabled is false"):
+    with pytest.raises(ConfigError, match=r"undo is unavailable: snapshots are disabled"):
         await type_in(FakeTerminal(session, {}), "/undo")

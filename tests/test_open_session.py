@@ -392,3 +392,16 @@ async def test_the_model_is_closed_where_the_opening_fails_behind_it(place: Plac
 
     assert watching.closed == ["cassette"]
     assert place.logs() == []
+
+
+async def test_auto_mode_without_a_sandbox_goes_on_in_default_and_says_why(place: Place) -> None:
+    place.settings('[sandbox]\nmode = "off"\n')
+    tape = place.tape("one", 'text = "x"')
+
+    async with place.open(overrides={"model": tape, "permission.mode": "auto"}) as session:
+        assert session.permission_mode == "default"
+        with pytest.raises(ConfigError, match="auto mode needs the sandbox: the sandbox is off"):
+            session.set_permission_mode("auto")
+        assert session.permission_mode == "default"
+
+    assert any("auto mode needs the sandbox" in warning for warning in place.warnings)

@@ -1,4 +1,4 @@
-"""What the command line says of itself: a short help, completion for shells, and a manual page.
+"""A short help, completion for shells, and the manual page.
 
 The rule: all of it is made from the commands, so that nothing is said twice.
 """

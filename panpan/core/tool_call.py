@@ -163,7 +163,7 @@ class Permission:
     said: str = ""
     """The user's words beside a yes, for the model."""
     display: RejectedDisplay | None = None
-    """What the user sees of their no."""
+    """Shown to the user in place of the text for the model."""
 
 
 def joined(decisions: Sequence[Decision]) -> Decision:
@@ -285,14 +285,26 @@ async def _asked(
             approved = decision.approved_paths
             return Permission(True, why.text, approved, preview, reasons=(*reasons, why), box=decision.box)
     answer = await ask(question)
-    if not answer.is_allowed:
-        said = answer.feedback or _REFUSED
-        text = " ".join(filter(None, (f"{call.tool.name} was not run.", said, decision.advice_for_model)))
-        reason = f"asked ({question.on_one_line}); the answer was no"
-        asked_of: AskedOf = "a person" if question.is_protected else "anybody"
-        display = RejectedDisplay(files=preview.files if preview is not None else ()) if answer.is_persons else None
-        reasons = answer.reasons or reasons
-        return Permission(False, reason, text_for_model=text, reasons=reasons, asked_of=asked_of, display=display)
+    if answer.is_allowed:
+        return await _allowed(question, decision, answer)
+    return _refused(question, decision, answer)
+
+
+def _refused(question: PermissionQuestion, decision: Ask, answer: PermissionAnswer) -> Permission:
+    said = answer.feedback or _REFUSED
+    text = " ".join(filter(None, (f"{question.tool_name} was not run.", said, decision.advice_for_model)))
+    files = question.preview.files if question.preview is not None else ()
+    return Permission(
+        False,
+        f"asked ({question.on_one_line}); the answer was no",
+        text_for_model=text,
+        reasons=answer.reasons or question.reasons,
+        asked_of="a person" if question.is_protected else "anybody",
+        display=RejectedDisplay(files=files) if answer.is_persons else None,
+    )
+
+
+async def _allowed(question: PermissionQuestion, decision: Ask, answer: PermissionAnswer) -> Permission:
     opening = answer.opening if answer.opening in question.offer.openings else None
     saved_rule = await _kept(decision, question, answer, opening) if answer.is_remembered else ""
     if answer.changes_mode and decision.use_mode is not None and question.offer.mode is not None:
@@ -301,8 +313,8 @@ async def _asked(
         True,
         f"asked ({question.on_one_line}); the answer was yes{f', {opening.in_words}' if opening else ''}",
         decision.approved_paths,
-        preview,
-        reasons=reasons,
+        question.preview,
+        reasons=question.reasons,
         saved_rule=saved_rule,
         box=decision.box,
         opening=None if decision.box == "looking" else opening,

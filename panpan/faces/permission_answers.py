@@ -44,7 +44,7 @@ def exact_line(text: str) -> str:
     return spelled_out(text).replace("\t", _TAB).replace("\n", _LINE_FEED)
 
 
-def sentence(text: str) -> str:
+def _sentence(text: str) -> str:
     """Return a reason as a sentence."""
     return f"{text[:1].upper()}{text[1:]}." if text and not text.endswith((".", "?", "!")) else text
 
@@ -52,16 +52,16 @@ def sentence(text: str) -> str:
 def why_it_matters(question: PermissionQuestion) -> str:
     """Return the reasons that may change the answer, as sentences; empty where the question says it all."""
     if not question.reasons:
-        return sentence(question.reason)
+        return _sentence(question.reason)
     telling = (reason.text for reason in question.reasons if reason.kind not in _OBVIOUS)
-    return " ".join(map(sentence, dict.fromkeys(telling)))
+    return " ".join(map(_sentence, dict.fromkeys(telling)))
 
 
 def all_reasons(question: PermissionQuestion) -> Sequence[str]:
     """Return why it asks, each as a sentence."""
     reasons = [reason.text for reason in question.reasons] or [question.reason]
     only_person = [ALWAYS_ASKS] if question.is_protected else []
-    return [*map(sentence, dict.fromkeys(reasons)), *only_person]
+    return [*map(_sentence, dict.fromkeys(reasons)), *only_person]
 
 
 def answers_to(question: PermissionQuestion) -> Sequence[Answer]:

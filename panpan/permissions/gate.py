@@ -24,7 +24,7 @@ from panpan.permissions.rules.rules import Rule, RuleSource, parse_rule
 from panpan.permissions.rules.suggestions import narrowest_rule, prefix_rule
 from panpan.permissions.sandbox_questions import sandbox_bounds
 from panpan.permissions.subject import Subject, command_line, subject_of
-from panpan.shell_analysis.guesses import changes_git, fetches, seems_to_look
+from panpan.shell_analysis.guesses import seems_to_look
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
 from panpan.types.permission import (
@@ -284,7 +284,7 @@ class PermissionGate(Gate):
         reason = replace(decision.reason, flags=self._flags(decision, subject))
         if self.mode == "dontAsk":
             return Deny(reasons.not_asked(self.mode, reason))
-        box: Box = "looking" if self.mode == "plan" and _may_run_sealed(subject) else decision.box
+        box: Box = "looking" if self.mode == "plan" and subject.may_run_sealed else decision.box
         offer = replace(decision.offer, bounds=await sandbox_bounds(call, subject, box))
         return replace(decision, reason=reason, box=box, offer=offer)
 
@@ -343,8 +343,9 @@ class PermissionGate(Gate):
         closed = self._closed(subject)
         if closed and self._external_directory == "deny":
             return Deny(reasons.outside(closed, subject, is_denied=True))
-        may_look = subject.is_read_only or subject.told.only_starts_agents or _may_run_sealed(subject)
-        if self.mode == "plan" and not may_look:
+        if self.mode == "plan" and not (
+            subject.is_read_only or subject.told.only_starts_agents or subject.may_run_sealed
+        ):
             if self._writes_only_the_plan(subject):
                 return Allow(Reason("it writes the plan file", "mode"), _closed_paths(subject, subject.uses))
             return Deny(replace(reasons.by_plan_mode(subject), flags=self._flags_out_of_plan_mode(subject)))
@@ -395,16 +396,16 @@ class PermissionGate(Gate):
         if self.mode in ("acceptEdits", "auto") and (subject.told.only_changes_files or makes_only):
             text = f"the mode {self.mode} lets files of the workspace be changed"
             return Allow(reasons.by_mode(text, opening), approved)
-        if self.mode == "plan" and _may_run_sealed(subject):
+        if self.mode == "plan" and subject.may_run_sealed:
             return Allow(reasons.SEALED, approved, "looking")
         rules = allowing_rules(self.rules.allow, subject)
         if rules is not None:
             rules = [*rules, *(rule for rule in opening if rule not in rules)]
             return Allow(reasons.by_rules(rules), approved)
         is_tried = subject.command in self._needing_more
-        if subject.facts is not None and _may_run_sealed(subject) and seems_to_look(subject.facts) and not is_tried:
+        if subject.facts is not None and subject.may_run_sealed and seems_to_look(subject.facts) and not is_tried:
             return Allow(reasons.SEALED, approved, "looking")
-        if self.mode == "auto" and _may_run_unasked(subject):
+        if self.mode == "auto" and subject.may_run_unasked:
             return Allow(reasons.by_mode("the mode auto lets it run in the sandbox"), approved, "unasked")
         return self._question(reasons.not_allowed(subject), subject)
 
@@ -450,7 +451,7 @@ class PermissionGate(Gate):
             return None
         if self.mode == "default" and subject.told.only_changes_files:
             return "acceptEdits"
-        return "auto" if _may_run_unasked(subject) else None
+        return "auto" if subject.may_run_unasked else None
 
     def _use_mode(self, mode: PermissionMode) -> None:
         self.mode = mode
@@ -462,22 +463,6 @@ class PermissionGate(Gate):
             self.rules.allow.append(rule)
         if self.store is not None:
             await anyio.to_thread.run_sync(self.store.save, text)
-
-
-def _may_run_sealed(subject: Subject) -> bool:
-    """Return whether a command can run where nothing can be written, and is not known to need more."""
-    facts = subject.facts
-    if facts is None or subject.narrowest_box != "looking" or not subject.only_runs_commands:
-        return False
-    return not (any(use.is_write for use in subject.uses) or changes_git(facts) or fetches(facts))
-
-
-def _may_run_unasked(subject: Subject) -> bool:
-    """Return whether a command can run where the sandbox holds it, and is not known to need more."""
-    facts = subject.facts
-    if facts is None or subject.narrowest_box == "usual" or not subject.only_runs_commands:
-        return False
-    return not (changes_git(facts) or fetches(facts))
 
 
 def _for_copy(rules: Iterable[Rule], original: Path, copied: Path) -> list[Rule]:

@@ -29,6 +29,7 @@ from panpan.permissions.reach.argument_paths import (
 from panpan.permissions.reach.deletions import deletions, protected_deletions
 from panpan.permissions.reach.located import LocatedUse, Locator, PlainFiles, recorded_uses
 from panpan.shell_analysis.facts import Effect, LineFacts
+from panpan.shell_analysis.guesses import changes_git, fetches
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import Box, widest
 
@@ -82,6 +83,19 @@ class Subject:
         """True if it does nothing but to run command lines, which read and write files."""
         rest = self._rest
         return self.command is not None and (rest.is_read_only or rest.only_changes_files) and not rest.uses_web
+
+    @property
+    def may_run_unasked(self) -> bool:
+        """True if it can run where the sandbox holds it, and is not known to need more."""
+        facts = self.facts
+        if facts is None or self.narrowest_box == "usual" or not self.only_runs_commands:
+            return False
+        return not (changes_git(facts) or fetches(facts))
+
+    @property
+    def may_run_sealed(self) -> bool:
+        """True if it can run where nothing can be written, and is not known to need more."""
+        return self.narrowest_box == "looking" and self.may_run_unasked and not any(use.is_write for use in self.uses)
 
     @property
     def is_read_only(self) -> bool:

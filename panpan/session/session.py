@@ -420,7 +420,7 @@ class Session(AsyncContextManagerMixin):
 
     @property
     def auto_trouble(self) -> str:
-        """Why auto mode cannot be used, as far as that is known; empty where it can."""
+        """Reason against auto mode, as far as one is known; empty where it can be used."""
         return self.agent.context.sandbox.trouble
 
     def set_permission_mode(self, mode: PermissionMode) -> None:

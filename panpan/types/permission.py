@@ -109,7 +109,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What a question about a call says."""
+    """Words of a question about a call."""
 
     asks: str = ""
     """The question, such as "Edit a.py?"; empty: "Allow TOOL?"."""
@@ -121,7 +121,7 @@ class Wording:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a person may choose beside yes and no."""
+    """Choices beside a plain yes and no."""
 
     bounds: str = ""
     """What neither a yes nor a rule opens, such as what the sandbox keeps closed; empty where that is nothing."""
@@ -191,7 +191,7 @@ class PermissionAnswer:
     changes_mode: bool = False
     """True if the session is to go on in the mode that was offered."""
     feedback: str = ""
-    """What the model is told beside a yes or a no."""
+    """Words for the model beside a yes or a no."""
     is_persons: bool = True
     """True if a person gave it."""
     reasons: tuple[Reason, ...] = ()

@@ -187,7 +187,7 @@ class CommandSandbox:
 
     @property
     def trouble(self) -> str:
-        """Why no command can run in the sandbox, as far as that is known; empty where one can."""
+        """Reason that no command can run in the sandbox, as far as one is known; empty where commands can."""
         if not self.is_on:
             return 'the sandbox is off (sandbox.mode = "off")'
         if self._choice is not None and self._choice.sandbox is None:

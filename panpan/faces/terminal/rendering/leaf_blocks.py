@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
+from functools import lru_cache
 from itertools import accumulate, groupby
 from typing import Literal, TypeAlias
 
@@ -55,6 +56,7 @@ def lexer_for(language: str) -> Lexer | None:
     return None
 
 
+@lru_cache(64)
 def lexer_for_file(path: str) -> Lexer | None:
     """Return what reads a file, by its name; None where nothing is known of it."""
     name = path.rpartition("/")[2]

@@ -36,3 +36,46 @@ def test_what_cannot_go_on_in_the_background_is_said_and_where_nothing_runs_the_
 
     assert [message.text for message in messages] == sent
     assert "".join(notes).startswith(said)
+
+
+class InMode:
+    """A session of which only the permission mode matters."""
+
+    def __init__(self, auto_trouble: str) -> None:
+        self.permission_mode = "default"
+        self.auto_trouble = auto_trouble
+
+    def set_permission_mode(self, mode: str) -> None:
+        self.permission_mode = mode
+
+
+@pytest.mark.parametrize(
+    ("auto_trouble", "modes"),
+    [
+        ("", ["acceptEdits", "auto", "plan", "default"]),
+        ("no sandbox works here", ["acceptEdits", "plan", "default", "acceptEdits"]),
+    ],
+)
+def test_the_modes_follow_each_other_and_auto_is_passed_over_where_it_cannot_be(
+    auto_trouble: str, modes: list[str]
+) -> None:
+    session: Any = InMode(auto_trouble)
+    nothing: Any = SimpleNamespace()
+    draft_keys = DraftKeys(nothing, nothing, lambda _: None)
+    actions: Any = KeyActions(
+        session,
+        draft_keys,
+        nothing,
+        nothing,
+        nothing,
+        external_program=nothing,
+        paste_picture=lambda: None,
+        leaving=nothing,
+    )
+
+    seen = []
+    for _ in range(4):
+        actions.next_mode()
+        seen.append(session.permission_mode)
+
+    assert seen == modes

@@ -43,7 +43,10 @@ _MAX_COMPARED = 2_000
 
 _CONTEXT_LINES = 3
 _MAX_DIFF_LINES = 1_000
+_MAX_REMOVED_LINES = 200
+"""Of one run in a diff that is too long, so that what takes its place is shown, too."""
 _MAX_DIFF_LINE_CHARS = 500
+_MANY_LINES = 20
 _MAX_ECHOED_LINES = 20
 _MAX_ECHOED_LINE_CHARS = 200
 
@@ -144,11 +147,10 @@ def _require_as_shown(plan: Plan, shown: DiffDisplay) -> None:
 
 
 def _whole(plan: Plan) -> DiffDisplay | None:
-    """Return the diffs where they say all that would change, for somebody who is to judge it."""
+    """Return the diffs for somebody who is to judge them; None where a change has no lines that could be shown."""
     display = diffs_of(plan)
     changes_modes = any(change.mode is not None or change.is_new_program for change in plan.changes)
-    says_all = all(file.diff and not file.is_cut for file in display.files)
-    return display if says_all and not changes_modes else None
+    return display if all(file.diff for file in display.files) and not changes_modes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ class ChangeReport:
     def diff(self) -> FileDiff:
         """Return the change for people; hunks only, and a last line that says so where it is cut."""
         lines: list[str] = []
-        total, is_cut = 0, False
+        total, is_cut = 0, self._is_long
         for total, line in enumerate(self._unified(), 1):  # never all of them in memory
             is_cut = is_cut or total > _MAX_DIFF_LINES or len(line) > _MAX_DIFF_LINE_CHARS
             if total <= _MAX_DIFF_LINES:
@@ -190,6 +192,7 @@ class ChangeReport:
             is_new=self._is_new,
             is_deleted=self._is_deleted,
             is_cut=is_cut,
+            replaced_of=len(self._old) if self._is_overwrite else 0,
         )
 
     def echo(self) -> str:
@@ -207,6 +210,14 @@ class ChangeReport:
             shown_to = max(shown_to, end)
         return "\n".join(told)
 
+    @property
+    def _is_overwrite(self) -> bool:
+        return self.added > 0 and self.removed >= max(_MANY_LINES, len(self._old) / 2)
+
+    @property
+    def _is_long(self) -> bool:
+        return self.added + self.removed > _MAX_DIFF_LINES
+
     def _unified(self) -> Iterator[str]:
         for group in _groups(self._changes):
             first, last = group[0], group[-1]
@@ -218,10 +229,16 @@ class ChangeReport:
             at = old_start
             for change in group:
                 yield from _marked(" ", self._old[at : change.old_start])
-                yield from _marked("-", self._old[change.old_start : change.old_end])
+                yield from self._removed(change)
                 yield from _marked("+", self._new[change.new_start : change.new_end])
                 at = change.old_end
             yield from _marked(" ", self._old[at : at + trail])
+
+    def _removed(self, change: ChangedLines) -> Iterator[str]:
+        left_out = change.old_end - change.old_start - _MAX_REMOVED_LINES if self._is_long else 0
+        yield from _marked("-", self._old[change.old_start : change.old_end - max(left_out, 0)])
+        if left_out > 0:  # a new hunk, so that the lines behind it have the right numbers
+            yield f"@@ -{change.old_end + 1} +{change.new_start + 1} @@ … {left_out:,} more lines"
 
 
 def _lines(text: str) -> list[str]:

@@ -14,6 +14,8 @@ from panpan.types.permission import Opening, PermissionAnswer, PermissionQuestio
 
 ALWAYS_ASKS = "Always asks: rules and --yes don't cover this."
 """Stands behind the reasons of what is protected."""
+WHOLE_CALL = "The whole call:"
+"""Stands before the arguments where the diff above leaves out a part of the change."""
 MAX_RULE_CELLS = 200
 """A longer rule is not offered to be kept: nobody would read it, and the question has to fit the screen."""
 

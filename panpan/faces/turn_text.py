@@ -261,8 +261,15 @@ def names_agent(use: ToolUseBlock) -> bool:
 def counts_text(file: FileDiff) -> str:
     """Return how many lines were added and removed, such as "+3 -1", or why there are none to count."""
     if file.added or file.removed:
-        return f"+{file.added} -{file.removed}"
+        extent = extent_text(file)
+        return f"+{file.added} -{file.removed}{extent and f' ({extent})'}"
     return "empty" if file.is_new or file.is_deleted else "no line changed"
+
+
+def extent_text(file: FileDiff) -> str:
+    """Return how much of a file was replaced, such as "replaces all of 900 lines"; empty where that is little."""
+    which = "all" if file.removed == file.replaced_of else f"{file.removed:,}"
+    return f"replaces {which} of {file.replaced_of:,} lines" if file.replaced_of else ""
 
 
 def diff_text(diff: str) -> Sequence[str]:

@@ -151,6 +151,8 @@ class FileDiff(Frozen):
     """True if the file does not exist any more."""
     is_cut: bool = False
     """True if `diff` leaves out a part of the change."""
+    replaced_of: int = 0
+    """Lines that the file had, where the change replaces many and at least half of them; else 0."""
 
 
 class DiffDisplay(Frozen):
@@ -160,6 +162,11 @@ class DiffDisplay(Frozen):
     files: tuple[FileDiff, ...]
     notes: tuple[str, ...] = ()
     """What came of the change, a line each."""
+
+    @property
+    def is_cut(self) -> bool:
+        """True if not all of the change is in it."""
+        return any(file.is_cut for file in self.files)
 
 
 class SummaryDisplay(Frozen):

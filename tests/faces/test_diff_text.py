@@ -24,7 +24,15 @@ def test_what_has_no_hunk_has_no_lines() -> None:
         (FileDiff(path="a", diff="", added=0, removed=0, is_new=True), "empty"),
         (FileDiff(path="a", diff="", added=0, removed=0, is_deleted=True), "empty"),
         (FileDiff(path="a", diff="", added=0, removed=0), "no line changed"),
+        (
+            FileDiff(path="a", diff="", added=9, removed=30, replaced_of=30),
+            "+9 -30 (replaces all of 30 lines)",
+        ),
+        (
+            FileDiff(path="a", diff="", added=9, removed=2_000, replaced_of=3_000),
+            "+9 -2000 (replaces 2,000 of 3,000 lines)",
+        ),
     ],
 )
-def test_where_no_line_is_to_be_counted_it_is_said_why(file: FileDiff, said: str) -> None:
+def test_counts_say_how_much_was_replaced_or_why_nothing_is(file: FileDiff, said: str) -> None:
     assert counts_text(file) == said

@@ -9,7 +9,7 @@ from time import monotonic
 from anyio import Lock
 
 from panpan.cli_kit.failures import StdoutWriter
-from panpan.faces.permission_answers import all_reasons, answers_to, why_it_matters, with_words
+from panpan.faces.permission_answers import WHOLE_CALL, all_reasons, answers_to, why_it_matters, with_words
 from panpan.faces.stdin import StdinReader
 from panpan.faces.terminal.rendering.displays import display_rows
 from panpan.faces.terminal.rendering.messages import user_message_lines
@@ -290,16 +290,20 @@ def _what_would_run(question: PermissionQuestion) -> Iterator[str]:
     wording = question.wording
     if wording.effect:
         yield f"    {_shown(wording.effect)}"
-    if question.preview is None or not question.preview.files:
-        for key, value in question.input.items():
-            name = "" if key == wording.main_argument else f"{_shown(key)}: "
-            yield f"    {name}{_shown(value if isinstance(value, str) else json.dumps(value, default=str))}"
-        return
-    yield f"    {_shown(question.title)}"
-    for file in question.preview.files:
+    files = question.preview.files if question.preview is not None else ()
+    if files:
+        yield f"    {_shown(question.title)}"
+    for file in files:
         mark = " (new)" if file.is_new else " (deleted)" if file.is_deleted else ""
         yield f"    {_shown(file.path)}{mark} {counts_text(file)}"
         yield from (f"      {spelled_out(line)}" for line in diff_text(file.diff))
+    if question.preview is not None and question.preview.is_cut:
+        yield f"    {WHOLE_CALL}"
+    elif files:
+        return
+    for key, value in question.input.items():
+        name = "" if key == wording.main_argument else f"{_shown(key)}: "
+        yield f"    {name}{_shown(value if isinstance(value, str) else json.dumps(value, default=str))}"
 
 
 def _shown(text: str) -> str:

@@ -118,11 +118,25 @@ async def test_a_write_makes_a_file_only_where_it_was_shown_to(workspace, is_the
     assert workspace.contents() == ({} if is_there_first else {"f.txt": b"of the user\n"})
 
 
+@pytest.mark.parametrize("now", ["load()\n", "load()\nload()\n"])
+async def test_what_was_shown_in_part_binds_the_call_too(workspace, now):
+    workspace.put("a.py", "load\n" * 1_500)
+    path = workspace.put("b.py", "load()\n")
+
+    question, result = await call_while(workspace, "Rename", RENAME, lambda: path.write_text(now))
+
+    assert question.preview.is_cut
+    assert ("b.py changed while the user was asked" in result.text) == (now.count("load") > 1) == result.is_error
+
+
 async def test_what_was_not_shown_binds_nothing(workspace):
     workspace.put_seen("f.txt", "one\n")
-    large = "two\n" * 1_500
+    patch = (
+        "diff --git a/f.txt b/f.txt\nold mode 100644\nnew mode 100755\n"
+        "--- a/f.txt\n+++ b/f.txt\n@@ -1 +1 @@\n-one\n+two\n"
+    )
 
-    question, result = await call_while(workspace, "Write", {"file_path": "f.txt", "content": large}, lambda: None)
+    question, result = await call_while(workspace, "Patch", {"patch": patch}, lambda: None)
 
     assert question.preview is None
     assert not result.is_error

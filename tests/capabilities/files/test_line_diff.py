@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,6 +63,23 @@ def test_the_diff_is_a_patch_that_leads_from_old_to_new(old, new, ends):
 def test_lines_are_split_at_newlines_only():
     assert split_lines("a\x0bb\u2028c\r\nd\re\n\nf") == ["a\x0bb\u2028c\r\n", "d\re\n", "\n", "f"]
     assert split_lines("") == []
+
+
+@pytest.mark.parametrize(
+    ("removed", "added", "replaced_of"), [(40, 1, 80), (39, 9, 0), (19, 9, 0), (80, 80, 80), (80, 0, 0)]
+)
+def test_a_diff_tells_of_how_many_lines_it_replaces_most(removed, added, replaced_of):
+    old = [f"{number}\n" for number in range(80)]
+    new = ["new\n"] * added + old[removed:]
+    assert ChangeReport("f", "".join(old), "".join(new)).diff().replaced_of == replaced_of
+
+
+def test_a_long_diff_keeps_room_for_the_lines_that_replace_others():
+    diff = ChangeReport("f", "head\n" + "a\n" * 5_000, "head\n" + "b\n" * 6_000).diff()
+    lines = diff.diff.split("\n")
+    assert (diff.is_cut, diff.replaced_of, lines.count("-a")) == (True, 5_001, 200)
+    assert lines[202:204] == ["@@ -5002 +2 @@ … 4,800 more lines", "+b"]
+    assert lines[-1] == f"… {6_000 - lines.count('+b'):,} more lines"
 
 
 def test_long_lines_and_long_diffs_are_cut():

@@ -41,10 +41,14 @@ async def test_a_call_that_cannot_be_made_says_so_as_it_does_when_it_runs(worksp
     assert str(refused.value) == str(failed.value)
 
 
-async def test_a_change_too_large_to_be_shown_whole_has_none(workspace):
+@pytest.mark.parametrize("content", ["two\n" * 1_500, "two" * 500], ids=["lines", "line"])
+async def test_a_change_too_large_to_be_shown_whole_is_shown_in_part(workspace, content):
     workspace.put_seen("f.txt", "one\n")
-    assert await preview(workspace, "Write", file_path="f.txt", content="two\n" * 1_500) is None
-    assert await preview(workspace, "Write", file_path="f.txt", content="two" * 500) is None
+    shown = await preview(workspace, "Write", file_path="f.txt", content=content)
+    assert shown.is_cut
+    assert shown.files[0].diff.startswith(
+        "@@ -1 +1,1500 @@\n-one\n+two\n" if "\n" in content else "@@ -1 +1 @@\n-one\n+two"
+    )
 
 
 async def test_a_change_of_the_mode_has_none_since_a_diff_does_not_say_it(workspace):

@@ -161,6 +161,16 @@ async def test_a_change_is_shown_as_a_diff_with_what_cannot_be_seen_spelled_out(
     assert "file_path" not in screen
 
 
+async def test_a_diff_that_is_cut_stands_above_the_whole_call() -> None:
+    file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1, is_cut=True)
+    preview = DiffDisplay(files=(file,))
+    question = PermissionQuestion("1", "Write", {"content": "b\nlast"}, "a.py", "it writes", preview=preview)
+
+    _, screen = await answer(after="n\n", question=question)
+
+    assert "      +b\n    The whole call:\n    content: b\n      last\n" in screen
+
+
 async def judged(typed: str, *modes: PermissionMode, text: str = "Change parse.") -> tuple[PlanAnswer, str]:
     """Put a plan, type an answer when it is on the screen; return the answer and the screen."""
     screen = Screen()

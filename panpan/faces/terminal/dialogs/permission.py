@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from time import monotonic
 from typing import Any, TypeAlias
 
-from panpan.faces.permission_answers import all_reasons, answers_to, exact_line, why_it_matters, with_words
+from panpan.faces.permission_answers import WHOLE_CALL, all_reasons, answers_to, exact_line, why_it_matters, with_words
 from panpan.faces.terminal.dialogs.choice_dialog import UNREAD, Choice, ChoiceDialog
 from panpan.faces.terminal.dialogs.dialog import LineEditor, coloured_lines, prose
 from panpan.faces.terminal.rendering.cells import broken, broken_between_words, cell_width, cut, fitted, wrapped
@@ -315,7 +315,11 @@ class PermissionDialog(ChoiceDialog[PermissionAnswer, Meaning]):
         if len(paths) > 1:
             heads.append(exact_line(f"{len(paths)} files: {', '.join(paths)}"))
         rows = [theme.paint("strong", row) for head in heads for row in broken(head, width)]
-        return [*effect, *rows, *(row for line in self._preview for row in broken(line, width))]
+        rows += [row for line in self._preview for row in broken(line, width)]
+        if question.preview is not None and question.preview.is_cut:  # what runs is shown whole, whatever its size
+            rows.append(theme.paint("strong", WHOLE_CALL))
+            rows += argument_rows(question.input, width, theme, main=wording.main_argument)
+        return [*effect, *rows]
 
     def _foot(self, form: Form, offered: Sequence[Choice[Meaning]], width: int, theme: Theme) -> list[str]:
         gap = [""] if form.has_gaps else []

@@ -20,7 +20,7 @@ from panpan.faces.terminal.rendering.cells import (
     wrapped,
 )
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.turn_text import counts_text
+from panpan.faces.turn_text import counts_text, extent_text
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, spelled_out
 from panpan.types.content import (
     ChecklistDisplay,
@@ -40,6 +40,7 @@ from panpan.types.dataclass import dataclass
 from panpan.types.role import Role
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")
+_LEFT_OUT = re.compile(r"… ([\d,]+) more lines")
 _WORD = re.compile(r"\w+|\s+|.")
 _TAB = 4
 _MAX_CHARS_TO_COMPARE = 300
@@ -66,6 +67,8 @@ class _Line:
     new: int | None = None
     other: str | None = None
     """Its counterpart: the line that a removed one became, or that an added one was."""
+    stands_for: int = 1
+    """Lines of the diff."""
 
 
 def diff_lines(
@@ -90,13 +93,15 @@ def diff_lines(
     heading = _heading(file, theme, shows_controls=shows_controls, names_file=names_file)
     rows = broken(heading, width) if shows_controls else [cut(heading, width)]
     lines = _with_counterparts(list(_parsed(file.diff, shows_controls=shows_controls)))
+    if max_lines is not None and len(lines) > max_lines:
+        lines = _with_less_removed(lines, max_lines // 2)
     layout = _Layout(lines, width, theme, _spans_of(file.path) if theme.has_hues else _one_span)
     for index, line in enumerate(lines):
         added = layout.rows(line)
         room = len(rows) + len(added) if max_lines is None else max_lines - len(rows)
         is_last = index == len(lines) - 1
         if len(added) > room - (0 if is_last else 1):
-            hidden = sum(line.sign != "@" for line in lines[index:])
+            hidden = sum(line.stands_for for line in lines[index:])
             note = f"… +{hidden} line{'s' if hidden != 1 else ''}"
             return [*rows, *added[: room - 1], theme.paint("dim", cut(note, width))]
         rows += added
@@ -112,7 +117,8 @@ def _heading(file: FileDiff, theme: Theme, *, shows_controls: bool, names_file: 
 def _counts(file: FileDiff, theme: Theme) -> str:
     if not file.added and not file.removed:
         return theme.paint("dim", counts_text(file))
-    return f"{theme.paint('added', f'+{file.added}')} {theme.paint('removed', f'-{file.removed}')}"
+    counts = f"{theme.paint('added', f'+{file.added}')} {theme.paint('removed', f'-{file.removed}')}"
+    return f"{counts} {theme.paint('dim', f'({extent})')}" if (extent := extent_text(file)) else counts
 
 
 def _harmless(text: str, *, shows_controls: bool) -> str:
@@ -129,8 +135,12 @@ def _parsed(diff: str, *, shows_controls: bool) -> Iterator[_Line]:
     for index, text in enumerate(source):
         if match := _HUNK.match(text):
             old, new, is_in_hunk = int(match[1]), int(match[2]), True
+        if hidden := _LEFT_OUT.fullmatch(match[3].strip() if match else text):
+            yield _gap(int(hidden[1].replace(",", "")))
+            continue
+        if match:
             if old > 1:  # else nothing was left out before it
-                yield _Line("@", _harmless(match[3].strip(), shows_controls=shows_controls))
+                yield _Line("@", _harmless(match[3].strip(), shows_controls=shows_controls), stands_for=0)
             continue
         if not is_in_hunk or (not text and index == len(source) - 1):
             continue  # the names of the files, which the heading has
@@ -154,6 +164,29 @@ def _with_counterparts(lines: Sequence[_Line]) -> list[_Line]:
             before[:] = [replace(one, other=other.text) for one, other in pairs]
             after[:] = [replace(other, other=one.text) for one, other in pairs]
     return [line for group in groups for line in group]
+
+
+def _with_less_removed(lines: Sequence[_Line], most: int) -> list[_Line]:
+    """Return the lines with short runs of removed ones, so that what takes their place is seen, too."""
+    shorter: list[_Line] = []
+    run = hidden = 0
+    for line in lines:
+        run = run + 1 if line.sign == "-" else 0
+        if run > most:
+            hidden += 1
+            continue
+        if hidden and line.sign == "@":
+            hidden += line.stands_for
+        elif hidden:
+            shorter += [_gap(hidden), line]
+            hidden = 0
+        else:
+            shorter.append(line)
+    return [*shorter, _gap(hidden)] if hidden else shorter
+
+
+def _gap(count: int) -> _Line:
+    return _Line("@", f"{count:,} more line{'s' * (count != 1)}", stands_for=count)
 
 
 class _Layout:

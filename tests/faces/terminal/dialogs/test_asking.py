@@ -112,6 +112,29 @@ async def test_the_path_of_a_new_file_is_shown_once(title: str, width: int) -> N
         await answered(asking, screen, question, look)
 
 
+async def test_a_diff_that_is_cut_stands_above_the_whole_call() -> None:
+    file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=900, removed=900, replaced_of=900, is_cut=True)
+    asking, screen = Asking(), Screen(80)
+    arguments = {"file_path": "a.py", "content": "b\nlast"}
+    question = PermissionQuestion("1", "Write", arguments, "a.py", "it writes", preview=DiffDisplay(files=(file,)))
+
+    def look() -> None:
+        rows = [row.rstrip() for row in screen.rows(80)]
+        begin = rows.index("  a.py +900 -900 (replaces all of 900 lines)")
+        assert rows[begin + 1 : begin + 8] == [
+            "  1 - a",
+            "  1 + b",
+            "  The whole call:",
+            "  file_path: a.py",
+            "  content:",
+            "  │ b",
+            "  │ last",
+        ]
+
+    with asking.shown_by(screen.for_asking):
+        await answered(asking, screen, question, look)
+
+
 async def test_a_title_that_says_more_than_the_path_stays() -> None:
     files = tuple(FileDiff(path=path, diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1) for path in ("a.py", "b.py"))
     asking, screen = Asking(), Screen()

@@ -1,11 +1,13 @@
 """A diff says what changed and where, fits, and is bounded."""
 
 import difflib
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from panpan.editing.edited import ChangeReport
 from panpan.faces.terminal.rendering.displays import diff_lines
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.content import FileDiff
@@ -112,7 +114,7 @@ def test_a_note_at_the_end_is_shown() -> None:
         path="a", diff="@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n… 9 more lines", added=1, removed=1
     )
 
-    assert [row.strip() for row in diff_lines(file, 60, PLAIN)[-2:]] == ["No newline at end of file", "… 9 more lines"]
+    assert [row.strip() for row in diff_lines(file, 60, PLAIN)[-2:]] == ["No newline at end of file", "⋯ 9 more lines"]
 
 
 def test_only_changed_line_ends_can_be_seen() -> None:
@@ -129,9 +131,7 @@ def test_control_characters_are_written_out_for_a_judge() -> None:
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), max_size=30), st.integers(2, 40))
-def test_a_bounded_diff_is_the_beginning_of_it_and_says_what_is_missing(
-    old: list[str], new: list[str], most: int
-) -> None:
+def test_a_bounded_diff_shows_or_counts_every_line(old: list[str], new: list[str], most: int) -> None:
     file = file_diff(old, new)
     whole = diff_lines(file, 60, PLAIN)
 
@@ -140,10 +140,30 @@ def test_a_bounded_diff_is_the_beginning_of_it_and_says_what_is_missing(
     if len(whole) <= most:
         assert rows == whole
     else:
-        assert len(rows) == most
-        assert rows[:-1] == whole[: most - 1]
-        hidden = sum(not row.startswith("⋯") for row in whole[most - 1 :])
-        assert rows[-1] == f"… +{hidden} line{'s' if hidden != 1 else ''}"
+        assert len(rows) <= most
+        assert counted(rows) == counted(whole)
+
+
+def counted(rows: list[str]) -> int:
+    """How many lines the rows below the heading show or count."""
+    notes = [int(note[1]) for row in rows[1:] if (note := re.match(r"[…⋯] \+?(\d+)", row))]
+    return sum(notes) + sum(row[0] not in "…⋯" for row in rows[1:])
+
+
+def test_a_long_removed_run_leaves_room_for_what_replaces_it() -> None:
+    old, new = [f"old {number}" for number in range(5_000)], [f"new {number}" for number in range(6_000)]
+    file = ChangeReport("a.py", "\n".join(old) + "\n", "\n".join(new) + "\n").diff()
+
+    assert diff_lines(file, 60, PLAIN, 8) == [
+        "a.py +6000 -5000 (replaces all of 5,000 lines)",
+        "  1 - old 0",
+        "  2 - old 1",
+        "  3 - old 2",
+        "  4 - old 3",
+        "⋯ 4,996 more lines",
+        "  1 + new 0",
+        "… +5999 lines",
+    ]
 
 
 @given(st.lists(NASTY, max_size=4), st.lists(NASTY, max_size=4), NASTY, st.integers(4, 90), st.booleans())

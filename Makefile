@@ -2,7 +2,7 @@
 # make test   every check and every test
 # make lint   the checks alone
 # make coverage  every test, and which lines none of them ran; takes half as long again
-# make bench  the figures of the README
+# make bench  the figures of docs/benchmarks.md
 # make test-peers  the clients against the server of the embedded model; fetches a small one once, 93 MB
 # make soak   panpan killed, and its disk failing, at every moment of a turn; a cassette played 1,000 times; odd names; takes an hour
 # make eval   how often the embedded model does small tasks right; takes half an hour

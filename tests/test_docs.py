@@ -39,26 +39,13 @@ from tests.model_server import call, say, serving
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
-ARCHITECTURE = ROOT / "docs" / "architecture.md"
-REFERENCE = ROOT / "docs" / "reference.md"
-CASSETTES = ROOT / "docs" / "cassettes.md"
-AGENTS = ROOT / "docs" / "agents.md"
-RESEARCH = ROOT / "docs" / "research.md"
-PYTHON = ROOT / "docs" / "python.md"
-DOCUMENTS = [
-    README,
-    CONTRIBUTING,
-    ROOT / "CHANGELOG.md",
-    ARCHITECTURE,
-    REFERENCE,
-    CASSETTES,
-    AGENTS,
-    PYTHON,
-    RESEARCH,
-    ROOT / "docs" / "reminders.md",
-    *sorted((ROOT / "docs" / "adr").glob("*.md")),
-]
-OF_USERS = {"AGENTS.md", "CLAUDE.md"}
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+DOCUMENTS = [README, CONTRIBUTING, ROOT / "CHANGELOG.md", *PAGES, *sorted((ROOT / "docs" / "adr").glob("*.md"))]
+AGENTS, ARCHITECTURE, HEADLESS, MODELS, PERMISSIONS, PYTHON, REFERENCE, USING = (
+    ROOT / "docs" / f"{name}.md"
+    for name in ("agents", "architecture", "headless", "models", "permissions", "python", "reference", "using")
+)
+OF_USERS = {"AGENTS.md", "CLAUDE.md", "package.json"}
 POINTS = [name for name, value in vars(Hook).items() if callable(value) and not name.startswith("_")]
 
 
@@ -101,18 +88,15 @@ def test_the_definition_of_an_agent_that_is_shown_can_be_used_and_every_key_is_t
 
 
 @pytest.mark.parametrize(
-    ("example", "printed"),
-    [
-        (blocks(README, "python")[0], "Corrected.\n"),
-        (blocks(PYTHON, "python")[1], "[Read notes.txt]\n[Edit notes.txt]\nCorrected.\n3 rounds\n"),
-    ],
-    ids=["README", "docs"],
+    ("number", "printed"),
+    [(0, "Corrected.\n"), (1, "[Read notes.txt]\n[Edit notes.txt]\nCorrected.\n3 rounds\n")],
+    ids=["ask", "session"],
 )
-def test_python_examples_change_a_file(tmp_path: Path, example: str, printed: str) -> None:
+def test_python_examples_change_a_file(tmp_path: Path, number: int, printed: str) -> None:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "notes.txt").write_text("teh end\n")
-    (tmp_path / "example.py").write_text(example)
+    (tmp_path / "example.py").write_text(blocks(PYTHON, "python")[number])
     edit = {"file_path": "notes.txt", "old_string": "teh", "new_string": "the"}
 
     with serving([call("Read", {"file_path": "notes.txt"}), call("Edit", edit), say("Corrected.")]) as server:
@@ -156,8 +140,8 @@ async def test_the_tool_that_shows_how_to_add_one_works(tmp_path: Path, monkeypa
     assert await tool.effects(args, context_in(workspace)) == Effects(reads=("a.txt",))
 
 
-def test_the_settings_of_the_readme_are_settings() -> None:
-    examples = [*blocks(README, "toml"), *blocks(RESEARCH, "toml")]
+def test_the_settings_of_the_pages_are_settings() -> None:
+    examples = [block for page in PAGES for block in blocks(page, "toml") if "pyproject.toml" not in block]
     sources = [parse_settings(one.encode(), Path("settings.toml"), "user") for one in examples]
 
     assert ("Bash(make test)", "Bash(python -m pytest *)") in [source.rules("allow") for source in sources]
@@ -312,19 +296,27 @@ def test_every_record_of_the_log_is_in_the_reference_with_its_fields() -> None:
         assert fields - {"type", "subtype", "uuid"} <= told
 
 
-def test_the_exit_codes_of_the_readme_are_those_of_the_errors() -> None:
-    codes = {int(code) for row in table(section(README, "Exit codes")) for code in row[0].split(",")}
+def test_the_exit_codes_of_the_page_are_those_of_the_errors() -> None:
+    codes = {int(code) for row in table(section(HEADLESS, "Exit codes")) for code in row[0].split(",")}
     classes = [value for value in vars(errors).values() if isinstance(value, type)]
 
     assert codes == {0, 129, 130, 143} | {kind.exit_code for kind in classes if issubclass(kind, errors.PanpanError)}
     assert codes == {int(code) for code in re.findall(r"\d+", EPILOG.partition("Exit codes:")[2])}
 
 
-def test_the_readme_names_every_mode_tool_and_vendor() -> None:
-    assert [row[0].strip("`") for row in table(section(README, "Permissions"))] == list(get_args(PermissionMode))
-    assert {tool.name for tool in every_tool()} <= set(re.findall(r"\w+", section(README, "First steps")))
-    models = section(README, "Models")
-    assert {vendor.name for vendor in VENDORS if vendor.name not in models} <= {"anthropic"}
+def test_the_pages_name_every_mode_tool_and_vendor() -> None:
+    for page, heading in ((README, "Permissions"), (PERMISSIONS, "Modes")):
+        assert [row[0].strip("`") for row in table(section(page, heading))] == list(get_args(PermissionMode))
+    assert {tool.name for tool in every_tool()} <= set(re.findall(r"\w+", section(USING, "What the model has")))
+    vendors = text_of(MODELS)
+    assert {vendor.name for vendor in VENDORS if vendor.name not in vendors} <= {"anthropic"}
+
+
+def test_the_readme_is_short_and_links_every_page() -> None:
+    linked = re.findall(r"\]\((docs/[\w-]+\.md)\)", section(README, "Documentation"))
+
+    assert len(text_of(README).splitlines()) <= 170
+    assert sorted(linked) == [str(page.relative_to(ROOT)) for page in PAGES]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)

@@ -15,7 +15,7 @@ from tests.e2e.conftest import Panpan
 from tests.e2e.test_packages import unpacked_pip
 from tests.model_server import ToolCall, calls, say, serving
 
-README = Path(__file__).parent.parent.parent / "README.md"
+DOCS = Path(__file__).parent.parent.parent / "docs"
 
 WORKS = "from shelf import version\nassert version == '2.0', version\nprint('it works')\n"
 
@@ -128,17 +128,25 @@ def test_allow_outside_lets_the_commands_of_its_pattern_out_and_no_other(panpan:
     assert "--allow-outside 'bash -c" in denial["allowed_with"].replace("'\"'\"'", "'")
 
 
-def commands_of(*headings: str) -> list[str]:
-    """Return the commands that sections of the README show."""
-    text = README.read_text()
-    sections = [re.split(r"^### ", text.split(f"### {heading}\n", 1)[1], flags=re.MULTILINE)[0] for heading in headings]
-    blocks = [block for one in sections for block in re.findall(r"^```sh\n(.*?)^```$", one, re.DOTALL | re.MULTILINE)]
-    return [line for block in blocks for line in block.splitlines() if line]
+def commands_of(page: str, heading: str) -> list[str]:
+    """Return the commands that a section of a page in `docs` shows, its subsections included."""
+    text = re.split(r"^#{1,2} ", (DOCS / page).read_text().split(f"# {heading}\n", 1)[1], flags=re.MULTILINE)[0]
+    return [
+        line
+        for block in re.findall(r"^```sh\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+        for line in block.split("\n")
+        if line
+    ]
 
 
 def test_each_command_of_permissions_and_headless_runs(panpan: Panpan) -> None:
     (panpan.workspace / "run.toml").write_text("max_rounds = 200\n")
-    commands = commands_of("Permissions", "Headless")
+    sections = (
+        ("permissions.md", "Modes"),
+        ("permissions.md", "Ask what would happen"),
+        ("headless.md", "What may run"),
+    )
+    commands = [command for section in sections for command in commands_of(*section)]
     with serving([say("done")] * len(commands)) as server:
         panpan.use(server)
         done = panpan.run_script("set -eo pipefail", *commands)

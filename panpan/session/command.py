@@ -83,6 +83,9 @@ class Terminal(Protocol):
         """
         ...
 
+    async def show_panel(self, sections: "Mapping[str, Display]") -> None:
+        """Show shapes by their titles; a screen shows one at a time, and keeps none of them."""
+
     async def read(self, lines: Sequence[str]) -> None:
         """Let the user read a long text, the end of it first; raises ConfigError if there is no program for that."""
 
@@ -130,6 +133,8 @@ class Command:
     aliases: Sequence[str] = ()
     is_immediate: bool = False
     """True if it may run while a turn does."""
+    is_panel: bool = False
+    """True if it opens a panel, so that nothing of it stays on a screen."""
     offers: "Callable[[Session], Sequence[str]]" = lambda session: ()
     """Returns what may stand behind its name, for the completion."""
     offers_choice: bool = False

@@ -98,6 +98,11 @@ class LineTerminal:
         say(self, " ".join([f"/{self._command.name}", *map(str, self._picked), "NUMBER picks one"]), "dim")
         return None
 
+    async def show_panel(self, sections: Mapping[str, Display]) -> None:
+        for number, (title, shape) in enumerate(sections.items()):
+            say(self, f"\n{title}" if number else title, "strong")
+            self.display(shape)
+
     async def read(self, lines: Sequence[str]) -> None:
         """Print the end of a text."""
         if (above := len(lines) - _MOST_READ) > 0:

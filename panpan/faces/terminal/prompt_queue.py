@@ -265,7 +265,8 @@ class Sending:
         if self._turns.is_busy and not command.is_immediate:
             self._warn(f"/{command.name} can't run during a turn; Esc stops it")
             return
-        self._terminal.show("", self._terminal.theme.paint("user", f"❯ {clean_for_terminal(line)}"))
+        if not command.is_panel:
+            self._terminal.show("", self._terminal.theme.paint("user", f"❯ {clean_for_terminal(line)}"))
         await command.run(self._terminal, rest)
 
     async def _prompt(self, sent: Sent) -> None:

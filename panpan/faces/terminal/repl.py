@@ -15,6 +15,7 @@ from panpan.faces.terminal.background_watch import BackgroundWatch, Leaving
 from panpan.faces.terminal.commands.registry import with_further
 from panpan.faces.terminal.dialogs.asking import Asking, AskingScreen
 from panpan.faces.terminal.dialogs.dialog_queue import DialogKeys, DialogQueue
+from panpan.faces.terminal.dialogs.panel import PanelDialog
 from panpan.faces.terminal.dialogs.pick import picked
 from panpan.faces.terminal.input.completion import FileIndex, InputCompleter
 from panpan.faces.terminal.input.draft import ClipboardPaste
@@ -205,6 +206,9 @@ class Repl:
 
     async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
         return await picked(self._dialogs, title, options, search, room=self._room_for_dialog, refresh=self.refresh)
+
+    async def show_panel(self, sections: Mapping[str, Display]) -> None:
+        await self._dialogs.ask(PanelDialog(sections, room=self._room_for_dialog))
 
     def submit(self, prompt: str) -> None:
         self._prompts.submit(prompt)

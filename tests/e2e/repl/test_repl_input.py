@@ -231,18 +231,31 @@ def test_typing_never_waits_for_the_list_of_files(panpan: Panpan, start: Start) 
         repl.type("look at @fi and what I type behind it comes at once")
 
 
-def test_help_lists_the_commands_and_asks_no_model(panpan: Panpan, start: Start) -> None:
-    def are_listed(screen: Screen, times: int) -> bool:
-        *before, newest = screen.text.split("\nCommands\n")
-        return len(before) == times and all(word in newest for word in ("/compact", "/export", "/resume"))
-
+def test_help_is_a_panel_that_goes_away(panpan: Panpan, start: Start) -> None:
     with serving([]) as server:
         panpan.use(server)
         repl = start(rows=60)
-        for times, typed in enumerate(("?", f"/help{keys.ENTER}", f"help{keys.ENTER}"), 1):
+        for typed, word in (("?", "Ctrl+O"), (f"/help{keys.ENTER}", "/export"), (f"help{keys.ENTER}", "/export")):
             repl.send(typed)
-            repl.wait_for(lambda screen, times=times: are_listed(screen, times))
+            repl.wait_for(lambda screen, word=word: all(text in screen.text for text in ("esc or typing closes", word)))
+            repl.send(keys.ESCAPE)
+            repl.wait_for(lambda screen: "esc or typing closes" not in screen.text)
             repl.wait_for_prompt()
+
+        repl.send("?")
+        repl.wait_for("esc or typing closes")
+        repl.type("hello")
+        assert repl.read(lambda screen: "Ctrl+O" not in screen.text and "/help" not in screen.text)
+
+
+def test_help_can_be_paged_in_a_small_window(panpan: Panpan, start: Start) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start(rows=10, columns=40)
+        repl.send("?")
+        repl.wait_for("Enter")
+        repl.send("\x1b[F")  # End
+        repl.wait_for("on an empty line: this help")
 
 
 def test_an_unknown_command_is_said_to_be_none_and_not_sent(panpan: Panpan, start: Start) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from panpan.faces.terminal.commands.choice_commands import MODEL_COMMANDS, SCREEN_COMMANDS
 from panpan.faces.terminal.commands.session_commands import SESSION_COMMANDS
 from panpan.faces.terminal.commands.show_commands import SHOW_COMMANDS
-from panpan.session.command import Command, Terminal, say, say_pairs
+from panpan.session.command import Command, Terminal, say
 from panpan.system.text.terminal_text import clean_line
 
 
@@ -74,17 +74,16 @@ def help_command(others: Iterable[Command], keys: Sequence[tuple[str, str]]) -> 
     """Return the command that lists `others` and itself, and says what the keys do."""
 
     async def show(terminal: Terminal, rest: str) -> None:
-        say(terminal, "Commands", "strong")
-        say_pairs(terminal, [(_usage(command), _line(command)) for command in commands if not command.is_missing])
-        if missing := [command for command in commands if command.is_missing]:
-            say(terminal, "\nNot there yet", "strong")
-            say_pairs(terminal, [(_usage(command), _line(command)) for command in missing])
-        if keys:
-            say(terminal, "\nKeys", "strong")
-            say_pairs(terminal, keys)
+        from panpan.types.content import table  # the first screen needs this module, and no shapes
+
+        listed = table((_usage(command), _line(command)) for command in commands if not command.is_missing)
+        titles = ("Keys", "Commands") if rest == "keys" else ("Commands", "Keys")
+        sections = {"Commands": listed, "Keys": table(keys)}
+        await terminal.show_panel({title: sections[title] for title in titles if keys or title == "Commands"})
 
     what = "Show the commands and the keys" if keys else "Show the commands"
-    command = Command("help", what, show, aliases=("h",), is_immediate=True)
+    arguments = "[keys]" if keys else ""
+    command = Command("help", what, show, arguments=arguments, aliases=("h",), is_immediate=True, is_panel=True)
     commands = sorted([*others, command], key=lambda command: command.name)
     return command
 

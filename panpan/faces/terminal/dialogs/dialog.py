@@ -27,6 +27,8 @@ class Dialog(ABC, Generic[Answer]):
 
     holds_up_turn = True
     """True if the turn stands still until there is an answer."""
+    is_passing = False
+    """True if it is only to be read: it takes keys at once, and goes away for what is typed and for other dialogs."""
 
     def __init__(self) -> None:
         self.answer: Answer | None = None
@@ -114,7 +116,11 @@ class Page:
     def turn(self, key: str) -> None:
         """Show what comes next with `pagedown`, or what came before; one row stays, so that none is missed."""
         step = max(self._size - 1, 1)
-        self._first = max(self._first + (step if key == "pagedown" else -step), 0)
+        self.scroll(step if key == "pagedown" else -step)
+
+    def scroll(self, rows: int) -> None:
+        """Show what comes that many rows later, or earlier where it is negative."""
+        self._first = max(self._first + rows, 0)
 
     @property
     def is_cut(self) -> bool:

@@ -70,6 +70,7 @@ class DialogQueue:
 
     async def ask(self, dialog: Dialog[T]) -> T:
         """Show a dialog when its turn comes, and return the answer; a cancel takes it away."""
+        self._dismiss()
         one = _Open(dialog)
         self._open.append(one)
         self._refresh()
@@ -82,7 +83,8 @@ class DialogQueue:
                 if (held := self.early.take()) and not one.answered.is_set():
                     self._give_back(held)
             self._open.remove(one)
-            self._answered = self._answered + one.answered.is_set() if self._open else 0
+            counts = one.answered.is_set() and not dialog.is_passing
+            self._answered = self._answered + counts if self._open else 0
             self._refresh()
         answer = dialog.answer
         assert answer is not None, "a dialog is over when it is answered"
@@ -109,11 +111,20 @@ class DialogQueue:
     def takes_keys(self) -> bool:
         if self.first is None or self.first.answered.is_set():
             return False
-        return self._quiet.has_lasted(QUIET_S) and (self._is_turned_to or not self._has_draft())
+        return self._quiet.has_lasted(self._quiet_s) and (self._is_turned_to or not self._has_draft())
+
+    @property
+    def _quiet_s(self) -> float:
+        return 0.0 if self.current is not None and self.current.is_passing else QUIET_S
+
+    def _dismiss(self) -> None:
+        """Take away a dialog that is only read."""
+        if self.current is not None and self.current.is_passing:
+            self.press("escape")
 
     def is_moving(self) -> bool:
         """Return whether it takes keys in a moment, or, once, whether it does and was drawn as if it did not."""
-        if self._quiet.is_short_of(QUIET_S):
+        if self._quiet.is_short_of(self._quiet_s):
             return True
         has_changed = self._has_said_wait and self.takes_keys
         self._has_said_wait = self._has_said_wait and not has_changed
@@ -181,8 +192,9 @@ class DialogQueue:
             self.first.dialog.was_drawn()
 
     def typed_elsewhere(self) -> None:
-        """A key went past the dialog: it has to wait again."""
-        self._could_turn = self._quiet.has_lasted(QUIET_S)
+        """A key went past the dialog: it has to wait again, or goes away."""
+        self._dismiss()
+        self._could_turn = self._quiet.has_lasted(self._quiet_s)
         self._quiet.restart()
         self._is_turned_to = False
 

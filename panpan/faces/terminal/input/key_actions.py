@@ -144,7 +144,7 @@ class KeyActions:
         self._session.retry_now()
 
     def help(self) -> None:
-        self._prompts.send(Sent("/help"))
+        self._prompts.send(Sent("/help keys"))
 
     def _interrupt(self) -> bool:
         """End what runs; return whether the key was for that, as it also is for what is about to end."""

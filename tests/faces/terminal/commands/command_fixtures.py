@@ -1,7 +1,7 @@
 """A terminal and a session of fakes, and how to type a command into them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -136,6 +136,11 @@ class FakeTerminal:
     async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
         self.title, self.options, self.search = title, options, search
         return self.picks
+
+    async def show_panel(self, sections: Mapping[str, Display]) -> None:
+        for title, shape in sections.items():
+            self.show(title)
+            self.display(shape)
 
     async def read(self, lines: Sequence[str]) -> None:
         self.read_lines += lines

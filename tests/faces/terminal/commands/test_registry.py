@@ -87,9 +87,18 @@ def test_any_line_is_found_or_answered_with_one_harmless_line(typed: str) -> Non
 async def test_help_lists_every_command_and_the_keys_within_the_width(tmp_path: Path, width: int) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p", width=width), "/help")
 
-    assert all(f"/{command.name}" in terminal.text for command in all_commands(slash_commands()))
+    there = [command for command in all_commands(slash_commands()) if not command.is_missing]
+    assert all(f"/{command.name}" in terminal.text for command in there)
+    assert "/mcp" not in terminal.text
     assert all(key in terminal.text for key in ("Esc", "Ctrl+C", "Ctrl+O", "Shift+Tab", "Alt+Enter", "@"))
     assert terminal.widest <= width
+
+
+@pytest.mark.parametrize(("line", "titles"), [("/help", ["Commands", "Keys"]), ("/help keys", ["Keys", "Commands"])])
+async def test_help_begins_with_what_is_asked_for(tmp_path: Path, line: str, titles: list[str]) -> None:
+    terminal = await type_in(terminal_in(tmp_path / "p"), line)
+
+    assert [row for row in terminal.text.split("\n") if row in titles] == titles
 
 
 async def test_the_columns_of_help_are_aligned(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from tests.faces.terminal.dialogs.drawn import Clock, assert_fit, keys, plain, t
 class OneKey:
     """Is answered by the first key."""
 
+    is_passing = False
+
     def __init__(self):
         self.answer = None
         self.cursor = None

@@ -1,0 +1,72 @@
+"""A panel that is only read: it shows one of several sections, and goes away as soon as anything is typed."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from panpan.faces.terminal.dialogs.dialog import Dialog, Page
+from panpan.faces.terminal.rendering.cells import cut, fitted
+from panpan.faces.terminal.rendering.displays import display_rows
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.content import Display
+
+_FRAME_ROWS = 2
+"""The titles and the hint; the hint goes first where there is no room."""
+
+
+class PanelDialog(Dialog[bool]):
+    """Shows shapes by their titles, one at a time; the answer is True once it is closed."""
+
+    holds_up_turn = False
+    is_passing = True
+
+    def __init__(self, sections: Mapping[str, Display], *, room: Callable[[], int] = lambda: sys.maxsize) -> None:
+        super().__init__()
+        self._sections = sections
+        self._titles = [*sections]
+        self._at = 0
+        self._page = Page()
+        self._room = room
+
+    def lines(self, width: int, theme: Theme) -> Sequence[str]:
+        rows = display_rows(self._sections[self._titles[self._at]], width, theme)
+        room = self._room()
+        shown = self._page.of(rows, min(len(rows), max(room - _FRAME_ROWS, 0)))
+        hints = [("esc or typing closes", 0)]
+        if len(self._titles) > 1:
+            hints.append((f"tab: {self._titles[self._next(1)]}", 1))
+        if self._page.is_cut:
+            hints.append((self._page.note(is_folded=False), 2))
+        hint = theme.paint("dim", f"  {fitted(hints, width - 2, ' · ')}")
+        return [cut(self._heading(theme), width), *shown, hint][: max(room, 1)]
+
+    def _heading(self, theme: Theme) -> str:
+        """Return the titles, the one that is shown first in colour."""
+        return "  ".join(
+            theme.paint("question" if at == self._at else "dim", f"? {title}" if at == self._at else title)
+            for at, title in enumerate(map(clean_line, self._titles))
+        )
+
+    def takes(self, key: str) -> bool:
+        return len(key) > 1
+
+    def press(self, key: str) -> None:
+        match key:
+            case "escape" | "c-c" | "enter":
+                self.answer = True
+            case "tab" | "s-tab":
+                self._at, self._page = self._next(1 if key == "tab" else -1), Page()
+            case "pagedown" | "pageup":
+                self._page.turn(key)
+            case "down" | "up":
+                self._page.scroll(1 if key == "down" else -1)
+            case "home" | "end":
+                self._page.scroll(sys.maxsize if key == "end" else -sys.maxsize)
+            case _:
+                pass
+
+    def paste(self, text: str) -> bool:
+        return False
+
+    def _next(self, step: int) -> int:
+        return (self._at + step) % len(self._titles)

@@ -19,7 +19,7 @@ from prompt_toolkit.document import Document
 from rapidfuzz import fuzz, process
 
 from panpan.errors import ToolError
-from panpan.faces.terminal.input.input_box import CommandCompletion
+from panpan.faces.terminal.input.input_box import MAX_OFFERED, CommandCompletion
 from panpan.session.command import Command
 from panpan.system.files.paths import PathResolver
 from panpan.text_search.engine import RipgrepFinder, SearchRequest, Selection, find_ripgrep, parse_listing, search
@@ -222,13 +222,20 @@ def _matches(kind: _Kind, chunk: Chunk) -> Iterator[str]:
 
 
 def _best_first(paths: list[str], wanted: str) -> list[str]:
-    """Return matches of one kind: paths that begin so, then what is most like it."""
+    """Return matches of one kind: paths that begin so, those with a word that does, then what is most like it."""
     if not wanted:
         return paths
     compared = str if "/" in wanted else _name
-    return sorted(
-        paths, key=lambda path: (not path.lower().startswith(wanted), -fuzz.ratio(wanted, compared(path).lower()))
-    )
+
+    def rank(path: str) -> tuple[bool, bool, float]:
+        text = compared(path).lower()
+        return not path.lower().startswith(wanted), not _begins_word(text, wanted), -fuzz.ratio(wanted, text)
+
+    return sorted(paths, key=rank)
+
+
+def _begins_word(text: str, wanted: str) -> bool:
+    return re.search(rf"(?<![^\W_]){re.escape(wanted)}", text) is not None
 
 
 def _name(path: str) -> str:
@@ -249,7 +256,6 @@ async def _misspelt(files: FileList, wanted: str, limit: int, step: _Step) -> It
     return [path for _, path in sorted(scored, key=lambda pair: -pair[0])]
 
 
-MAX_OFFERED = 50
 _MAX_TYPED_CHARS = 200
 """Of a path; whoever pastes more behind an @ wants no completion."""
 
@@ -305,21 +311,21 @@ class InputCompleter(Completer):
                 meta = ""  # once is enough
 
     def _command_completions(self, typed: str) -> Sequence[Completion]:
-        """Return the commands that fit, the best first; those whose service is not there yet behind all others."""
+        """Return the commands that fit, the best first."""
         rank_by_name = {
             command.name: min(_rank(name, typed) for name in (command.name, *command.aliases))
             for command in self._commands
+            if not command.is_missing
         }
-        fitting = [command for command in self._commands if rank_by_name[command.name] < _NO_MATCH]
-        fitting.sort(key=lambda command: (command.is_missing, rank_by_name[command.name], command.name))
+        fitting = [command for command in self._commands if rank_by_name.get(command.name, _NO_MATCH) < _NO_MATCH]
+        fitting.sort(key=lambda command: (rank_by_name[command.name], command.name))
         return [
             CommandCompletion(
                 command.name,
                 typed,
                 arguments=command.arguments,
-                detail="not there yet" if command.is_missing else command.help,
+                detail=command.help,
                 needs_arguments=command.needs_arguments,
-                is_missing=command.is_missing,
             )
             for command in fitting
         ]
@@ -346,12 +352,12 @@ _NO_MATCH = 1000.0
 
 
 def _rank(name: str, typed: str) -> float:
-    """Return how well a name fits, less for better: begins so, has it, has its letters, is misspelt."""
+    """Return how well a name fits, less for better: begins so, a word does, has it, has its letters, is misspelt."""
     name, typed = name.lower(), typed.lower()
     if name.startswith(typed):
         return float(len(name) - len(typed) if typed else 0)
     if typed in name:
-        return 100.0 + name.index(typed)
+        return (50.0 if _begins_word(name, typed) else 100.0) + name.index(typed)
     letters = iter(name)
     if all(letter in letters for letter in typed):
         return 200.0 + len(name)

@@ -30,18 +30,17 @@ from panpan.system.text.terminal_text import clean_line
 class CommandCompletion(Completion):
     """Completion to a command; names are without the slash, and `arguments` such as "[file]" may stand behind it."""
 
-    def __init__(
-        self, name: str, typed: str, *, arguments: str, detail: str, needs_arguments: bool, is_missing: bool
-    ) -> None:
+    def __init__(self, name: str, typed: str, *, arguments: str, detail: str, needs_arguments: bool) -> None:
         text = f"/{name} " if arguments else f"/{name}"
         label = f"/{name} {arguments}".rstrip()
         super().__init__(text, start_position=-len(typed) - 1, display=label, display_meta=detail)
         self.can_run = not needs_arguments
         """True if it does something as it stands."""
-        self.is_missing = is_missing
 
 
 MOST_ROWS = 8
+MAX_OFFERED = 50
+"""Of files and arguments; there may be more."""
 
 
 class CompletionMenu:
@@ -72,10 +71,12 @@ class CompletionMenu:
         self._top = min(max(self._top, selected - MOST_ROWS + 1), selected)
         drawing = ListRows(listed, width, self._theme)
         shown = enumerate(listed[self._top : self._top + MOST_ROWS], self._top)
-        return [
-            *(drawing.row(row, is_selected=at == selected) for at, row in shown),
-            *drawing.detail_rows(listed[selected]),
-        ]
+        rows = [drawing.row(row, is_selected=at == selected) for at, row in shown]
+        rows += drawing.detail_rows(listed[selected])
+        if len(listed) > 1:
+            more = "+" if len(listed) >= MAX_OFFERED else ""
+            rows.append(self._theme.paint("dim", f"  ({selected + 1}/{len(listed)}{more})"))
+        return rows
 
     def was_drawn(self, *, is_whole: bool) -> None:
         """Note that `rows` of the last call are on the screen; or not, or not all of them."""
@@ -99,8 +100,7 @@ def _is_whole(typed: str, completion: Completion) -> bool:
 
 
 def _list_row(completion: Completion) -> ListRow:
-    is_missing = isinstance(completion, CommandCompletion) and completion.is_missing
-    return ListRow(clean_line(completion.display_text), clean_line(completion.display_meta_text), is_faint=is_missing)
+    return ListRow(clean_line(completion.display_text), clean_line(completion.display_meta_text))
 
 
 _MAX_ROWS = 12

@@ -339,8 +339,6 @@ class ListRow:
 
     label: str
     detail: str = ""
-    is_faint: bool = False
-    """True if it is there for completeness only."""
 
 
 class ListRows:
@@ -360,8 +358,6 @@ class ListRows:
         left = f"{_SELECTED if is_selected else _OTHER}{padded(label, self._label_width) if has_detail else label}"
         if is_selected:
             left = self._theme.paint("accent", left)
-        elif row.is_faint:
-            left = self._theme.paint("dim", left)
         return left + self._theme.paint("dim", _GAP + cut(row.detail, self._detail_room)) if has_detail else left
 
     def detail_rows(self, row: ListRow) -> list[str]:

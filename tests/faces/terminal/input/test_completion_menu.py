@@ -8,13 +8,11 @@ from prompt_toolkit.filters import Never
 from wcwidth import strip_sequences
 
 from panpan.faces.terminal.input.draft import Draft, Pastes
-from panpan.faces.terminal.input.input_box import CommandCompletion, InputBox
+from panpan.faces.terminal.input.input_box import MAX_OFFERED, CommandCompletion, InputBox
 
 
-def command(name, typed, arguments="", *, needs_arguments=False, is_missing=False):
-    return CommandCompletion(
-        name, typed, arguments=arguments, detail="helps", needs_arguments=needs_arguments, is_missing=is_missing
-    )
+def command(name, typed, arguments="", *, needs_arguments=False):
+    return CommandCompletion(name, typed, arguments=arguments, detail="helps", needs_arguments=needs_arguments)
 
 
 def path(name, typed):
@@ -67,7 +65,7 @@ def test_a_path_is_completed():
     ("text", "completions"),
     [
         ("/add-dir", [command("add-dir", "add-dir", "path", needs_arguments=True)]),
-        ("/fork", [command("format", "fork"), command("fork", "fork", is_missing=True)]),
+        ("/fork", [command("format", "fork"), command("fork", "fork")]),
         ("see @src/", [path("src/core.py", "@src/"), Completion("@src/", start_position=-5)]),
         ("see @co.py", [path("co.py", "@co.py")]),
     ],
@@ -107,6 +105,23 @@ def test_the_first_is_shown_as_selected_and_the_list_follows_what_is():
     one.see()
 
     assert [row.split()[1] for row in one.rows if row.startswith("❯")] == ["/c12"]
+
+
+@pytest.mark.parametrize(
+    ("completions", "selected", "last_row"),
+    [(20, None, "  (1/20)"), (20, 12, "  (13/20)"), (3, 2, "  (3/3)"), (MAX_OFFERED, 0, f"  (1/{MAX_OFFERED}+)")],
+)
+def test_menu_says_how_many_there_are_and_which_is_selected(completions, selected, last_row):
+    one = Typed("/c", *(command(f"c{number}", "c") for number in range(completions)))
+    if selected is not None:
+        one.buffer.go_to_completion(selected)
+        one.see()
+
+    assert one.rows[-1] == last_row
+
+
+def test_menu_of_one_says_no_number():
+    assert len(Typed("/c", command("copy", "c")).rows) == 1
 
 
 def test_names_cannot_drive_the_terminal():

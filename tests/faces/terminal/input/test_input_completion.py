@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import pytest
 from prompt_toolkit.completion import CompleteEvent, Completion
 from prompt_toolkit.document import Document
 
@@ -127,15 +128,29 @@ async def test_whoever_leaves_early_ends_the_search(tmp_path: Path) -> None:
         assert [one async for one in search] == []
 
 
-async def test_what_is_not_there_yet_stands_behind_all_others_unless_it_is_all_there_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("typed", "names"),
+    [
+        ("mod", ["model"]),
+        ("dir", ["add-dir", "redirect"]),
+        ("md", ["model"]),
+        ("exprot", ["export"]),
+        ("re", ["resume", "redirect"]),
+    ],
+)
+async def test_commands_match_loosely_with_the_best_first(tmp_path: Path, typed: str, names: list[str]) -> None:
+    commands = [Command(name, "helps", nothing) for name in ("add-dir", "export", "model", "redirect", "resume")]
+    completer = InputCompleter(commands, FileIndex(PathResolver(tmp_path)), PathResolver(tmp_path))
+
+    assert await texts(completer, f"/{typed}") == [f"/{name}" for name in names]
+
+
+async def test_a_command_that_is_missing_is_not_offered(tmp_path: Path) -> None:
     missing = Command("agents", "Show the subagents", nothing, is_missing=True)
     completer = InputCompleter([missing, *COMMANDS], FileIndex(PathResolver(tmp_path)), PathResolver(tmp_path))
 
-    every = await offered(completer, "/")
-
-    assert [one.text.strip() for one in every] == ["/clear", "/compact", "/model", "/agents"]
-    assert every[-1].display_meta_text == "not there yet"
-    assert await texts(completer, "/ag") == ["/agents"]
+    assert await texts(completer, "/") == ["/clear", "/compact", "/model "]
+    assert await texts(completer, "/ag") == []
 
 
 async def test_what_may_stand_behind_a_command_is_offered_once_a_part_of_it_is_typed(tmp_path: Path) -> None:

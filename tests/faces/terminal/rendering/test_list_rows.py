@@ -10,7 +10,7 @@ from panpan.faces.terminal.screen.theme import Theme
 
 MODELS = [
     ListRow("anthropic/claude-sonnet-5-5", "sonnet; 1,000,000 tokens; $2 in, $10 out"),
-    ListRow("openai/gpt-6", "400,000 tokens; $1 in, $8 out", is_faint=True),
+    ListRow("openai/gpt-6", "400,000 tokens; $1 in, $8 out"),
 ]
 
 
@@ -34,10 +34,6 @@ def test_in_a_narrow_terminal_names_stay_whole_and_what_is_selected_is_told_belo
 
     assert rows[:2] == ["  anthropic/claude-sonnet-5-5", "❯ openai/gpt-6"]
     assert " ".join(" ".join(rows[2:]).split()) == "400,000 tokens; $1 in, $8 out"
-
-
-def test_what_is_there_for_completeness_is_dim() -> None:
-    assert rows_at(40, MODELS)[1] == Theme("dark").paint("dim", "  openai/gpt-6")
 
 
 @given(

@@ -20,7 +20,7 @@ from panpan.types.dataclass import dataclass
 from panpan.types.events import Compacted, FileChange, IntendedChange, Output, Waiting
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage
-from panpan.types.permission import Allow, Decision, Deny, PermissionQuestion
+from panpan.types.permission import Allow, Blocked, Decision, Deny, PermissionQuestion
 
 Addition: TypeAlias = UserMessage | SystemReminder
 """What a hook may put into the conversation."""
@@ -146,6 +146,13 @@ class Hook:
 
     async def recheck(self, call: ToolCall) -> Deny | None:
         """Return why a call must not run, although a hook has just answered yes to the question about it."""
+        return None
+
+    async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
+        """Decide whether a call that the sandbox made fail runs once more, with more than it had; None is no opinion.
+
+        Where no hook allows or asks, it does not. `call` is as it was decided about at first.
+        """
         return None
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:

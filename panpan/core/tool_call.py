@@ -25,6 +25,7 @@ from panpan.types.permission import (
     Ask,
     AskedOf,
     Asker,
+    Blocked,
     Box,
     Decision,
     Deny,
@@ -223,11 +224,41 @@ def _restricting(decisions: Sequence[Decision]) -> Sequence[Decision]:
 async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> Permission:
     """Decide about `call` as it is now; waits for the user where a hook asks."""
     digest = digest_of(call)
-    return replace(await _permission(call, digest, hooks, ask), digest=digest)
-
-
-async def _permission(call: ToolCall, digest: str, hooks: Sequence[Hook], ask: Asker) -> Permission:
     decisions = [decision for hook in hooks if (decision := await hook.before_tool(call)) is not None]
+    return replace(await _permission(call, digest, decisions, hooks, ask), digest=digest)
+
+
+async def permission_to_retry(call: ToolCall, blocked: Blocked, hooks: Sequence[Hook], ask: Asker) -> Permission | None:
+    """Decide whether a call that the sandbox made fail runs once more; None: nobody allows it, and no person was asked.
+
+    Args:
+        call: The call, as it was decided about at first.
+        blocked: What it was kept from.
+        hooks: Those that decide.
+        ask: Puts a question to the user.
+    """
+    found = [decision for hook in hooks if (decision := await hook.after_block(call, blocked)) is not None]
+    if not found or isinstance(joined(found), Deny):
+        return None
+    digest = digest_of(call)
+    decisions = [_asking_again(one, blocked) if isinstance(one, Ask) else one for one in found]
+    permission = await _permission(call, digest, decisions, hooks, ask)
+    if permission.is_allowed:
+        return replace(permission, digest=digest)
+    said = permission.text_for_model.removeprefix(_not_run(call.tool.name))
+    return (
+        replace(permission, text_for_model=f"The user was asked to run it again:{said}") if permission.display else None
+    )
+
+
+def _asking_again(decision: Ask, blocked: Blocked) -> Ask:
+    reason = replace(decision.reason, text=blocked.reason, kind="sandbox")
+    return replace(decision, reason=reason, asks="Run it again?")
+
+
+async def _permission(
+    call: ToolCall, digest: str, decisions: Sequence[Decision], hooks: Sequence[Hook], ask: Asker
+) -> Permission:
     reasons = _reasons(_restricting(decisions) or decisions)
     match joined(decisions):
         case Deny(reason=Reason(text=text)):
@@ -267,7 +298,7 @@ async def _asked(
         input=deepcopy(call.input),
         title=call.tool.title(call.args),
         reason=decision.reason.text,
-        wording=Wording(_asks(call), description, call.tool.main_argument),
+        wording=Wording(decision.asks or _asks(call), description, call.tool.main_argument),
         rule=decision.rule,
         prefix_rule=decision.prefix_rule,
         is_protected=decision.is_protected,
@@ -290,9 +321,13 @@ async def _asked(
     return _refused(question, decision, answer)
 
 
+def _not_run(name: str) -> str:
+    return f"{name} was not run."
+
+
 def _refused(question: PermissionQuestion, decision: Ask, answer: PermissionAnswer) -> Permission:
     said = answer.feedback or _REFUSED
-    text = " ".join(filter(None, (f"{question.tool_name} was not run.", said, decision.advice_for_model)))
+    text = " ".join(filter(None, (_not_run(question.tool_name), said, decision.advice_for_model)))
     files = question.preview.files if question.preview is not None else ()
     return Permission(
         False,

@@ -27,9 +27,19 @@ from anyio.streams.memory import MemoryObjectSendStream
 from panpan.core.conversation import error_result
 from panpan.core.hooks import Hook, Ledger, NoLedger, ToolCall
 from panpan.core.tool import Tool, ToolContext
-from panpan.core.tool_call import PreparedCall, batches, digest_of, equal_calls, permission_for, prepared, shortened
+from panpan.core.tool_call import (
+    Permission,
+    PreparedCall,
+    batches,
+    digest_of,
+    equal_calls,
+    permission_for,
+    permission_to_retry,
+    prepared,
+    shortened,
+)
 from panpan.errors import PanpanError, ToolError, unwrap_single_exception
-from panpan.types.content import AssistantContent, TextBlock, ToolResultBlock, ToolUseBlock
+from panpan.types.content import AssistantContent, ToolResultBlock, ToolUseBlock
 from panpan.types.events import (
     Output,
     PermissionDecided,
@@ -180,51 +190,73 @@ class ToolExecutor(AsyncContextManagerMixin):
         except ToolError as error:
             return Output(shortened(str(error)), is_error=True)
         permission = await permission_for(tool_call, self._hooks, self._ask)
-        await send.send(
-            PermissionDecided(
-                call.use.id,
-                call.use.name,
-                permission.is_allowed,
-                permission.reason,
-                permission.reasons,
-                permission.saved_rule,
-                permission.digest,
-                permission.asked_of,
-            )
-        )
+        await send.send(_decided(call.use, permission))
         if not permission.is_allowed:
             return Output(shortened(permission.text_for_model), permission.display, is_error=True)
         if digest_of(tool_call) != permission.digest:  # what runs is what was decided about, to the byte
             return Output(f"{call.use.name} was not run: its arguments changed after the decision", is_error=True)
 
-        context = replace(
-            context,
-            paths=paths.approving(permission.approved_paths),
-            box=permission.box,
-            opening=permission.opening,
-            allowed_change=permission.shown_change,
-            note_changes=partial(self._ledger.files_change, call.use.id),
-            note_left=partial(self.left.__setitem__, call.use.id),
-        )
-        tool_call = replace(tool_call, context=context)  # with what was opened to it
-        if (refusal := await self._refusal_at_last(tool_call)) is not None:
+        opened = self._opened(tool_call, permission)
+        if (refusal := await self._refusal_at_last(opened)) is not None:
             return refusal
         self.begun.add(call.use.id)
-        tool, title, limit_s = call.tool, call.tool.title(call.args), call.tool.time_limit_s(call.args)
-        if permission.opening is not None and permission.opening.use != "on":
-            title = f"{title} ({permission.opening.in_words})"
-        await send.send(ToolStarted(call.use.id, call.use.name, title, limit_s, tool.starts_agents, tool.asks_user))
         started_at = perf_counter()
-        output = await _run_tool(call.tool, call.args, context, send)
-        if permission.said:
-            output = replace(output, content=(*output.blocks, TextBlock(text=f"[{permission.said}]")))
+        output = await self._attempt(opened, permission, send)
+        while output.blocked and (more := await permission_to_retry(tool_call, output.blocked, self._hooks, self._ask)):
+            if not more.is_allowed:
+                output = output.with_note(more.text_for_model)
+                break
+            await send.send(_decided(call.use, more))
+            opened = self._opened(
+                tool_call, replace(more, approved_paths=permission.approved_paths | more.approved_paths)
+            )
+            if (refusal := await self._refusal_at_last(opened)) is not None:
+                output = refusal
+                break
+            started_at = perf_counter()
+            output = await self._attempt(opened, more, send)
         for hook in self._hooks:
             try:
-                output = await hook.after_tool(tool_call, output)
+                output = await hook.after_tool(opened, output)
             except Exception:  # what the tool did stands, whatever a hook makes of it
                 log.exception("the hook %s failed after %s", type(hook).__name__, call.use.name)
         await send.send(ToolFinished(call.use.id, output.is_error, perf_counter() - started_at))
         return output
+
+    def _opened(self, call: ToolCall, permission: Permission) -> ToolCall:
+        """Return a call with what was opened to it."""
+        context = replace(
+            call.context,
+            paths=call.context.paths.approving(permission.approved_paths),
+            box=permission.box,
+            opening=permission.opening,
+            allowed_change=permission.shown_change,
+            note_changes=partial(self._ledger.files_change, call.tool_use_id),
+            note_left=partial(self.left.__setitem__, call.tool_use_id),
+        )
+        return replace(call, context=context)
+
+    async def _attempt(self, call: ToolCall, permission: Permission, send: MemoryObjectSendStream[ToolEvent]) -> Output:
+        """Run the tool of an allowed call once."""
+        tool, title, limit_s = call.tool, call.tool.title(call.args), call.tool.time_limit_s(call.args)
+        if permission.opening is not None and permission.opening.use != "on":
+            title = f"{title} ({permission.opening.in_words})"
+        await send.send(ToolStarted(call.tool_use_id, tool.name, title, limit_s, tool.starts_agents, tool.asks_user))
+        output = await _run_tool(tool, call.args, call.context, send)
+        return output.with_note(permission.said) if permission.said else output
+
+
+def _decided(use: ToolUseBlock, permission: Permission) -> PermissionDecided:
+    return PermissionDecided(
+        use.id,
+        use.name,
+        permission.is_allowed,
+        permission.reason,
+        permission.reasons,
+        permission.saved_rule,
+        permission.digest,
+        permission.asked_of,
+    )
 
 
 async def _run_tool(

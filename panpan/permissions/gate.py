@@ -31,6 +31,7 @@ from panpan.types.permission import (
     Allow,
     Ask,
     Behaviour,
+    Blocked,
     Box,
     Decision,
     Deny,
@@ -311,6 +312,12 @@ class PermissionGate(Gate):
     async def _judged(self, judge: Callable[[Subject], _Judgement], subject: Subject) -> _Judgement:
         """Return what a judgement says, which takes long of a large call."""
         return await anyio.to_thread.run_sync(judge, subject) if subject.is_large else judge(subject)
+
+    async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
+        if blocked.box != "looking" or self.mode == "plan":
+            return None
+        self._needing_more.add(command_line(call.effects) or "")
+        return await self.before_tool(call)
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         if call.context.box == "looking" and output.is_error and (line := command_line(call.effects)):

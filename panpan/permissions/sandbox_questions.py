@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from panpan.core.hooks import Hook, ToolCall
@@ -24,16 +25,20 @@ from panpan.system.processes.limits import limit_note
 from panpan.system.processes.process import ProcessEnded
 from panpan.system.sandbox.command_sandbox import CommandSandbox, Start
 from panpan.system.sandbox.refusals import hidden_note, refusal_in, withheld_note
+from panpan.types.dataclass import dataclass
+from panpan.types.events import Output
 from panpan.types.permission import (
     PACKAGE_INDEXES,
     SANDBOX_OFF,
     Allow,
     Ask,
+    Blocked,
     Box,
     Decision,
     Offer,
     Opening,
     Reason,
+    SandboxUse,
     exact_pattern,
     network_flag,
     outside_flag,
@@ -70,6 +75,8 @@ class SandboxQuestions(Hook):
         self._warn = warn
         self._asks = asks
         self._keep = keep
+        self._refused = set[str]()
+        """Lines that failed in the sandbox, and were not let run with more when the user was asked."""
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
         sandbox = call.context.sandbox
@@ -89,6 +96,26 @@ class SandboxQuestions(Hook):
         advice = await _without_network(call) if wish == "network" else ""
         openings = await (_network_openings(call) if wish == "network" else _outside_openings(call))
         return self._question(call, Reason(_WISHES[wish], "sandbox", flags=flags), openings, advice)
+
+    async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
+        if blocked.box == "looking":
+            return await self.before_tool(call)
+        line = command_line(call.effects)
+        if blocked.use == "on" or not self._asks() or line is None or line in self._refused:
+            return None
+        self._refused.add(line)  # until it runs with more
+        if blocked.use == "off":
+            openings = await _outside_openings(call)
+        elif blocked.hosts and _can_be_granted(blocked.hosts):
+            openings = (Opening("network", hosts=blocked.hosts),)
+        else:
+            openings = await _network_openings(call)
+        return replace(self._question(call, Reason(blocked.reason, "sandbox"), openings), box=blocked.box)
+
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        if call.context.opening is not None and (line := command_line(call.effects)):
+            self._refused.discard(line)
+        return output
 
     async def _about_need(self, call: ToolCall, *, is_granted: bool) -> Decision | None:
         """Decide about a command in the sandbox that is known to need more; None: it is not."""
@@ -368,10 +395,20 @@ _MAX_CHARS = 20_000
 SEALED_ADVICE = "It ran where nothing can be written or sent; outside plan mode, call it again and the user is asked"
 
 
-async def failure_notes(
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What of panpan's was in the way of a command."""
+
+    notes: Sequence[str] = ()
+    """Sentences for the model."""
+    blocked: Blocked | None = None
+    """What the sandbox kept a failed command from, where that is sure and could be opened."""
+
+
+async def failure_of(
     command: str, facts: LineFacts, output: str, ended: ProcessEnded, start: Start, ctx: ToolContext
-) -> list[str]:
-    """Return what to tell the model beside the output of a command, also where its line as a whole went well.
+) -> Failure:
+    """Return what was in the way of a command, also where its line as a whole went well.
 
     Args:
         command: The line.
@@ -382,40 +419,45 @@ async def failure_notes(
         ctx: Knows its limits, and what panpan has of the user's variables.
     """
     end = output[-_MAX_CHARS:]
+    failure = Failure() if ended.timed_out else await _refusals(command, facts, end, ended, start, ctx)
     found = (
-        *(() if ended.timed_out else await _refusals(command, facts, end, ended, start, ctx)),
+        *failure.notes,
         limit_note(ended.exit_code, end, ctx.limits, timed_out=ended.timed_out),
         withheld_note(end, start.env, ctx.own_environment) if ended.exit_code != 0 else None,
     )
-    return [note for note in found if note]
+    blocked = failure.blocked if ended.exit_code != 0 else None
+    return Failure([note for note in found if note], None if blocked is None else replace(blocked, box=ctx.box))
 
 
 async def _refusals(
     command: str, facts: LineFacts, output: str, ended: ProcessEnded, start: Start, ctx: ToolContext
-) -> Sequence[str]:
+) -> Failure:
     """Return what the sandbox refused the command, each with the way to ask the user for it."""
     if start.proxy is not None and start.proxy.refused:
-        return tuple(start.proxy.refused)
+        hosts = tuple(start.proxy.lacked)
+        words = f"the sandbox blocks {', '.join(hosts)}"
+        return Failure(start.proxy.refused, Blocked(words, "network", hosts) if hosts else None)
     if start.profile is not None and ended.exit_code != 0 and (note := hidden_note(command, output, start.profile)):
-        return (note,)
+        return Failure((note,))
     refusal = None if start.profile is None else refusal_in(output, ended.exit_code, start.profile)
     if refusal is None:
-        return ()
+        return Failure()
+    words = f"the sandbox blocks {refusal.closed}"
     if ctx.box == "looking":
-        return (SEALED_ADVICE,)
+        return Failure((SEALED_ADVICE,), Blocked(words, "on"))
     if refusal.needs_network:
         sandbox = (await ctx.sandbox.choice()).sandbox
-        wish, flags = "network", network_flags(facts, can_name_hosts=sandbox is not None and sandbox.can_grant_domains)
+        wish: SandboxUse = "network"
+        flags = network_flags(facts, can_name_hosts=sandbox is not None and sandbox.can_grant_domains)
     elif ctx.sandbox.lets_out(command):
-        return (
-            f'{refusal.text} If the command needs it, call again with sandbox "off", which the user lets it have '
-            "(setting sandbox.outside)",
-        )
+        note = f'{refusal.text} If the command needs it, call again with sandbox "off", which the user lets it have '
+        return Failure((f"{note}(setting sandbox.outside)",))
     else:
         wish, flags = "off", outside_flags(command, facts)
     tool = package_tool(facts) if refusal.needs_network else ""
     use_tool = f"use the tool {tool} if you have it, or " if tool else ""
-    return (
+    note = (
         f'{refusal.text} If the command needs it, {use_tool}call again with sandbox "{wish}"; the user is asked then. '
-        f"Where nobody can be asked, tell them to start panpan with {flags}",
+        f"Where nobody can be asked, tell them to start panpan with {flags}"
     )
+    return Failure((note,), Blocked(words, wish) if refusal.closed else None)

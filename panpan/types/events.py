@@ -4,14 +4,14 @@ And what is known of a background task.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from panpan.types.content import AssistantContent, Display, ResultContent, TextBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Compaction, SystemReminder, ToolResultMessage, Usage, UserMessage
-from panpan.types.permission import AskedOf, Reason
+from panpan.types.permission import AskedOf, Blocked, Reason
 
 TaskKind: TypeAlias = Literal["command", "subagent", "download"]
 
@@ -357,6 +357,12 @@ class Output:
     """What people see in its place."""
     is_error: bool = False
     """True if the model should take it as a failure although the tool did what it could, as with a failing command."""
+    blocked: Blocked | None = None
+    """What the sandbox kept its command from; None: nothing that is known."""
+
+    def with_note(self, note: str) -> Self:
+        """Return the output with a sentence for the model behind it."""
+        return replace(self, content=(*self.blocks, TextBlock(text=f"[{note}]")))
 
     @property
     def blocks(self) -> tuple[ResultContent, ...]:

@@ -68,6 +68,20 @@ class Opening:
                 return "in the sandbox as it is"
 
 
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A thing that the sandbox kept a command from, so that it failed."""
+
+    reason: str
+    """What it was, as half a sentence for people, such as "the sandbox blocks the network"."""
+    use: SandboxUse
+    """Surroundings in which it would have that; `on`: a wider box."""
+    hosts: tuple[str, ...] = ()
+    """For the network: the hosts that it asked for, as `Opening.hosts`; empty: not known."""
+    box: Box = "usual"
+    """The box in which it ran."""
+
+
 Behaviour: TypeAlias = Literal["allow", "ask", "deny"]
 """What a rule, or a setting for one kind of question, does."""
 
@@ -242,6 +256,8 @@ class Ask:
     """Lets an opening hold for later calls; called when the user answers "always" with one."""
     use_mode: Callable[[PermissionMode], None] | None = None
     """Switches to the mode of the offer."""
+    asks: str = ""
+    """The question; empty: that of the tool."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from panpan.core.tool_call import joined
 from panpan.permissions.gate import PermissionGate
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.events import Output
-from panpan.types.permission import Allow, Ask, Box, Decision, Deny, PermissionMode, Reason
+from panpan.types.permission import Allow, Ask, Blocked, Box, Decision, Deny, PermissionMode, Reason
 from tests.fakes.sandboxes import none_works, works, works_without_sealing
 from tests.permissions.folder import Project, bash, decide
 from tests.permissions.gate_calls import Calls
@@ -187,3 +187,26 @@ def test_what_another_hook_asks_about_stays_in_its_box() -> None:
 
     assert isinstance(found, Ask)
     assert found.box == "looking"
+
+
+async def test_a_look_that_failed_by_the_sandbox_is_decided_about_anew(project: Project) -> None:
+    gate, call = PermissionGate(), boxed_call(project.root, "awk 1 a.txt")
+    first = await gate.before_tool(call)
+    assert box_of(first) == "looking"
+
+    again = await gate.after_block(call, Blocked("the sandbox blocks changes of files", "on", box="looking"))
+    assert isinstance(again, Ask)
+    assert again.box == "usual"
+
+    gate.mode = "auto"
+    again = await gate.after_block(call, Blocked("the sandbox blocks changes of files", "on", box="looking"))
+    assert again is not None
+    assert box_of(again) == "unasked"
+
+
+async def test_in_plan_mode_and_beyond_a_look_nothing_runs_again_by_the_gate(project: Project) -> None:
+    gate, call = PermissionGate(), boxed_call(project.root, "awk 1 a.txt")
+
+    assert await gate.after_block(call, Blocked("x", "off", box="usual")) is None
+    gate.mode = "plan"
+    assert await gate.after_block(call, Blocked("x", "on", box="looking")) is None

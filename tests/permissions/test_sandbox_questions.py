@@ -15,7 +15,8 @@ from panpan.core.hooks import ToolCall
 from panpan.errors import ConfigError
 from panpan.permissions.sandbox_questions import SandboxQuestions
 from panpan.system.sandbox.command_sandbox import CommandSandbox, Domains
-from panpan.types.permission import Allow, Ask, Decision, Deny, Opening
+from panpan.types.events import Output
+from panpan.types.permission import Allow, Ask, Blocked, Decision, Deny, Opening
 from tests.fakes.context import context_in
 from tests.fakes.every_tool import FolderGate
 from tests.fakes.sandboxes import none_works, works, works_with_domains
@@ -283,3 +284,57 @@ async def test_hosts_that_are_always_open_are_not_asked_about_again(tmp_path: Pa
     questions = SandboxQuestions((), asks=lambda: True)
     assert await questions.before_tool(await bash_call(tmp_path, "curl https://example.org/y", sandbox)) is None
     assert isinstance(await asked(tmp_path, "curl https://other.org/y", sandbox), Ask)
+
+
+def retries(*, asks: bool = True) -> SandboxQuestions:
+    return SandboxQuestions((), asks=lambda: asks)
+
+
+@pytest.mark.parametrize(
+    ("command", "blocked", "openings"),
+    [
+        ("make", Blocked("x", "off"), [Opening("off")]),
+        ("./tool.sh", Blocked("x", "network"), [Opening("network")]),
+        ("make", Blocked("x", "network", ("files.example.org",)), [Opening("network", hosts=("files.example.org",))]),
+        (
+            "git commit -m x",
+            Blocked("x", "off"),
+            [Opening("off", patterns=("git commit *",), rule="Bash(git commit *)")],
+        ),
+    ],
+)
+async def test_what_failed_by_the_sandbox_can_run_again_with_what_it_lacked(
+    tmp_path: Path, command: str, blocked: Blocked, openings: list[Opening]
+) -> None:
+    call = await bash_call(tmp_path, command, CommandSandbox(is_on=True, find=works_with_domains))
+
+    found = await retries().after_block(call, replace(blocked, box="unasked"))
+
+    assert isinstance(found, Ask)
+    assert list(found.offer.openings) == openings
+    assert (found.is_protected, found.box) == (True, "unasked"), "no wider box than it had"
+
+
+async def test_a_line_is_not_asked_about_again_after_a_no(tmp_path: Path) -> None:
+    questions = retries()
+    call = await bash_call(tmp_path, "make", CommandSandbox(is_on=True, find=works))
+
+    assert isinstance(await questions.after_block(call, Blocked("x", "off")), Ask)
+    assert await questions.after_block(call, Blocked("x", "off")) is None
+
+
+async def test_a_line_that_was_let_out_is_asked_about_when_it_fails_again(tmp_path: Path) -> None:
+    questions = retries()
+    call = await bash_call(tmp_path, "make", CommandSandbox(is_on=True, find=works))
+
+    await questions.after_block(call, Blocked("x", "off"))
+    let_out = replace(call, context=replace(call.context, opening=Opening("off")))
+    await questions.after_tool(let_out, Output("done"))
+
+    assert isinstance(await questions.after_block(call, Blocked("x", "off")), Ask)
+
+
+async def test_where_nobody_can_be_asked_nothing_runs_again(tmp_path: Path) -> None:
+    call = await bash_call(tmp_path, "make", CommandSandbox(is_on=True, find=works))
+
+    assert await retries(asks=False).after_block(call, Blocked("x", "off")) is None

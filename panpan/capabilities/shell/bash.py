@@ -146,10 +146,10 @@ class BashTool(Tool[BashInput]):
         if progress := run.pacer.take_rest():
             yield Progress(progress)
         text = run.text()
-        from panpan.permissions.sandbox_questions import failure_notes  # no session needs it before its first command
+        from panpan.permissions.sandbox_questions import failure_of  # no session needs it before its first command
 
-        notes += await failure_notes(args.command, self.facts(args), text, ended, start, ctx)
-        yield _output(text, [*_ending(ended, args), *notes], ended)
+        failure = await failure_of(args.command, self.facts(args), text, ended, start, ctx)
+        yield replace(_output(text, [*_ending(ended, args), *notes, *failure.notes], ended), blocked=failure.blocked)
 
     async def _started_in_background(
         self, args: BashInput, ctx: ToolContext, cwd: Path, environment: Mapping[str, str]

@@ -26,7 +26,7 @@ from panpan.types.content import StatusItem
 from panpan.types.events import Compacted, FileChange, Output, Waiting
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
-from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionQuestion, Reason
+from panpan.types.permission import Allow, Ask, Blocked, Decision, Deny, PermissionQuestion, Reason
 
 if TYPE_CHECKING:
     from panpan.session.command import Command, Terminal
@@ -221,6 +221,10 @@ class IsolatedHook(Hook):
 
     async def before_effect(self, call: ToolCall) -> None:
         await self._asked(lambda: self.inner.before_effect(call), None, _of(_NOTHING))
+
+    async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
+        again = await self._asked(lambda: self.inner.after_block(call, blocked), None, _of(Allow, Ask, Deny, _NOTHING))
+        return self.denies_all() or again
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         return await self._asked(lambda: self.inner.after_tool(call, output), output, _of(Output))

@@ -50,7 +50,16 @@ _LOOPBACK = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
 
 
 class NotGrantedError(NotReachableError):
-    """A host may not be reached; says why, and what in the settings would grant it where something would."""
+    """A host may not be reached; says why, and what in the settings would grant it where something would.
+
+    Args:
+        text: The sentence.
+        grant: The host as the setting names it; empty where none of it would help.
+    """
+
+    def __init__(self, text: str, grant: str = "") -> None:
+        super().__init__(text)
+        self.grant = grant
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +144,7 @@ class DomainGrants:
         grant = _written(asked.host, asked.address, port)
         if not self.covers(asked, port):
             how = f'"{grant}" in {SETTING} would grant it, or {network_flag([grant])}'
-            raise NotGrantedError(f"{grant} is not among the granted domains; {how}")
+            raise NotGrantedError(f"{grant} is not among the granted domains; {how}", grant)
         also = [address for grant in self._grants for address in grant.addresses(port)]
         is_own = any(grant.covers(asked, port) for grant in self._own)
         if asked.address is not None:
@@ -210,7 +219,7 @@ class CommandProxy:
 
     def __init__(self, grants: DomainGrants) -> None:
         self.grants = grants
-        self._refused: dict[str, None] = {}
+        self._refused: dict[str, str] = {}
         with ExitStack() as kept:
             self._given = kept.enter_context(ExitStack())
             self._handover, handover_fd = _pair(kept, self._given)
@@ -237,9 +246,14 @@ class CommandProxy:
         """Reasons why it was refused what it asked for until now; each once, the first `MAX_REFUSED`."""
         return tuple(self._refused)
 
+    @property
+    def lacked(self) -> Sequence[str]:
+        """Hosts that it was refused, as the setting names them, as far as that would grant them."""
+        return tuple(dict.fromkeys(filter(None, self._refused.values())))
+
     def note(self, refusal: ToolError) -> None:
         if len(self._refused) < MAX_REFUSED:
-            self._refused[str(refusal)] = None
+            self._refused[str(refusal)] = refusal.grant if isinstance(refusal, NotGrantedError) else ""
 
     def close(self) -> None:
         """Give back what a box inherits; none can be started with it any more."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from panpan.system.environment import FORCES_COLOUR, child_environment, is_named_like_secret, is_of_panpan
@@ -46,6 +47,8 @@ class Refusal:
     text: str
     needs_network: bool = False
     """True if it wanted the network; else what lies outside the sandbox."""
+    closed: str = ""
+    """What was closed, in two or three words for people; empty where the sandbox may not have been the reason."""
 
 
 def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:
@@ -78,7 +81,8 @@ def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:
         return None
     if not profile.has_network and re.search(r"socket", output, re.IGNORECASE):
         return _no_network(profile)
-    return _cannot_write(line, profile)
+    refusal = _cannot_write(line, profile)
+    return refusal if _protected_in(line, profile) else replace(refusal, closed="")
 
 
 def hidden_note(command: str, output: str, profile: Profile) -> str | None:
@@ -141,7 +145,7 @@ def _no_network(profile: Profile) -> Refusal:
     if profile.proxy is not None:
         hosts = hosts_in_words(profile.proxy.domains)
         text += f" but the proxy that https_proxy names, which leads to {hosts} and to no other host"
-    return Refusal(f"{text}.", needs_network=True)
+    return Refusal(f"{text}.", needs_network=True, closed="the network")
 
 
 def hosts_in_words(domains: Sequence[str]) -> str:
@@ -152,10 +156,11 @@ def hosts_in_words(domains: Sequence[str]) -> str:
 
 def _cannot_write(line: str, profile: Profile) -> Refusal:
     if place := _protected_in(line, profile):
-        return Refusal(f"The sandbox keeps {place} as it is, since it is a protected place.")
+        return Refusal(f"The sandbox keeps {place} as it is, since it is a protected place.", closed=place.name)
     if not profile.writable:
-        return Refusal("The sandbox lets this command change no files.")
-    return Refusal(f"The sandbox lets this command change files only in {_listed(profile.writable)}.")
+        return Refusal("The sandbox lets this command change no files.", closed="changes of files")
+    text = f"The sandbox lets this command change files only in {_listed(profile.writable)}."
+    return Refusal(text, closed="changes outside the workspace")
 
 
 def _protected_in(line: str, profile: Profile) -> Path | None:

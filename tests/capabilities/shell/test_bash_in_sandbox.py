@@ -15,7 +15,7 @@ from panpan.capabilities.shell.bash import BashInput, BashTool
 from panpan.system.sandbox.bubblewrap import Bubblewrap
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.events import Output
-from panpan.types.permission import Opening
+from panpan.types.permission import Blocked, Opening
 from tests.capabilities.shell.conftest import Shell
 
 OWN_NETWORK = str(Path("/proc/self/ns/net").readlink())
@@ -44,6 +44,17 @@ async def test_what_it_may_not_write_is_said_with_the_way_to_ask(boxed: Shell) -
     assert not outside.exists()
     assert f"The sandbox lets this command change files only in {boxed.root} and {boxed.ctx.sandbox.temporary}." in text
     assert 'call again with sandbox "off"; the user is asked then' in text
+
+
+async def test_a_failure_by_the_sandbox_says_what_would_let_it_run(boxed: Shell) -> None:
+    outside = boxed.root.parent / "outside.txt"
+    assert (await boxed.run(f"echo x >{outside}")).blocked == Blocked(
+        "the sandbox blocks changes outside the workspace", "off"
+    )
+    (boxed.root / ".git").mkdir()
+    assert (await boxed.run("echo x >.git/config")).blocked == Blocked("the sandbox blocks .git", "off")
+    assert (await boxed.run("false")).blocked is None
+    assert (await boxed.run(f"echo x >{outside} || true")).blocked is None, "the line went well"
 
 
 async def test_a_command_that_the_user_lets_out_has_his_rights(boxed: Shell) -> None:

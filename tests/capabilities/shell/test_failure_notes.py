@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.permissions.sandbox_questions import failure_notes
+from panpan.permissions.sandbox_questions import failure_of
 from panpan.shell_analysis.judge import analyse
 from panpan.system.processes.limits import Limits
 from panpan.system.processes.process import ProcessEnded
@@ -34,7 +34,8 @@ async def notes(
         sandbox=CommandSandbox(is_on=True, find=find, lets_out=lambda line: lets_out and line == command),
         own_environment={"MY_DATA": "/data", "MY_TOKEN": "0123456789abcdef"},
     )
-    return await failure_notes(command, analyse(command), output, ProcessEnded(exit_code, timed_out), start, ctx)
+    failure = await failure_of(command, analyse(command), output, ProcessEnded(exit_code, timed_out), start, ctx)
+    return [*failure.notes]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ moved without the user's word. What is put aside lies in a folder of panpan's ow
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from panpan.core.hooks import Hook, ToolCall
 from panpan.permissions.reach.deletions import INSTALLED
 from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import opened_folder
+from panpan.system.git.git_places import KEPT_IN_REPOSITORY, runs_nothing
 from panpan.system.sandbox.profile import ProtectedPlaces, is_empty_folder, protected_places
 from panpan.system.text.terminal_text import printable
 from panpan.types.content import TextBlock
@@ -51,6 +52,8 @@ class _Look:
 class NewPlaces(Hook):
     """Compares the protected places of the workspace before and after each command in the sandbox.
 
+    A new repository that makes git run nothing, such as a clone, is the model's: later commands may change it.
+
     Args:
         folder: Where places are put aside; made when it is first needed.
         ask: Puts a question to the user; None: nobody is there.
@@ -78,6 +81,11 @@ class NewPlaces(Hook):
         if self._since_background is not None or getattr(call.args, "run_in_background", False):
             self._since_background = now
         new = {place: file for place, file in now.files.items() if before.shows_new(place, file)}
+        moved = set(before.files.values())  # the user's, under another name
+        for repository in [place for place in new if place.name == ".git" and new[place] not in moved]:
+            if await to_thread.run_sync(runs_nothing, repository):
+                call.context.sandbox.give_repository(repository)
+                del new[repository]
         new = {place: file for place, file in new.items() if not _is_approved(place, call)}
         if not new:
             return output
@@ -126,12 +134,14 @@ async def _runs_boxed(call: ToolCall) -> bool:
 
 
 async def _look(call: ToolCall) -> _Look:
-    return await to_thread.run_sync(partial(_look_at, call.context.paths.roots))
+    return await to_thread.run_sync(partial(_look_at, call.context.paths.roots, call.context.sandbox.repositories))
 
 
-def _look_at(roots: Collection[Path]) -> _Look:
+def _look_at(roots: Collection[Path], repositories: Collection[Path]) -> _Look:
     looks = [protected_places(root) for root in roots]
-    return _Look(looks, {place: file for look in looks for place, file in _files(look)})
+    files = {place: file for look in looks for place, file in _files(look)}
+    kept = (repository / name for repository in repositories for name in KEPT_IN_REPOSITORY)
+    return _Look(looks, files | dict(_existing(kept)))
 
 
 def _files(look: ProtectedPlaces) -> Iterator[tuple[Path, tuple[int, int]]]:
@@ -139,9 +149,11 @@ def _files(look: ProtectedPlaces) -> Iterator[tuple[Path, tuple[int, int]]]:
 
     Empty folders do nothing, and stand for others in a box.
     """
-    for place in look.places:
-        if not INSTALLED.isdisjoint(place.relative_to(look.root).parts):
-            continue
+    return _existing(place for place in look.places if INSTALLED.isdisjoint(place.relative_to(look.root).parts))
+
+
+def _existing(places: Iterable[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
+    for place in places:
         with suppress(OSError):
             file = place.lstat()
             if not is_empty_folder(place):

@@ -18,7 +18,7 @@ from panpan.errors import ConfigError, ToolError
 from panpan.permissions.rules.matching import allowing_rules
 from panpan.permissions.rules.rules import Rule, parse_rule
 from panpan.permissions.rules.suggestions import narrowest_rule, prefix_rule
-from panpan.permissions.subject import Subject, command_line, facts_of, subject_of
+from panpan.permissions.subject import Subject, changes_kept_git, command_line, facts_of, subject_of
 from panpan.shell_analysis.facts import LineFacts, SimpleCommand
 from panpan.shell_analysis.guesses import changes_git, fetches, is_manager, program_of
 from panpan.system.processes.limits import limit_note
@@ -122,7 +122,7 @@ class SandboxQuestions(Hook):
         facts = _facts(call)
         if facts is None:
             return None
-        if changes_git(facts):
+        if changes_kept_git(call, facts):
             if is_granted:
                 reason = Reason("the setting sandbox.outside lets it run outside the sandbox", "sandbox")
                 return Allow(reason, opening=Opening("off"))

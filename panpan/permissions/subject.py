@@ -77,6 +77,8 @@ class Subject:
     commands: CommandPaths = CommandPaths()
     narrowest_box: Box = "usual"
     """The narrowest box in which its commands can run here; the usual one where they are to leave the sandbox."""
+    changes_kept_git: bool = False
+    """True if its line writes in a `.git` that the sandbox keeps as it is."""
 
     @property
     def only_runs_commands(self) -> bool:
@@ -90,12 +92,14 @@ class Subject:
         facts = self.facts
         if facts is None or self.narrowest_box == "usual" or not self.only_runs_commands:
             return False
-        return not (changes_git(facts) or fetches(facts))
+        return not (self.changes_kept_git or fetches(facts))
 
     @property
     def may_run_sealed(self) -> bool:
         """True if it can run where nothing can be written, and is not known to need more."""
-        return self.narrowest_box == "looking" and self.may_run_unasked and not any(use.is_write for use in self.uses)
+        if self.narrowest_box != "looking" or not self.may_run_unasked or self.facts is None:
+            return False
+        return not (changes_git(self.facts) or any(use.is_write for use in self.uses))
 
     @property
     def is_read_only(self) -> bool:
@@ -183,6 +187,20 @@ async def subject_of(call: ToolCall) -> Subject:
     return replace(await _subject(call), narrowest_box=await _narrowest_box(call))
 
 
+def changes_kept_git(call: ToolCall, facts: LineFacts) -> bool:
+    """Return whether a line of a call writes in a `.git` that the sandbox keeps as it is."""
+    repositories = call.context.sandbox.repositories
+
+    def is_own(folder: str) -> bool:
+        try:
+            place = call.context.paths.judged(folder).path
+        except ToolError:
+            return False
+        return next((top / ".git" for top in (place, *place.parents) if (top / ".git").exists()), None) in repositories
+
+    return changes_git(facts, is_own if repositories else lambda _: False)
+
+
 async def _narrowest_box(call: ToolCall) -> Box:
     told, sandbox = call.effects, call.context.sandbox
     if told.is_read_only or told.sandbox != "on" or told.narrowest_box == "usual" or not sandbox.is_on:
@@ -224,6 +242,7 @@ def _subject_of(call: ToolCall, facts: LineFacts | None) -> Subject:
     outside = [use for found in judged for use in folders_outside(found, locator)]
     uses += (*recorded, *used, *looked_at, *outside)
     return Subject(
+        changes_kept_git=facts is not None and changes_kept_git(call, facts),
         tool=call.tool.name,
         told=told,
         uses=tuple(uses),

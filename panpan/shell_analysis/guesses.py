@@ -5,8 +5,8 @@ costs a failed command or a question, and never a file.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from itertools import dropwhile
+from collections.abc import Callable, Mapping, Sequence
+from itertools import dropwhile, pairwise
 from pathlib import PurePosixPath
 
 from panpan.shell_analysis.facts import Effect, LineFacts, SimpleCommand, Word
@@ -102,10 +102,26 @@ def _look_in(told: Sequence[Word]) -> bool:
     return name in _ALSO_LOOKING or (row is not None and not has_only_version and name not in _MAKING)
 
 
-def changes_git(facts: LineFacts) -> bool:
-    """True if a line is known to write in `.git`, which the sandbox keeps as it is."""
+def changes_git(facts: LineFacts, is_own: Callable[[str], bool] = lambda _: False) -> bool:
+    """True if a line is known to write in a `.git` that the sandbox keeps as it is.
+
+    Args:
+        facts: What is known of the line.
+        is_own: Whether it does not keep that of a folder, a path from where the line begins.
+    """
     acting = (effect.command for effect in facts.effects if not effect.is_read_only)
-    return any(_git_operation(_words(command)) in _CHANGING_GIT for command in acting)
+    changing = [command for command in acting if _git_operation(_words(command)) in _CHANGING_GIT]
+    return any(not all(map(is_own, _git_folders(command))) for command in changing)
+
+
+def _git_folders(command: SimpleCommand) -> Sequence[str]:
+    """Return the folders in which a git command may work; the root where they are not known."""
+    words = _words(command)
+    within = [value for flag, value in pairwise(words) if flag == "-C"]
+    is_elsewhere = any(word.startswith(("--git-dir", "--work-tree")) for word in words) or len(within) > 1
+    if is_elsewhere or not command.directories or "" in within:
+        return ("/",)
+    return [str(PurePosixPath(folder, *within)) for folder in command.directories]
 
 
 def fetches(facts: LineFacts) -> bool:

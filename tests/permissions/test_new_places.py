@@ -39,11 +39,11 @@ class Workspace:
         self.warned: list[str] = []
         self.hook = NewPlaces(self.aside, user, self.warned.append)
         self.approved: frozenset[Path] = frozenset()
+        self.sandbox = CommandSandbox(is_on=True, find=works)
 
     async def call(self, **arguments: object) -> ToolCall:
-        sandbox = CommandSandbox(is_on=True, find=works)
         ctx = context_in(self.root, tool_use_id="c")
-        ctx = replace(ctx, sandbox=sandbox, paths=ctx.paths.approving(self.approved))
+        ctx = replace(ctx, sandbox=self.sandbox, paths=ctx.paths.approving(self.approved))
         args = BashInput.model_validate({"command": "make", **arguments})
         return await ToolCall.of("c", BashTool(), args, {}, ctx)
 
@@ -256,3 +256,49 @@ async def test_what_a_command_in_the_background_makes_is_told_with_the_next_one(
 
     assert ".envrc" in await work.told()
     assert await work.told() == "made"
+
+
+def clone(folder: Path) -> Path:
+    """Make what `git clone` leaves, and return its git folder."""
+    git = folder / ".git"
+    for name in ("objects", "refs", "hooks"):
+        (git / name).mkdir(parents=True)
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "config").write_text('[core]\n\tbare = false\n[remote "origin"]\n\turl = https://example.org/x.git\n')
+    (git / "hooks" / "pre-commit.sample").write_text("exit 1")
+    return git
+
+
+async def test_a_repository_that_a_command_cloned_is_the_models(tmp_path: Path) -> None:
+    work = Workspace(tmp_path, user := User("Put aside"))
+    call = await work.call()
+
+    await work.hook.before_effect(call)
+    git = clone(work.root / "sub")
+    await work.hook.after_tool(call, Output("made"))
+
+    assert work.sandbox.repositories == {git}
+    assert not user.asked
+
+
+async def test_what_would_have_git_run_something_in_it_is_told(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    call = await work.call()
+    await work.hook.before_effect(call)
+    clone(work.root / "sub")
+    await work.hook.after_tool(call, Output("made"))
+
+    assert "sub/.git/commondir" in await work.told("sub/.git/commondir")
+
+
+async def test_a_repository_of_the_users_stays_theirs_under_another_name(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    clone(work.root / "sub")
+    call = await work.call()
+
+    await work.hook.before_effect(call)
+    (work.root / "sub").rename(work.root / "mine")
+    told = (await work.hook.after_tool(call, Output("made"))).text
+
+    assert "mine/.git" in told
+    assert not work.sandbox.repositories

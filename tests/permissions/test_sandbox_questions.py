@@ -14,6 +14,7 @@ from panpan.config.sources import load_settings
 from panpan.core.hooks import ToolCall
 from panpan.errors import ConfigError
 from panpan.permissions.sandbox_questions import SandboxQuestions
+from panpan.permissions.subject import subject_of
 from panpan.system.sandbox.command_sandbox import CommandSandbox, Domains
 from panpan.types.events import Output
 from panpan.types.permission import Allow, Ask, Blocked, Decision, Deny, Opening
@@ -338,3 +339,32 @@ async def test_where_nobody_can_be_asked_nothing_runs_again(tmp_path: Path) -> N
     call = await bash_call(tmp_path, "make", CommandSandbox(is_on=True, find=works))
 
     assert await retries(asks=False).after_block(call, Blocked("x", "off")) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "is_held"),
+    [
+        ("cd sub && git checkout -b mine", False),
+        ("git -C sub commit -am x", False),
+        ("cd sub && git add . && git commit -m x", False),
+        ("git commit -am x", True),
+        ("cd sub && git commit -am x; cd .. && git commit -am y", True),
+        ("git --git-dir=.git --work-tree=sub commit -am x", True),
+        ("cd sub && git -C .. commit -am x", True),
+        ("cd $WHERE && git commit -am x", True),
+        ("cd other && git commit -am x", True),
+    ],
+)
+async def test_git_works_in_the_box_in_a_repository_that_commands_may_change(
+    tmp_path: Path, command: str, is_held: bool
+) -> None:
+    sandbox = CommandSandbox(is_on=True, find=works)
+    for name in (".git", "sub/.git", "other/.git"):
+        (tmp_path / name).mkdir(parents=True)
+    sandbox.give_repository(tmp_path / "sub" / ".git")
+
+    call = await bash_call(tmp_path, command, sandbox)
+    found = await SandboxQuestions((), asks=lambda: True).before_tool(call)
+
+    assert isinstance(found, Ask) is is_held
+    assert (await subject_of(call)).may_run_unasked is not is_held

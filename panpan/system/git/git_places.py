@@ -81,6 +81,42 @@ def folder_of_worktree(top: Path) -> Path | None:
         return None
 
 
+_PLAIN_SETTINGS = {
+    "branch": {"merge", "rebase", "remote"},
+    "core": {
+        "autocrlf", "bare", "filemode", "ignorecase", "logallrefupdates", "precomposeunicode",
+        "repositoryformatversion", "symlinks",
+    },
+    "extensions": {"objectformat", "partialclone", "refstorage"},
+    "remote": {"fetch", "partialclonefilter", "promisor", "tagopt", "url"},
+    "user": {"email", "name"},
+}  # fmt: skip
+"""Settings that make git run no program."""
+KEPT_IN_REPOSITORY = ("config", "hooks", "commondir", "config.worktree", "modules")
+"""All in a git folder through which git can be made to run a program (gitrepository-layout(5))."""
+
+
+def runs_nothing(git_folder: Path) -> bool:
+    """True if git, asked in the work tree of this `.git`, runs no program that the repository brings.
+
+    That of a new clone does not, with the hooks that git lays there as samples.
+    """
+    try:
+        if git_folder.is_symlink() or not _is_whole(git_folder, git_folder):
+            return False
+        named = {name for name in KEPT_IN_REPOSITORY if os.path.lexists(git_folder / name)}
+        if not named <= {"config", "hooks"} or any((git_folder / name).is_symlink() for name in named):
+            return False
+        if any(not hook.name.endswith(".sample") for hook in (git_folder / "hooks").glob("*")):
+            return False
+        for section, _, key, value in read_settings(_text(git_folder / "config")):
+            if key not in _PLAIN_SETTINGS.get(section, ()) or (key == "url" and "::" in (value or "")):
+                return False
+    except (OSError, ToolError, ValueError):
+        return False
+    return True
+
+
 def _places_of(git_folder: Path, common: Path, entry: Path) -> Iterator[GitPlace]:
     """Yield the places outside of `entry`, the `.git` of a work tree, that its repository leads to."""
     if git_folder != entry:

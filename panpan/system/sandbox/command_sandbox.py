@@ -164,6 +164,17 @@ class CommandSandbox:
         self._old_folders: tuple[Path, ...] = ()
         """Folders for temporary files of sessions that left commands running."""
         self._old_placeholders: set[Path] = set()
+        self._repositories: dict[Path, tuple[int, int]] = {}
+
+    @property
+    def repositories(self) -> frozenset[Path]:
+        """Git folders that commands may change, as far as they are those that were given."""
+        return frozenset(place for place, file in self._repositories.items() if _file_at(place) == file)
+
+    def give_repository(self, git_folder: Path) -> None:
+        """Let commands change a git folder, canonical, but for what would have git run something."""
+        if (file := _file_at(git_folder)) is not None:
+            self._repositories[git_folder] = file
 
     @property
     def leavings(self) -> Sequence[Path]:
@@ -327,6 +338,7 @@ class CommandSandbox:
                 protected=self._protected,
                 has_network=self.has_network or bounds.has_network,
                 reading=self._reading,
+                repositories=self.repositories,
             ).opening(bounds.opened)
         return profile.hiding(self._hidden(bounds), shown=self._shown(bounds, roots, env))
 
@@ -515,6 +527,15 @@ class PlaceClaims:
             return open_private_file(self._folder / name, os.O_RDWR | os.O_CREAT)
         except (OSError, PanpanError):  # such as a full disk: a box is worth more than the claim
             return None
+
+
+def _file_at(place: Path) -> tuple[int, int] | None:
+    """Return what tells one folder from another of the same name; None where there is none."""
+    try:
+        found = place.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _locked(fd: int | None, how: int) -> bool:

@@ -46,6 +46,7 @@ _READ_BY_TOOLS = frozenset({
 _ALWAYS_SECRET = frozenset({".htpasswd", ".terraform.d"})
 _CREDENTIAL = re.compile(rb"(?i)token|passw|_auth|secret|credential|^\s*(proxy-)?user\b|://[^/\s]*@", re.MULTILINE)
 """What stands in settings that hold a credential; an index of packages without one is for every command to know."""
+_GIT_CREDENTIAL = re.compile(rb"(?i)token|passw|extraheader|://[^/\s]*@")
 _MOST_BYTES = 1 << 18
 
 _PROGRAMS = frozenset({"bin", "sbin", "shims", "condabin"})
@@ -101,13 +102,14 @@ def _is_plain(place: Path) -> bool:
         return False
     try:
         files = [one for one in place.iterdir() if not one.name.startswith(".")] if place.is_dir() else [place]
-        return all(
-            one.stat().st_size <= _MOST_BYTES and _CREDENTIAL.search(one.read_bytes()) is None
-            for one in files
-            if one.is_file()
-        )
+        return not any(_holds(_CREDENTIAL, one) for one in files if one.is_file())
     except OSError:
         return False
+
+
+def _holds(credential: re.Pattern[bytes], file: Path) -> bool:
+    """Return whether a file holds a credential, or is too large to tell; raise `OSError` where it cannot be read."""
+    return file.stat().st_size > _MOST_BYTES or credential.search(file.read_bytes()) is not None
 
 
 def is_secret_of_workspace(place: Path) -> bool:
@@ -132,7 +134,7 @@ def hidden_home(roots: Sequence[Path]) -> Path | None:
 
 
 def toolchains(home: Path, variables: Mapping[str, str], roots: Iterable[Path]) -> list[Path]:
-    """Return what programs need of the home that a command finds: on PATH, and in virtual environments.
+    """Return what programs need of the home that a command finds: on PATH, and in virtual environments; git's settings.
 
     Args:
         home: The home, canonical.
@@ -169,6 +171,11 @@ def toolchains(home: Path, variables: Mapping[str, str], roots: Iterable[Path]) 
             show(canonical_path(environment / "bin" / "python").parent)
     for prefix in (sys.prefix, sys.base_prefix):  # of the launcher, which starts the command inside
         show(Path(prefix) / "bin")
+    for settings in (home / ".gitconfig", home / ".config/git/config"):  # without a name, git commits nothing
+        with suppress(ToolError, OSError):
+            way = walk(str(settings))
+            if is_below(way.end, home) and way.end.is_file() and not _holds(_GIT_CREDENTIAL, way.end):
+                found.update(dict.fromkeys((*way.links, way.end)))
     return list(found)
 
 

@@ -27,6 +27,7 @@ from typing import Protocol, Self
 from panpan.errors import ToolError
 from panpan.system.files.canonical import canonical_path, is_below, user_home
 from panpan.system.files.protected import may_be_protected, plain_names, protections
+from panpan.system.git.git_places import KEPT_IN_REPOSITORY
 from panpan.system.sandbox.hidden_places import NO_READ_RULES, ReadRules, is_secret_of_workspace, is_tracked
 from panpan.types.dataclass import dataclass
 
@@ -280,11 +281,20 @@ def workspace_write(
     protected: Sequence[Path] = (),
     has_network: bool = False,
     reading: ReadRules = NO_READ_RULES,
+    repositories: Collection[Path] = (),
 ) -> Profile:
     """Return the profile of a command that works in the workspace. Takes some milliseconds: it looks through the roots.
 
     A root that leads elsewhere than when the user named it is left out, for a command may have put a link there; so is
     a folder of the system's own, such as `/`.
+
+    Args:
+        roots: The workspace, canonical.
+        temporary: A folder beside it that may be changed.
+        protected: Places that no command changes.
+        has_network: Whether the network is granted.
+        reading: Rules about reading.
+        repositories: Git folders in the roots that may be changed, but for what would have git run something.
 
     Raises:
         ToolError: A path leads nowhere.
@@ -292,15 +302,24 @@ def workspace_write(
     folders = [root for root in roots if canonical_path(root) == root and not _is_of_system(root)]
     own = dict.fromkeys((*protected, *(canonical_path(place) for place in protected)))
     looks = [protected_places(root, reading=reading) for root in folders]
-    inside = dict.fromkeys(place for look in looks for place in _with_targets(look.places))
+    inside = dict.fromkeys(
+        place for look in looks for place in _with_targets(_but_for(repositories, look.places)) if place not in own
+    )
+    kept = [place for place in inside if place.parent in repositories]
     profile = Profile(
         writable=tuple(dict.fromkeys((*folders, *_own([temporary] if temporary else [])))),
         protected=tuple(dict.fromkeys((*own, *inside))),
-        held=tuple(dict.fromkeys((*folders, *own))),
+        held=tuple(dict.fromkeys((*folders, *own, *kept))),
         has_network=has_network,
         devices=tuple(_accelerators()),
     )
     return profile.hiding(_secrets(looks))
+
+
+def _but_for(repositories: Collection[Path], places: Iterable[Path]) -> Sequence[Path]:
+    """Return the places with what stays of each of the repositories in its place."""
+    kept = (git_folder / name for git_folder in repositories for name in KEPT_IN_REPOSITORY)
+    return [*(place for place in places if place not in repositories), *filter(os.path.lexists, kept)]
 
 
 def _secrets(looks: Iterable[ProtectedPlaces]) -> Iterator[Path]:

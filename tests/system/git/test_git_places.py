@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from panpan.errors import ToolError
 from panpan.system.git.git import harmless_git_variables, run_git
-from panpan.system.git.git_places import GitIndex, places_elsewhere, read_settings
+from panpan.system.git.git_places import GitIndex, places_elsewhere, read_settings, runs_nothing
 from tests.needed_programs import need
 from tests.system.git.hostile_repository import git
 
@@ -415,3 +415,49 @@ def test_what_git_may_read_in_another_way_is_refused(tmp_path: Path, written: st
 
     with pytest.raises(ToolError, match=r"so git was not asked; "):
         places_elsewhere(tmp_path.resolve())
+
+
+def new_repository(folder: Path) -> Path:
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    return folder / ".git"
+
+
+def test_a_new_repository_runs_nothing(tmp_path: Path) -> None:
+    assert runs_nothing(new_repository(tmp_path / "a"))
+    clone = tmp_path / "b"
+    subprocess.run(["git", "clone", "-q", str(tmp_path / "a"), str(clone)], check=True, stderr=subprocess.DEVNULL)
+    assert runs_nothing(clone / ".git")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("config", "[core]\n\tfsmonitor = ./x\n"),
+        ("config", "[include]\n\tpath = ../evil\n"),
+        ("config", '[filter "x"]\n\tclean = ./x\n'),
+        ("config", "[alias]\n\tst = !./x\n"),
+        ("config", '[remote "origin"]\n\turl = ext::./x\n'),
+        ("config", '[remote "origin"]\n\tuploadpack = ./x\n'),
+        ("config", "[core\n"),
+        ("hooks/post-checkout", "./x"),
+        ("commondir", "../evil"),
+        ("config.worktree", ""),
+        ("modules/x/config", ""),
+    ],
+)
+def test_a_repository_that_brings_something_to_run_does_not(tmp_path: Path, name: str, text: str) -> None:
+    git = new_repository(tmp_path)
+    (git / name).parent.mkdir(parents=True, exist_ok=True)
+    (git / name).write_text(text)
+
+    assert not runs_nothing(git)
+
+
+def test_a_link_to_a_repository_is_none(tmp_path: Path) -> None:
+    git = new_repository(tmp_path / "a")
+    (tmp_path / ".git").symlink_to(git)
+    (git / "config").rename(git / "other")
+    (git / "config").symlink_to("other")
+
+    assert not runs_nothing(tmp_path / ".git")
+    assert not runs_nothing(git)

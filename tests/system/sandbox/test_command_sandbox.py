@@ -182,6 +182,36 @@ async def test_a_protected_file_can_be_changed_where_the_user_opened_it(box: Box
     await sandbox.aclose()
 
 
+async def test_in_a_repository_of_the_session_git_works_and_can_be_made_to_run_nothing(box: Box) -> None:
+    if box.sandbox.name != "bubblewrap":
+        pytest.skip("Landlock lets nothing new be made beside what is protected, so that git does not work there")
+    sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
+    await run(sandbox, box, "git init -q sub", works_in(box))
+    git = box.workspace / "sub" / ".git"
+    hook = git / "hooks" / "post-commit"
+    script = "cd sub && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git checkout -q -b mine"
+    assert (await run(sandbox, box, script, works_in(box))).exit_code != 0, "it is protected until it is given"
+
+    sandbox.give_repository(git)
+
+    assert (await run(sandbox, box, script, works_in(box))).exit_code == 0
+    for attack in (
+        f"echo x > {hook}",
+        "git -C sub config core.fsmonitor ./x",
+        "mv sub old",
+        "mv sub/.git old",
+        "rm -rf sub",
+    ):
+        assert (await run(sandbox, box, attack, works_in(box))).exit_code != 0, attack
+    assert not hook.exists()
+    assert "fsmonitor" not in (git / "config").read_text()
+
+    git.rename(box.workspace / "moved")
+    git.mkdir()
+    assert not sandbox.repositories, "another folder of that name is another repository"
+    await sandbox.aclose()
+
+
 async def test_what_is_protected_beside_a_file_that_the_user_opened_stays_as_it_is(box: Box) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
     folder = box.outside / "folder"

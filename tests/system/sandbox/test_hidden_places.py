@@ -272,3 +272,18 @@ async def test_what_a_rule_closes_is_closed_also_where_it_is_shown(home: Path) -
 
     assert "in notes" not in ended.stdout.decode()
     assert "in data/x" in ended.stdout.decode()
+
+
+def test_settings_of_git_are_shown_as_far_as_they_hold_no_credential(tmp_path: Path) -> None:
+    settings = tmp_path / ".gitconfig"
+    settings.write_text("[user]\n\tname = Ada\n[credential]\n\thelper = store\n")
+    assert settings in toolchains(tmp_path, {}, [])
+
+    settings.write_text('[url "https://ada:secret@example.org/"]\n\tinsteadOf = https://example.org/\n')
+    assert settings not in toolchains(tmp_path, {}, [])
+
+    settings.rename(tmp_path / "dotfiles")
+    settings.symlink_to("dotfiles")
+    assert settings not in toolchains(tmp_path, {}, [])
+    (tmp_path / "dotfiles").write_text("[user]\n\tname = Ada\n")
+    assert {settings, tmp_path / "dotfiles"} <= set(toolchains(tmp_path, {}, []))

@@ -89,7 +89,9 @@ class ToolsView:
         """True if one works, so that its row changes by itself; a subagent that only waits for the user does not."""
         asked_about = self._asked_about()
         return any(
-            tool.ended_s is None and not (tool.subagent is not None and tool.subagent.only_waits(asked_about))
+            tool.ended_s is None
+            and tool.call.tool_use_id not in asked_about
+            and not (tool.subagent is not None and tool.subagent.only_waits(asked_about))
             for tool in self._shown
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from panpan.cli_kit.failures import StdoutWriter
+from panpan.session.context_usage import BYTES_PER_TOKEN
 from panpan.session.in_words import compaction_lines
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, without_controls
 from panpan.types.content import (
@@ -35,10 +36,21 @@ from panpan.types.events import (
     SubagentEvent,
     TextDelta,
     ThinkingDelta,
+    ToolInputDelta,
     ToolStarted,
+    TurnEnded,
     Waiting,
+    files_in_short,
 )
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage, task_told
+from panpan.types.messages import (
+    AssistantMessage,
+    Message,
+    SystemReminder,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+    task_told,
+)
 
 
 class WaitingTime:
@@ -115,6 +127,68 @@ def shown_cost(known_usd: float, *, is_whole: bool, is_estimated: bool) -> str:
 def cost_in_short(usd: float, *, is_estimated: bool, decimals: int = 4) -> str:
     """Return an amount such as `$0.0123`, or `~$0.0123` for one of which a part is an estimate."""
     return f"{'~' if is_estimated else ''}${usd:.{decimals}f}"
+
+
+def _counted(tokens: int) -> str:
+    """Return a number of tokens such as `912`, `5.2k` or `1.3M`."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if tokens >= size * 0.99995:  # 999,950 are 1.0M and not 1000.0k
+            return f"{tokens / size:.1f}{unit}"
+    return str(tokens)
+
+
+def tokens_in_short(usage: Usage, sent: str = "", written: str = "") -> str:
+    """Return the input that no cache held and the output, each with a word behind it; empty where nothing counted."""
+    if not usage.context_tokens:
+        return ""
+    return f"↑ {_counted(usage.uncached_tokens)}{sent} ↓ {_counted(usage.output_tokens)}{written}"
+
+
+def turn_summary(event: TurnEnded, waited_s: float) -> Sequence[tuple[str, int]]:
+    """Return what a turn took and changed, part by part, with the rank of each; the highest may be left out first.
+
+    Files that a program can make again, such as caches, are no news, and neither is a folder alone.
+    """
+    usage, cost = event.usage, event.cost_usd
+    sent = usage.uncached_tokens + usage.cache_read_input_tokens
+    own = [change for change in event.files if not change.is_generated]
+    parts = (
+        (tokens_in_short(usage, " new", " out"), 4),
+        (f"{usage.cache_read_input_tokens / sent:.0%} cached" if usage.cache_read_input_tokens else "", 5),
+        (spoken_duration(event.duration_s, waited_s), 0),
+        ("1 round" if event.rounds == 1 else f"{event.rounds} rounds", 3),
+        (cost_in_short(cost, is_estimated=event.is_cost_estimated) if cost else "", 2),
+        ("" if all(change.is_folder for change in own) else files_in_short(own), 1),
+    )
+    return [part for part in parts if part[0]]
+
+
+class TokensSoFar:
+    """Counts the tokens of a turn that runs, with those of its subagents; the output that is arriving is estimated."""
+
+    def __init__(self) -> None:
+        self._of_replies = self._arriving = Usage()
+        self._arrived_bytes = 0
+
+    @property
+    def usage(self) -> Usage:
+        written = max(self._arriving.output_tokens, self._arrived_bytes // BYTES_PER_TOKEN)
+        return self._of_replies + self._arriving.model_copy(update={"output_tokens": written})
+
+    def follow(self, event: Event) -> None:
+        """Take in what has happened."""
+        told = event.innermost.event if isinstance(event, SubagentEvent) else event
+        if isinstance(told, AssistantMessage):
+            self._of_replies += told.usage
+        match event:
+            case ReplyStarted(usage=usage):
+                self._arriving, self._arrived_bytes = usage, 0
+            case AssistantMessage() | RetryScheduled():
+                self._arriving, self._arrived_bytes = Usage(), 0
+            case TextDelta(text=text) | ThinkingDelta(text=text) | ToolInputDelta(json=text):
+                self._arrived_bytes += len(text.encode(errors="replace"))
+            case _:
+                pass
 
 
 # What of a reply's text the reader does not know yet.

@@ -62,9 +62,18 @@ _GENERATED = frozenset(
         ".gradle",
         ".parcel-cache",
         "node_modules",
+        ".cache",
+        ".coverage",
+        ".eggs",
+        ".ipynb_checkpoints",
+        ".next",
+        ".turbo",
+        "CMakeFiles",
     }
 )
-"""Folders in which programs keep what they can make again."""
+"""Folders and files in which programs keep what they can make again. What git ignores may still be the result that was
+wanted, such as the output of an experiment."""
+_GENERATED_ENDINGS = (".pyc", ".pyo", ".tsbuildinfo", ".egg-info")
 
 ChangeKind: TypeAlias = Literal["added", "modified", "deleted"]
 
@@ -117,7 +126,8 @@ def files_in_short(changes: Sequence[FileChange]) -> str:
 
 def is_generated(path: str) -> bool:
     """Return True if the path of a file or folder tells that a program made it that can make it again."""
-    return path.endswith((".pyc", ".pyo")) or not _GENERATED.isdisjoint(path.split("/"))
+    parts = path.split("/")
+    return not _GENERATED.isdisjoint(parts) or any(part.endswith(_GENERATED_ENDINGS) for part in parts)
 
 
 @dataclass(frozen=True, slots=True)

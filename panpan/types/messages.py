@@ -84,9 +84,14 @@ class Usage(Frozen):
         )
 
     @property
+    def uncached_tokens(self) -> int:
+        """Tokens of the input that no cache held."""
+        return self.input_tokens + self.cache_creation_input_tokens
+
+    @property
     def context_tokens(self) -> int:
         """Tokens of the context window that the request and its reply filled."""
-        return self.input_tokens + self.output_tokens + self.cache_read_input_tokens + self.cache_creation_input_tokens
+        return self.uncached_tokens + self.cache_read_input_tokens + self.output_tokens
 
 
 ReminderPriority: TypeAlias = Literal["must", "high", "normal", "low"]

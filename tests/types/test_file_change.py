@@ -32,6 +32,8 @@ def test_lines_are_told_where_there_are_any(changes: list[FileChange], said: str
         ("a.pyc", True),
         ("node_modules/x/index.js", True),
         ("web/.pytest_cache/", True),
+        (".coverage", True),
+        ("src/lamp.egg-info/PKG-INFO", True),
         ("pycache__/a", False),
         ("build/a", False),
         (".env", False),

@@ -19,18 +19,17 @@ from panpan.faces.turn_text import (
     ToolLines,
     WaitingTime,
     beginning_of_last_turns,
-    cost_in_short,
     counts_text,
     diff_text,
     earlier,
     past_events,
-    spoken_duration,
     task_end_told,
+    turn_summary,
     was_interrupted,
 )
 from panpan.system.text.terminal_text import clean_for_terminal, spelled_out
 from panpan.types.content import ChecklistDisplay, DiffDisplay, TableDisplay
-from panpan.types.events import Event, SubagentEvent, TurnEnded, files_in_short
+from panpan.types.events import Event, SubagentEvent, TurnEnded
 from panpan.types.messages import Message, ToolResultMessage, UserMessage
 from panpan.types.permission import (
     PermissionAnswer,
@@ -364,7 +363,8 @@ class LineFace:
                     await self._out.write(f"    {row}\n")
             case TurnEnded():
                 await self._answer.end()
-                await self._note(_summary(event, self._take_waited_s()))
+                took = " · ".join(part for part, _ in turn_summary(event, self._take_waited_s()))
+                await self._note(f"[Interrupted] {took}" if event.is_interrupted else took)
             case _:
                 pass
 
@@ -411,13 +411,3 @@ class LineFace:
             await self._out.write(f"    {colour}{line}{_RESET if colour else ''}\n")
         if len(lines) > MAX_DIFF_LINES:
             await self._note(f"    … {len(lines) - MAX_DIFF_LINES} more lines")
-
-
-def _summary(event: TurnEnded, waited_s: float) -> str:
-    usd = event.cost_usd
-    cost = f", {cost_in_short(usd, is_estimated=event.is_cost_estimated)}" if usd else ""
-    tokens = f", {count:,} tokens" if (count := event.usage.context_tokens) else ""
-    ending = "[Interrupted] " if event.is_interrupted else ""
-    files = f", {files_in_short(event.files)}" if event.files else ""
-    rounds = "1 round" if event.rounds == 1 else f"{event.rounds} rounds"
-    return f"{ending}{rounds}{tokens}, {spoken_duration(event.duration_s, waited_s)}{cost}{files}"

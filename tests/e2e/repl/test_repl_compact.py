@@ -13,7 +13,7 @@ from tests.terminal_emulator import keys
 def whole_turn(repl: Repl, prompt: str, number: int) -> None:
     """Say something and wait until its turn, the `number`th of the session, is over."""
     repl.submit(prompt)
-    repl.wait_for(lambda screen: screen.text.count("· 1 round ·") == number)
+    repl.wait_for(lambda screen: screen.text.count("· 1 round") == number)
     repl.wait_for_prompt()
 
 

@@ -13,13 +13,14 @@ from panpan.faces.terminal.views.reply_view import ReplyView
 from panpan.faces.terminal.views.tools_view import ToolsView
 from panpan.faces.terminal.views.transcript import Transcript
 from panpan.faces.turn_text import (
+    TokensSoFar,
     WaitingTime,
     beginning_of_last_turns,
-    cost_in_short,
     earlier,
     past_events,
-    spoken_duration,
     task_end_told,
+    tokens_in_short,
+    turn_summary,
     was_interrupted,
 )
 from panpan.session.in_words import compaction_lines
@@ -40,7 +41,6 @@ from panpan.types.events import (
     ToolProgress,
     TurnEnded,
     Waiting,
-    files_in_short,
 )
 from panpan.types.messages import Message, UserMessage
 from panpan.types.permission import PermissionQuestion
@@ -160,6 +160,7 @@ class TurnView:
         self._tools = ToolsView(canvas, monotonic, self._transcript, around.asked_about, colour_of)
         self._began_s: float | None = None
         """When the turn began; None: none runs."""
+        self._tokens = TokensSoFar()
         self._waits_for = ""
         self._retry: RetryScheduled | None = None
         self._retry_at_s = 0.0
@@ -208,6 +209,7 @@ class TurnView:
     def begin(self, prompt: UserMessage | None) -> None:
         """A turn begins; None: the model is woken, for what was said already."""
         self._began_s, self._waited_before_s = monotonic(), self._waiting.seconds
+        self._tokens = TokensSoFar()
         if prompt is not None:
             self._show_prompt(prompt)
         self._around.has_begun()
@@ -216,6 +218,7 @@ class TurnView:
         """Show what `event` adds."""
         self._reply.follow(event)
         self._tools.follow(event)
+        self._tokens.follow(event)
         match event:
             case UserMessage():
                 self._show_prompt(event)
@@ -285,7 +288,7 @@ class TurnView:
         theme, now_s = self._canvas.theme, monotonic()
         if self._around.is_asking():  # which says itself what its keys do
             parts = [("… waiting for your answer", 0), *([("the others go on", 1)] if self._tools.are_moving else [])]
-            return [theme.paint("dim", cut(fitted(parts, width, " · ") or parts[0][0], width))]
+            return [_row(parts, width, theme)]
         if self._retry is not None and now_s < self._retry_at_s:
             reason = clean_line(self._retry.reason[:_MAX_REASON_CHARS])
             pause = f"! try {self._retry.attempt} in {self._retry_at_s - now_s:.0f} s"
@@ -297,12 +300,15 @@ class TurnView:
             or cut(self._around.doing(), max(width // 2, 1))
             or ("running" if self._tools.are_running else "working")
         )
-        parts = [(f"{spinner(now_s, theme)} {what} {self.duration_s:.0f} s", 0), ("esc interrupts", 1)]
+        parts = [(f"{spinner(now_s, theme)} {what} {self.duration_s:.0f} s", 0)]
+        if tokens := tokens_in_short(self._tokens.usage):
+            parts.append((tokens, 4))
+        parts.append(("esc interrupts", 1))
         if self._tools.are_running:
             parts.append((f"ctrl+o {'folds' if self._tools.is_expanded else 'expands'}", 2))
         if self._around.can_move():
             parts.append(("ctrl+b background", 3))
-        return [theme.paint("dim", cut(fitted(parts, width, " · ") or parts[0][0], width))]
+        return [_row(parts, width, theme)]
 
     def _show_prompt(self, message: UserMessage) -> None:
         self._canvas.show("", *user_message_lines(message, self._canvas.width, self._canvas.theme))
@@ -313,7 +319,7 @@ class TurnView:
             say(self._canvas, "[Interrupted]", "warn")
         if not event.rounds and not event.is_interrupted:  # there was nothing that the model did not know
             return
-        self._canvas.show(self._canvas.theme.paint("dim", _summary(event, self._waited_s, self._canvas.width)))
+        self._canvas.show(_row(turn_summary(event, self._waited_s), self._canvas.width, self._canvas.theme))
 
     def _finish(self) -> None:
         self._reply.end()
@@ -321,16 +327,10 @@ class TurnView:
         self._waits_for, self._retry = "", None
 
 
-def _summary(event: TurnEnded, waited_s: float, width: int) -> str:
-    spoken = spoken_duration(event.duration_s, waited_s)
-    parts = [(spoken, 0), ("1 round" if event.rounds == 1 else f"{event.rounds} rounds", 3)]
-    if count := event.usage.context_tokens:
-        parts.append((f"{count:,} tokens", 4))
-    if event.cost_usd:
-        parts.append((cost_in_short(event.cost_usd, is_estimated=event.is_cost_estimated), 2))
-    if event.files:
-        parts.append((files_in_short(event.files), 1))
-    return fitted(parts, width, " · ") or cut(spoken, width)
+def _row(parts: Sequence[tuple[str, int]], width: int, theme: Theme) -> str:
+    """Return the texts that fit, the highest ranks left out first; of the one that is left what fits."""
+    said = fitted(parts, width, " · ") or cut(min(parts, key=lambda part: part[1])[0], width)
+    return theme.paint("dim", said)
 
 
 def greeting(session: Session, width: int, theme: Theme) -> Sequence[str]:

@@ -89,10 +89,21 @@ class Subject:
     @property
     def may_run_unasked(self) -> bool:
         """True if it can run where the sandbox holds it, and is not known to need more."""
-        facts = self.facts
-        if facts is None or self.narrowest_box == "usual" or not self.only_runs_commands:
+        if self.narrowest_box == "usual":
             return False
-        return not (self.changes_kept_git or fetches(facts))
+        if self.facts is None or not self.only_runs_commands:
+            return self.only_runs_elsewhere
+        return not (self.changes_kept_git or fetches(self.facts))
+
+    @property
+    def only_runs_elsewhere(self) -> bool:
+        """True if all that it may do beyond its own effects is done by commands in an environment of its own."""
+        told = self.told
+        return (
+            bool(told.commands)
+            and all(one.is_elsewhere for one in told.commands)
+            and not (told.agents or told.asks_web)
+        )
 
     @property
     def may_run_sealed(self) -> bool:

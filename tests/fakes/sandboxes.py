@@ -20,6 +20,9 @@ class Boxes:
     def wrap(self, argv: Sequence[str], profile: object, cwd: Path) -> Iterator[Boxed]:
         yield Boxed(argv)
 
+    def adopt(self, placeholders: Collection[Path]) -> None:
+        pass
+
     async def tidy(self, needed: Collection[Path] = ()) -> None:
         pass
 

@@ -186,3 +186,37 @@ async def test_a_denied_host_is_denied_to_a_package_manager(denied: str, ctx: To
     assert isinstance(decision, Deny)
     assert denied in decision.reason.text
     assert isinstance(await gate.before_tool(await call_of(ctx, PipTool, "list")), Allow)
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments", "domains", "box"),
+    [
+        ("create", {"environment": "new"}, (), "unasked"),
+        ("uninstall", {"packages": ["lamp"]}, (), "unasked"),
+        ("run", {"command": ["python", "train.py"]}, (), "unasked"),
+        ("install", {"packages": ["lamp"]}, ("pypi.org", "files.pythonhosted.org"), "unasked"),
+        ("install", {"packages": ["lamp"]}, (), "asks"),
+    ],
+)
+async def test_in_auto_mode_what_the_box_holds_runs_unasked(
+    ctx: ToolContext, operation: str, arguments: dict[str, Any], domains: tuple[str, ...], box: str
+) -> None:
+    sandbox = CommandSandbox(is_on=True, find=works_with_domains, domains=Domains(domains))
+    call = await call_of(replace(ctx, sandbox=sandbox), UvTool, operation, **arguments)
+
+    decision = await decided(call, mode="auto")
+
+    assert (decision.box if isinstance(decision, Allow) else "asks") == box
+
+
+async def test_in_auto_mode_an_environment_that_no_box_holds_is_asked_about(ctx: ToolContext, tmp_path: Path) -> None:
+    boxed = replace(ctx, sandbox=CommandSandbox(is_on=True, find=works))
+    outside = str(make_environment(tmp_path / "outside"))
+
+    elsewhere = await decided(
+        await call_of(boxed, UvTool, "uninstall", packages=["x"], environment=outside), mode="auto"
+    )
+    unboxed = await decided(await call_of(ctx, UvTool, "uninstall", packages=["x"]), mode="auto")
+
+    assert isinstance(elsewhere, Ask)
+    assert isinstance(unboxed, Ask)

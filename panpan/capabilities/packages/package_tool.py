@@ -119,7 +119,7 @@ class PackageTool(Tool[PackageInputT]):
             return found
         line, sandbox_use = shlex.join(getattr(args, "command", ())), await plan.sandbox_use(ctx.sandbox)
         hosts = self._hosts_to_allow(plan, ctx) if sandbox_use == "network" else ()
-        command = Command(line, sandbox_use, hosts, is_elsewhere=True)
+        command = Command(line, sandbox_use, hosts, is_elsewhere=True, narrowest_box="unasked")
         return replace(found, commands=(command,), is_complete=False)  # packages bring code that is run
 
     async def describe(self, args: PackageInputT, ctx: ToolContext) -> str:

@@ -164,12 +164,18 @@ async def run_plan(
     """
     cwd = plan.cwd or start_directory(ctx.paths, may_change=ctx.runs_alone)
     env = ctx.processes.marked({**environment, **dict(plan.env)})
+    use, hosts = await plan.sandbox_use(ctx.sandbox), tuple[str, ...]()
+    if ctx.opening is not None:
+        use, hosts = ctx.opening.use, ctx.opening.hosts
     bounds = Bounds(
         is_read_only=False,
         roots=ctx.paths.roots,
         opened=_opened(plan, ctx),
-        shown=frozenset(canonical_path(user_home() / name) for name in _SETTINGS_OF_MANAGERS),
-        has_network=await plan.sandbox_use(ctx.sandbox) == "network",
+        shown=ctx.paths.approved | {canonical_path(user_home() / name) for name in _SETTINGS_OF_MANAGERS},
+        hides_home=use == "on" and ctx.box == "unasked",
+        has_network=use == "network" and not hosts,
+        hosts=hosts,
+        is_outside=use == "off",
     )
     deadline = anyio.current_time() + plan.timeout_s
     pacer, folder = ProgressPacer(), LineFolder()

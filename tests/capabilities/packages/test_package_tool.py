@@ -1,7 +1,8 @@
 """What the four tools have in common: what is told beforehand, what is asked, what holds them."""
 
 import json
-from contextlib import aclosing
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +18,14 @@ from panpan.config.settings import PackageSettings
 from panpan.core.effects import PathUse
 from panpan.errors import ToolError
 from panpan.system.files.paths import PathResolver
+from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.command_sandbox import CommandSandbox, Domains
+from panpan.system.sandbox.profile import Boxed, Profile
 from panpan.types.content import SummaryDisplay
 from panpan.types.events import Output, Progress
+from panpan.types.permission import Opening
 from tests.capabilities.packages.conftest import UV, Workspace, make_environment
+from tests.fakes.sandboxes import Boxes
 
 
 @pytest.mark.parametrize("tool", [PipTool(), UvTool(), CondaTool(), PixiTool()], ids=lambda tool: tool.name)
@@ -254,3 +259,43 @@ async def test_a_folder_of_an_environment_that_is_a_link_out_of_it_is_told_to_th
 async def test_what_may_be_a_file_is_not_taken_for_a_package(house: Workspace, name: str) -> None:
     with pytest.raises(ToolError, match="may be a file"):
         await house.run(PipTool, "install", name)
+
+
+class SeenBoxes(Boxes):
+    """Keeps the bounds of what it is given."""
+
+    def __init__(self) -> None:
+        self.placeholders: set[Path] = set()
+        self.seen: list[Profile] = []
+
+    @contextmanager
+    def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> Iterator[Boxed]:
+        self.seen.append(profile)
+        yield Boxed(argv)
+
+
+@pytest.mark.parametrize(
+    ("opening", "has_network"),
+    [
+        (None, True),
+        (Opening("network"), True),
+        (Opening("network", hosts=("package-indexes",)), False),
+        (Opening("on"), False),
+    ],
+)
+async def test_an_install_has_the_network_that_the_user_gave_it(
+    house: Workspace, opening: Opening | None, has_network: bool
+) -> None:
+    boxes = SeenBoxes()
+
+    async def find() -> SandboxChoice:
+        return SandboxChoice(boxes)
+
+    sandbox = CommandSandbox(is_on=True, find=find)
+    boxed = with_uv(replace(house, ctx=replace(house.ctx, sandbox=sandbox, opening=opening)), "exit 1")
+    with suppress(ToolError):
+        await boxed.run(UvTool, "install", "lamp")
+    await sandbox.aclose()
+
+    assert [profile.has_network for profile in boxes.seen] == [has_network] * len(boxes.seen)
+    assert boxes.seen

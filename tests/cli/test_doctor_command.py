@@ -24,6 +24,7 @@ from panpan.config.trust import TrustStore, trust_of
 from panpan.system.processes.limits import Limits
 from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.profile import Boxed, Profile
+from panpan.system.sandbox.seatbelt import Seatbelt
 from tests.capabilities.background.harness import Home, start
 from tests.fakes.runtime_weights import RUNTIME, installed_weights
 from tests.needed_programs import need
@@ -459,10 +460,12 @@ class ScriptedSandbox:
 
 def test_the_sandbox_that_works_is_named_with_the_reason_why_it_is_not_a_better_one() -> None:
     best = sandbox_check(SandboxChoice(ScriptedSandbox("The best")))
+    on_mac = sandbox_check(SandboxChoice(Seatbelt()))
     second = sandbox_check(SandboxChoice(ScriptedSandbox(), ("the best cannot be used: it is not installed",)))
     none = sandbox_check(SandboxChoice(None, ("the best is old", "the second best is broken")))
 
     assert (best.status, best.found, best.advice) == ("ok", "commands run in The best", "")
+    assert (on_mac.status, on_mac.found) == ("ok", "commands run in Seatbelt")
     assert (second.status, second.found) == ("note", "commands run in Second best")
     assert second.advice.endswith("the best cannot be used: it is not installed. Its limits: it leaks; it creaks")
     assert none.status == "missing"

@@ -14,6 +14,7 @@ class Boxes:
     name = "boxes"
     limits: Sequence[str] = ()
     can_grant_domains = False
+    shares_loopback = False
     can_seal = True
 
     @contextmanager

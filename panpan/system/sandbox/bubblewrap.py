@@ -66,6 +66,7 @@ class Bubblewrap:
 
     name = "bubblewrap"
     can_grant_domains = True
+    shares_loopback = False
     can_seal = True
     limits: Sequence[str] = (
         "named pipes outside the workspace can be written to by those who could do so without the sandbox",

@@ -323,7 +323,7 @@ class CommandSandbox:
         has_all = bounds.has_network or self.has_network
         if bounds.is_read_only or has_all or not sandbox.can_grant_domains:
             return None
-        return await self.network.open(bounds.hosts)
+        return await self.network.open(bounds.hosts, shares_loopback=sandbox.shares_loopback)
 
     def _profile(self, bounds: Bounds, env: Mapping[str, str]) -> Profile:
         make_private_folder(self.temporary)
@@ -398,7 +398,7 @@ class _Network:
             self._access.grant(more.named, more.own)
         self._granted = Domains((*self._granted.named, *more.named), (*self._granted.own, *more.own))
 
-    async def open(self, hosts: Sequence[str]) -> "CommandProxy | None":
+    async def open(self, hosts: Sequence[str], *, shares_loopback: bool) -> "CommandProxy | None":
         """Return the way of one command to the granted hosts and these; None where there are none, or nobody serves."""
         if not (self._is_serving and (hosts or self.domains)):
             return None
@@ -406,7 +406,7 @@ class _Network:
         await self._is_ready.wait()
         assert self._access is not None
         more = self._expand(hosts)
-        return self._access.open(more.named, more.own)
+        return self._access.open(more.named, more.own, shares_loopback=shares_loopback)
 
     async def serve(self) -> None:
         """Serve until it is cancelled, from the first command on that needs it."""

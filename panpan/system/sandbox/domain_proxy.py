@@ -2,7 +2,8 @@
 
 The rule: a command reaches the granted domains and nothing else. Its box has no network but its own loopback; the proxy
 lives outside and answers there, through a socket that the box hands out. So each box has an entrance that no other
-program can use, and nothing in the box forwards anything or could be talked into it.
+program can use, and nothing in the box forwards anything or could be talked into it. Where boxes share the loopback of
+the machine, each may reach one port of it, at which the proxy listens for this box.
 
 A host is granted as it is written or not at all, and its addresses are public or granted themselves. So a name server
 can lead nobody into this machine or its network. Hosts of the user's own setup may be in their network, but their names
@@ -217,22 +218,26 @@ class CommandProxy:
 
     endpoint: ProxyEndpoint
 
-    def __init__(self, grants: DomainGrants) -> None:
+    def __init__(self, grants: DomainGrants, *, shares_loopback: bool = False) -> None:
         self.grants = grants
         self._refused: dict[str, str] = {}
         with ExitStack() as kept:
             self._given = kept.enter_context(ExitStack())
-            self._handover, handover_fd = _pair(kept, self._given)
             self._alive, alive_fd = _pair(kept, self._given)
+            if shares_loopback:
+                self._entrance = kept.enter_context(socket.create_server(("127.0.0.1", 0)))
+                self.endpoint = ProxyEndpoint(None, alive_fd, grants.domains, self._entrance.getsockname()[1])
+            else:
+                self._entrance, handover_fd = _pair(kept, self._given)
+                self.endpoint = ProxyEndpoint(handover_fd, alive_fd, grants.domains)
             self._kept = kept.pop_all()
-        self.endpoint = ProxyEndpoint(handover_fd, alive_fd, grants.domains)
 
     def environment(self) -> dict[str, str]:
         """Return the variables that lead programs to the proxy, to be set over those of the command.
 
         What a command serves itself, on the loopback of its box, it reaches without the proxy.
         """
-        url = f"http://127.0.0.1:{PROXY_PORT}"
+        url = f"http://127.0.0.1:{self.endpoint.port}"
         own = ",".join(name for name in ("localhost", "127.0.0.1", "::1") if name not in self.grants.hosts)
         names = ("http_proxy", "https_proxy", "all_proxy")
         set_for_both = {name: url for name in names} | {"no_proxy": own}
@@ -261,10 +266,12 @@ class CommandProxy:
 
     async def listener(self) -> SocketListener | None:
         """Wait for the socket that the box listens on, and return it; None where none comes."""
-        with self._handover:
-            await anyio.wait_readable(self._handover)
+        if self.endpoint.handover_fd is None:
+            return await SocketListener.from_socket(self._entrance)
+        with self._entrance:
+            await anyio.wait_readable(self._entrance)
             with suppress(OSError):
-                _, received, *_ = socket.recv_fds(self._handover, 1, 1)
+                _, received, *_ = socket.recv_fds(self._entrance, 1, 1)
                 sockets = [socket.socket(fileno=fd) for fd in received]
                 if sockets and _is_entrance(sockets[0]):
                     return await SocketListener.from_socket(sockets[0])
@@ -337,12 +344,15 @@ class DomainAccess(AsyncContextManagerMixin):
         """
         self._grants = self._grants.and_also(domains, own_hosts)
 
-    def open(self, domains: Sequence[str] = (), own_hosts: Sequence[str] = ()) -> CommandProxy:
+    def open(
+        self, domains: Sequence[str] = (), own_hosts: Sequence[str] = (), *, shares_loopback: bool = False
+    ) -> CommandProxy:
         """Return an entrance for one command, which is about to start.
 
         Args:
             domains: Those that it alone may reach besides.
             own_hosts: Such that may lead into the user's own network.
+            shares_loopback: As of the sandbox in which it runs.
 
         Raises:
             ToolError: A domain is none, too many commands have one, or too many files are open.
@@ -350,7 +360,7 @@ class DomainAccess(AsyncContextManagerMixin):
         if self.commands >= MAX_COMMANDS:
             raise ToolError(f"{MAX_COMMANDS} commands use the network at the same time; end some of them first")
         try:
-            command = CommandProxy(self._grants.and_also(domains, own_hosts))
+            command = CommandProxy(self._grants.and_also(domains, own_hosts), shares_loopback=shares_loopback)
         except OSError as exc:
             raise ToolError(f"cannot give the command a way to the network: {exc.strerror}") from exc
         self._open.add(command)

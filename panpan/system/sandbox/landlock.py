@@ -54,6 +54,7 @@ class Landlock:
     name = "Landlock"
     can_grant_domains = False
     """It knows ports and no addresses: a box that may reach the proxy's port may reach that port of any machine."""
+    shares_loopback = True
     can_seal = False
 
     def __init__(self, version: int) -> None:

@@ -32,23 +32,26 @@ from panpan.system.sandbox.hidden_places import NO_READ_RULES, ReadRules, is_sec
 from panpan.types.dataclass import dataclass
 
 PROXY_PORT = 61_128
-"""Port of the proxy on the box's loopback; above those that Linux gives out by itself."""
+"""Port of the proxy on a loopback of the box's own; above those that Linux gives out by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyEndpoint:
     """The way from one box to the proxy. Its descriptors are given to the child under the same numbers."""
 
-    handover_fd: int
-    """Unix socket over which the launcher sends the listening socket; the command itself does not get it."""
+    handover_fd: int | None
+    """Unix socket over which the launcher sends the listening socket; the command itself does not get it. None where
+    panpan listens itself, on the loopback of this machine."""
     alive_fd: int
     """Open in the box until its last process has ended, so that this can be seen outside."""
     domains: tuple[str, ...]
     """Hosts that can be reached, as the settings name them."""
+    port: int = PROXY_PORT
+    """Port at 127.0.0.1."""
 
     @property
     def pass_fds(self) -> tuple[int, ...]:
-        return (self.handover_fd, self.alive_fd)
+        return (self.alive_fd,) if self.handover_fd is None else (self.handover_fd, self.alive_fd)
 
 
 ALWAYS = (
@@ -385,6 +388,10 @@ class Sandbox(Protocol):
         """True if a command can be let to single hosts (`Profile.proxy`) and to no others."""
 
     @property
+    def shares_loopback(self) -> bool:
+        """True if the proxy has to listen on the loopback of this machine, since a box has none of its own."""
+
+    @property
     def can_seal(self) -> bool:
         """True if it can keep a command also from signalling others and from leaving something running."""
 
@@ -393,7 +400,7 @@ class Sandbox(Protocol):
 
         It is started like any other command: with the same environment, marks included, and the same pipes. Output,
         exit code and signals are those of the command, and ending its tree ends all of it. From its start on it needs
-        nothing of panpan's, which may end before the box is made. `cwd` is canonical.
+        nothing of panpan's, which may end before the box is made. `cwd` is canonical, and where to start it.
 
         Raises:
             ToolError: No more descriptors can be open.
@@ -417,7 +424,7 @@ def with_loader_inside(argv: Sequence[str], env: Mapping[str, str]) -> tuple[lis
     Variables that name folders to load libraries from would let a command put a library into the workspace that the
     next box loads while it is made. They are set inside only.
     """
-    names = {name for name in env if name.startswith("LD_") or name in _READ_BY_LOADER}
+    names = {name for name in env if name.startswith(("LD_", "DYLD_")) or name in _READ_BY_LOADER}
     outside = {name: value for name, value in env.items() if name not in names}
     return ["/usr/bin/env", *(f"{name}={env[name]}" for name in env if name in names), *argv] if names else list(
         argv

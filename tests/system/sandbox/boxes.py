@@ -11,12 +11,13 @@ import pytest
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
 from panpan.system.processes.process import Captured, Leaving, ProcessEnded, capture, run_process
-from panpan.system.sandbox.bubblewrap import Bubblewrap
 from panpan.system.sandbox.choice import find_sandbox
 from panpan.system.sandbox.landlock import Landlock, landlock_version
 from panpan.system.sandbox.profile import Boxed, Profile, Sandbox, workspace_write
 
-KINDS = ("bubblewrap", "Landlock")
+KINDS = ("bubblewrap", "Landlock", "Seatbelt")
+
+about_linux = pytest.mark.skipif(sys.platform != "linux", reason="about the kernel of Linux")
 
 ENV = child_environment({"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"})
 
@@ -84,9 +85,11 @@ async def made(kind: str) -> Sandbox:
             return Landlock(landlock_version())
         except ToolError as exc:
             pytest.skip(str(exc))
+    if kind == "Seatbelt" and sys.platform != "darwin":
+        pytest.skip("only a Mac has Seatbelt")
     choice = await find_sandbox()
-    if not isinstance(choice.sandbox, Bubblewrap):
-        pytest.skip(choice.passed_over[0])
+    if choice.sandbox is None or choice.sandbox.name != kind:
+        pytest.skip(choice.passed_over[0] if choice.passed_over else f"{kind} is not for this system")
     return choice.sandbox
 
 

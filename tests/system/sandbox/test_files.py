@@ -49,9 +49,10 @@ async def test_nothing_outside_changes(box: Box) -> None:
 
 
 async def test_the_workspace_can_be_changed(box: Box) -> None:
-    script = "cd src && echo y > new && mkdir -p a/b && mv new a/b && echo z >> module.py && ln -s a c && ln a/b/new d"
+    script = "cd src && echo y > new && mkdir -p a/b && mv new a/b && echo z >> module.py && ln -s a c"
+    links = "" if any("hard links" in limit for limit in box.sandbox.limits) else "&& ln a/b/new d && rm d"
 
-    ended = await box.run(f"{script} && rm d && chmod 700 a && mv a/b e && rmdir a")
+    ended = await box.run(f"{script} {links} && chmod 700 a && mv a/b e && rmdir a")
 
     assert ended.stderr == b""
     assert ended.exit_code == 0
@@ -222,7 +223,7 @@ async def test_a_folder_within_a_protected_one_can_be_named_in_spite_of_that(box
     )
 
     assert not (tree_of_work.parent / "new").exists()
-    if box.sandbox.name == "bubblewrap":  # the other makes nothing new where a protected place lies
+    if box.sandbox.name != "Landlock":  # which makes nothing new where a protected place lies
         assert (tree_of_work / "src" / "new").read_text() == "x\n"
 
 

@@ -16,7 +16,7 @@ from panpan.system.processes.process_table import ProcessTree
 from panpan.system.sandbox.profile import read_only, with_loader_inside
 from tests.needed_programs import need
 from tests.system.backends import until
-from tests.system.sandbox.boxes import ENV, Box, captured, running
+from tests.system.sandbox.boxes import ENV, Box, about_linux, captured, running
 
 ENDINGS = {
     "done": "echo out; echo err >&2",
@@ -49,7 +49,7 @@ async def test_arguments_and_environment_are_as_without_the_box(box: Box) -> Non
 
     bare = await capture(argv, cwd=box.workspace, env=env, timeout_s=20)
     with box.sandbox.wrap(argv, box.profile, box.workspace) as wrapped:
-        boxed = await captured(wrapped, env=env)
+        boxed = await captured(wrapped, cwd=box.workspace, env=env)
 
     assert without_marks(boxed.stdout) == without_marks(bare.stdout)
     assert boxed.stderr == b""
@@ -59,6 +59,7 @@ def without_marks(output: bytes) -> list[bytes]:
     return [part for part in output.replace(b"), (", b"\n").splitlines() if b"PANPAN_PROCESS_MARKS" not in part]
 
 
+@about_linux
 async def test_a_library_in_the_workspace_is_loaded_inside_only(box: Box, tmp_path: Path) -> None:
     need("cc")
     source, library, witness = box.workspace / "src" / "l.c", box.workspace / "src" / "l.so", tmp_path / "witness"
@@ -76,6 +77,12 @@ async def test_a_library_in_the_workspace_is_loaded_inside_only(box: Box, tmp_pa
 
     assert (ended.stdout.decode().strip(), ended.stderr) == (str(library.parent), b"loaded\n")
     assert witness.read_text() == ""
+
+
+def test_the_loader_of_macos_reads_its_variables_inside_only() -> None:
+    argv, outside = with_loader_inside(["a"], {"DYLD_LIBRARY_PATH": "/x", "HOME": "/h"})
+
+    assert (argv, outside) == (["/usr/bin/env", "DYLD_LIBRARY_PATH=/x", "a"], {"HOME": "/h"})
 
 
 def test_without_such_variables_nothing_changes() -> None:
@@ -96,12 +103,14 @@ os.waitpid(os.posix_spawn("/bin/echo", ["echo", "spawned"], {}), 0)
 """
 
 
+@about_linux
 async def test_no_namespace_is_made_inside_and_threads_and_children_are(box: Box) -> None:
     ended = await box.start([sys.executable, "-u", "-c", NAMESPACES])
 
     assert ended.stdout.decode().splitlines() == ["EPERM EPERM EPERM", "thread", "child", "spawned"], ended.stderr
 
 
+@about_linux
 async def test_no_descriptor_but_the_usual_ones_is_open_inside(box: Box) -> None:
     ended = await box.run("cd /proc/self/fd && echo *")  # the shell itself looks
 
@@ -115,6 +124,7 @@ async def test_a_program_that_is_not_there_gives_the_exit_code_of_a_shell_or_say
     assert b"/no/such/program" in ended.stderr
 
 
+@about_linux
 async def test_a_working_directory_that_is_gone_runs_nothing(box: Box) -> None:
     with box.sandbox.wrap(["/bin/sh", "-c", "echo ran"], box.profile, box.workspace / "gone") as wrapped:
         ended = await captured(wrapped)
@@ -153,6 +163,7 @@ def is_asleep(token: str) -> bool:
     return any(line.startswith(f"sleep {token}") for line in with_token(token))
 
 
+@about_linux
 @pytest.mark.parametrize("ending", ["time-out", "interrupt"])
 async def test_nothing_outlives_a_time_out_or_an_interrupt(box: Box, ending: str) -> None:
     script_by_token = {f"6{secrets.randbelow(10**9):09}": script for script in SURVIVORS.values()}
@@ -186,6 +197,7 @@ LEFT_BEHIND = "(setsid sleep $1 </dev/null >/dev/null 2>&1 &); sleep 0.2"
 LEFT_AND_SHED = "(env -i setsid sleep $1 </dev/null >/dev/null 2>&1 &); sleep 0.2"
 
 
+@about_linux
 @pytest.mark.parametrize("script", [LEFT_BEHIND, LEFT_AND_SHED], ids=["daemon", "daemon without environment"])
 async def test_what_is_left_in_the_background_ends_with_the_session(box: Box, script: str) -> None:
     if script == LEFT_AND_SHED and any("outlive" in limit for limit in box.sandbox.limits):
@@ -215,8 +227,9 @@ from panpan.system.sandbox.profile import workspace_write
 
 workspace = Path(sys.argv[1])
 later = ["sh", "-c", 'until test -e "$0"; do sleep 0.01; done; exec "$@"', sys.argv[2]]
-kinds = {"Landlock": lambda: Landlock(landlock_version()), "bubblewrap": lambda: asyncio.run(find_sandbox()).sandbox}
-with kinds[sys.argv[3]]().wrap(["touch", "src/ran"], workspace_write([workspace]), workspace) as boxed:
+is_landlock = sys.argv[3] == "Landlock"
+sandbox = Landlock(landlock_version()) if is_landlock else asyncio.run(find_sandbox()).sandbox
+with sandbox.wrap(["touch", "src/ran"], workspace_write([workspace]), workspace) as boxed:
     subprocess.Popen([*later, *boxed.argv], cwd=workspace, pass_fds=boxed.pass_fds, start_new_session=True)
 """
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from panpan.config.keys import shown
+from panpan.config.keys import KeyPath, dotted, leaves, shown
+from panpan.config.locations import Locations
 from panpan.config.settings import FORMAT_VERSION, rule_text
 from panpan.config.settings_file import SourceKind, parse_settings, read_bytes
 from panpan.errors import ConfigError, ToolError
@@ -108,25 +109,51 @@ class RuleFile:
         return new
 
 
-def save_ui(path: Path, kind: SourceKind, key: str, value: str | bool) -> None:
-    """Set a key of `[ui]` in a file of the user's, which is made if it is missing. Blocks: use a worker thread.
+def own_file(places: Locations, key: KeyPath) -> tuple[Path, Literal["user", "local"]]:
+    """Return the file of the user's that decides a setting, and which it is.
+
+    Raises:
+        ConfigError: The one for this project cannot be read or understood.
+    """
+    path = places.local_settings
+    data = read_bytes(path)
+    if data is not None and key in dict(leaves(parse_settings(data, path, "local").values)):
+        return path, "local"
+    return places.user_settings, "user"
+
+
+def save_setting(places: Locations, key: KeyPath, value: str | bool | None) -> Path:
+    """Set a setting in the file of the user's that decides it, and return that; None removes it from there.
+
+    The file is made if it is missing. Blocks: use a worker thread.
 
     Raises:
         ConfigError: The file cannot be read, understood or written; it is as it was.
         LockHeldError: Another process keeps it locked.
     """
+    path, kind = own_file(places, key)
+    *tables, name = key
 
     def change(document: "TOMLDocument") -> None:
-        _table(document, "ui")[key] = value
+        table = _table(document, tables[0]) if tables else document
+        if value is None:
+            table.pop(name, None)
+        else:
+            table[name] = value
+
+    def set_in(data: bytes) -> dict[KeyPath, Any]:
+        return {at: one for at, one in leaves(parse_settings(data, path, kind).values) if one != {}}
 
     def with_value(old: bytes) -> bytes:
-        values = parse_settings(old, path, kind).values
+        wanted = {at: one for at, one in set_in(old).items() if at != key}
         new = _edited(old, change)
-        if parse_settings(new, path, kind).values != {**values, "ui": {**values.get("ui", {}), key: value}}:
-            raise ConfigError(f"{shown(path)} is laid out in a way that panpan cannot change; set ui.{key} by hand")
+        if set_in(new) != (wanted if value is None else {**wanted, key: value}):
+            by_hand = f"{shown(path)} is laid out in a way that panpan cannot change; set {dotted(key)} by hand"
+            raise ConfigError(by_hand)
         return new
 
-    _rewrite(path, kind, with_value, f"ui.{key}")
+    _rewrite(path, kind, with_value, dotted(key))
+    return path
 
 
 def _rewrite(path: Path, kind: SourceKind, changed: Callable[[bytes], bytes], what: str) -> None:

@@ -55,14 +55,6 @@ def read_ui_look(
     )
 
 
-def look_file(cwd: Path, env: Mapping[str, str], key: str) -> tuple[Path, Literal["user", "local"]]:
-    """Return the file of the user's that decides a key of `[ui]`, and which it is."""
-    locations = Locations.find(cwd, env)
-    if key in _ui_table(locations.local_settings):
-        return locations.local_settings, "local"
-    return locations.user_settings, "user"
-
-
 def _ui_table(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}

@@ -86,8 +86,12 @@ class Terminal(Protocol):
     async def show_panel(self, sections: "Mapping[str, Display]") -> None:
         """Show shapes by their titles; a screen shows one at a time, and keeps none of them."""
 
-    async def read(self, lines: Sequence[str]) -> None:
-        """Let the user read a long text, the end of it first; raises ConfigError if there is no program for that."""
+    async def read(self, *shapes: "Display", from_end: bool = False) -> None:
+        """Let the user read much, the end of it first where that matters more.
+
+        Raises:
+            ConfigError: There is no program for that.
+        """
 
     def submit(self, prompt: str) -> None:
         """Begin a turn, or queue it behind the one that runs."""

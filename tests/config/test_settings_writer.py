@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from panpan.config.settings_file import parse_settings
-from panpan.config.settings_writer import RuleFile, _add, _edited, _remove, save_ui
+from panpan.config.settings_writer import RuleFile, _add, _edited, _remove, save_setting
 from panpan.errors import ConfigError
 from tests.config.conftest import Place
 
@@ -185,7 +185,7 @@ def test_how_the_terminal_looks_is_written_and_all_else_stays(place: Place, text
     expected = tomllib.loads(text or "version = 1")
     expected["ui"] = {**expected.get("ui", {}), "theme": "dark"}
 
-    save_ui(path, "user", "theme", "dark")
+    save_setting(place.locations, ("ui", "theme"), "dark")
 
     assert tomllib.loads(path.read_text()) == expected
     assert ("# bright" in path.read_text()) == ("# bright" in text)
@@ -197,7 +197,7 @@ def test_a_file_that_is_broken_is_not_made_another_by_how_the_terminal_looks(pla
     path = place.user(text)
 
     with pytest.raises(ConfigError):
-        save_ui(path, "user", "theme", "dark")
+        save_setting(place.locations, ("ui", "theme"), "dark")
 
     assert path.read_text() == text
 
@@ -212,3 +212,24 @@ def test_what_commands_get_is_added_to_lists_of_the_sandbox(place: Place) -> Non
     sandbox = place.load().settings.sandbox
     assert sandbox.outside == ("git commit *", "git add *", "git push")
     assert sandbox.domains == ("pypi.org",)
+
+
+@pytest.mark.parametrize("text", ["", "# mine\n", "[ui]\nplain = true\n", "ui.plain = true\n[retry]\nmax_tries = 2\n"])
+def test_setting_at_the_top_is_written_and_removed(place: Place, text: str) -> None:
+    path = place.user(text) if text else place.locations.user_settings
+    before = tomllib.loads(text or "version = 1")
+
+    assert save_setting(place.locations, ("effort",), "high") == path
+    assert tomllib.loads(path.read_text()) == {**before, "effort": "high"}
+
+    save_setting(place.locations, ("effort",), None)
+    assert tomllib.loads(path.read_text()) == before
+
+
+def test_setting_is_written_where_it_is_decided(place: Place) -> None:
+    local = place.local("ui = { vim = true }\n")
+
+    assert save_setting(place.locations, ("ui", "vim"), False) == local
+    assert save_setting(place.locations, ("ui", "plain"), True) == place.locations.user_settings
+    assert not place.load().settings.ui.vim
+    assert place.load().settings.ui.plain

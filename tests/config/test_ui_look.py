@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from panpan.config.locations import Locations
-from panpan.config.settings_writer import save_ui
+from panpan.config.settings_writer import save_setting
 from panpan.config.sources import load_settings
-from panpan.config.ui_look import look_file, read_ui_look
+from panpan.config.ui_look import read_ui_look
 
 UI = st.fixed_dictionaries(
     {},
@@ -73,8 +73,7 @@ def test_what_is_written_into_the_file_that_decides_is_how_it_looks(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(toml(values))
 
-    path, kind = look_file(tmp_path, env, "theme")
-    save_ui(path, kind, "theme", theme)
+    save_setting(places, ("ui", "theme"), theme)
 
     assert read_ui_look(tmp_path, env, plain=None).theme == theme
 

@@ -133,7 +133,7 @@ async def _show(terminal: Terminal, task: TaskInfo) -> None:
         say(terminal, f"{heading}; it has printed nothing")
         return
     where = f"… the end of {output.path}" if output.is_cut else str(output.path)
-    await terminal.read([heading, where, "", *output.text.splitlines()])
+    await terminal.read(text("\n".join([heading, where, "", *output.text.splitlines()])), from_end=True)
 
 
 def _ids(session: Session) -> Sequence[str]:

@@ -28,6 +28,6 @@ class LanguageServersSettings(Table):
     is_for_trusted_projects = True
 
     enabled: bool = True
-    """Whether any may be started."""
+    """True if language servers may be started."""
     servers: Mapping[Name, LanguageServerSettings] = Field(default_factory=dict)
     """Those that are not as panpan knows them, by name; they come before all others."""

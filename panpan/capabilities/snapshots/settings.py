@@ -11,7 +11,7 @@ class SnapshotSettings(Table):
     table = "snapshots"
 
     enabled: bool = True
-    """Keep anything; without it nothing can be undone."""
+    """True if files are kept before they change; without that nothing can be undone."""
     max_file_mb: int = Field(default=20, ge=1, le=1000)
     """MB (10⁶ bytes) of one file; larger ones are left out, and the user is told."""
     max_files: int = Field(default=100_000, ge=1)

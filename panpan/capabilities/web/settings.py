@@ -35,7 +35,7 @@ class WebSettings(NetworkSettings):
     pages: int = Field(default=4, ge=1, le=16)
     """Pages that the browser has open at the same time."""
     login_window: bool = True
-    """True if a window may be opened in which the user logs in to a site himself."""
+    """True if a window may be opened in which the user logs in to a site themselves."""
 
     @property
     def key_variables(self) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from panpan.cli_kit.failures import StdoutWriter
 from panpan.errors import ConfigError
 from panpan.faces.terminal.commands.choice_commands import SCREEN_COMMANDS
 from panpan.faces.terminal.commands.registry import all_commands, command_in, find, help_command, unknown
-from panpan.faces.terminal.rendering.displays import show_displays
+from panpan.faces.terminal.rendering.cells import LEAST_WIDTH
+from panpan.faces.terminal.rendering.displays import display_rows, show_displays
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.command import Command, Next, Option, OptionSearch, Terminal, say
 from panpan.session.session import Session
@@ -103,12 +104,13 @@ class LineTerminal:
             say(self, f"\n{title}" if number else title, "strong")
             self.display(shape)
 
-    async def read(self, lines: Sequence[str]) -> None:
-        """Print the end of a text."""
-        if (above := len(lines) - _MOST_READ) > 0:
+    async def read(self, *shapes: Display, from_end: bool = False) -> None:
+        """Print all, or the end of it."""
+        rows = [row for shape in shapes for row in display_rows(shape, max(self.width, LEAST_WIDTH), self.theme)]
+        if from_end and (above := len(rows) - _MOST_READ) > 0:
             say(self, f"… {above:,} more lines above", "dim")
-        for line in lines[-_MOST_READ:]:
-            say(self, line)
+            rows = rows[-_MOST_READ:]
+        self.show(*rows)
 
     def submit(self, prompt: str) -> None:
         self.prompts.append(prompt)

@@ -23,7 +23,7 @@ from panpan.faces.terminal.input.key_actions import KeyActions
 from panpan.faces.terminal.input.keys import DraftKeys, SecondPress, Sent, key_bindings
 from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.faces.terminal.rendering.cells import say
-from panpan.faces.terminal.rendering.displays import show_displays
+from panpan.faces.terminal.rendering.displays import pager_rows, show_displays
 from panpan.faces.terminal.screen.external_program import ExternalProgram
 from panpan.faces.terminal.screen.footer import Footer, PassingHint, TodosView
 from panpan.faces.terminal.screen.notify import Attention
@@ -224,8 +224,9 @@ class Repl:
     def toggle_vim(self) -> bool:
         return self._state.toggle_vim()
 
-    async def read(self, lines: Sequence[str]) -> None:
-        await self._external_program.read(lines, self._screen)
+    async def read(self, *shapes: Display, from_end: bool = False) -> None:
+        rows = pager_rows(shapes, self.width, self.theme)
+        await self._external_program.read(rows, self._screen, from_end=from_end)
 
     def leave(self, then: Next) -> None:
         """Close the session, once the user has said what becomes of background tasks."""

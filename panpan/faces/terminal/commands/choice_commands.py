@@ -5,11 +5,12 @@ from typing import Protocol, cast, get_args, runtime_checkable
 
 from anyio import to_thread
 
+from panpan.config.keys import KeyPath
 from panpan.config.locations import Locations
 from panpan.config.models import ALIASES, VENDORS, Vendor, facts_about, known_models
 from panpan.config.settings import Settings
-from panpan.config.settings_writer import save_ui
-from panpan.config.ui_look import ThemeSetting, look_file
+from panpan.config.settings_writer import own_file, save_setting
+from panpan.config.ui_look import ThemeSetting
 from panpan.errors import ConfigError, PanpanError
 from panpan.faces.terminal.rendering.cells import Scrollback
 from panpan.models.provider_kind import NO_KINDS, ProviderKinds, ready_models
@@ -25,13 +26,14 @@ EFFORTS: Sequence[str] = (_NO_EFFORT, *get_args(Effort))
 
 
 async def _model(terminal: Terminal, name: str) -> None:
-    chosen = name or await _chosen_model(terminal)
+    chosen = name or await chosen_model(terminal)
     if chosen is not None:
         reason = await terminal.session.use_model(chosen)
         say(terminal, f"from the next message on panpan asks {clean_line(reason)}")
 
 
-async def _chosen_model(terminal: Terminal) -> str | None:
+async def chosen_model(terminal: Terminal) -> str | None:
+    """Return the name of the model that the user picks; None where they pick none."""
     info = terminal.session.info
     of_session = terminal.session.find(SessionModels)
     kinds = NO_KINDS if of_session is None else of_session.setup.kinds
@@ -165,7 +167,7 @@ async def _theme(terminal: Terminal, wanted: str) -> None:
         name = THEMES[picked]
     screen.use_theme(name)
     found = f", which is {screen.theme.name} here" if name == "auto" else ""
-    say(terminal, f"theme: {name}{found}; {await _kept(terminal, 'theme', name)}")
+    say(terminal, f"theme: {name}{found}; {await kept(terminal, ('ui', 'theme'), name)}")
 
 
 def _option(theme: ThemeSetting, screen: Screen) -> Option:
@@ -177,29 +179,28 @@ def _option(theme: ThemeSetting, screen: Screen) -> Option:
 async def _vim(terminal: Terminal, rest: str) -> None:
     is_on = _screen(terminal).toggle_vim()
     keys = "vi keys are on: Esc leaves the insert mode, i enters it" if is_on else "vi keys are off"
-    say(terminal, f"{keys}; {await _kept(terminal, 'vim', is_on)}")
+    say(terminal, f"{keys}; {await kept(terminal, ('ui', 'vim'), is_on)}")
 
 
-async def _kept(terminal: Terminal, key: str, value: str | bool) -> str:
-    """Let the user's settings say how the terminal looks from now on, and return how long it stays so."""
-    cwd = terminal.session.info.cwd
+async def kept(terminal: Terminal, key: KeyPath, value: str | bool | None) -> str:
+    """Let the user's settings say something from now on, and return how long it stays so."""
+    places = Locations.find(terminal.session.info.cwd, terminal.env)
     try:
-        path, kind = look_file(cwd, terminal.env, key)
-        await to_thread.run_sync(save_ui, path, kind, key, value)
+        path = await to_thread.run_sync(save_setting, places, key, value)
     except PanpanError as error:
         return f"until panpan ends, since it could not be saved: {error}"
-    return f"saved in {Locations.find(cwd, terminal.env).shown(path)}"
+    return f"saved in {places.shown(path)}"
 
 
 async def _statusline(terminal: Terminal, rest: str) -> None:
     command = terminal.session.settings.ui.status_line
-    cwd = terminal.session.info.cwd
-    path, _ = look_file(cwd, terminal.env, "status_line")
+    places = Locations.find(terminal.session.info.cwd, terminal.env)
+    path, _ = own_file(places, ("ui", "status_line"))
     now = f"the first line that `{clean_line(command)}` prints" if command else "panpan's own"
     todo = "To have another one, change the command" if command else "To have one of your own, name a command"
     say(
         terminal,
-        f"the status line is {now}. {todo} in {Locations.find(cwd, terminal.env).shown(path)}, and start panpan anew: "
+        f"the status line is {now}. {todo} in {places.shown(path)}, and start panpan anew: "
         "the command reads JSON about the session from its standard input.",
     )
     say(terminal, '[ui]\nstatus_line = "my-status-line"', "code")

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from panpan.faces.terminal.commands.choice_commands import MODEL_COMMANDS, SCREEN_COMMANDS
+from panpan.faces.terminal.commands.config_command import CONFIG_COMMANDS
 from panpan.faces.terminal.commands.session_commands import SESSION_COMMANDS
 from panpan.faces.terminal.commands.show_commands import SHOW_COMMANDS
 from panpan.session.command import Command, Terminal, say
@@ -109,6 +110,7 @@ def all_commands(of_capabilities: Iterable[Command]) -> list[Command]:
     commands = [
         *SESSION_COMMANDS,
         *SHOW_COMMANDS,
+        *CONFIG_COMMANDS,
         *MODEL_COMMANDS,
         *PROMPT_COMMANDS,
         *SCREEN_COMMANDS,

@@ -43,6 +43,8 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")
 _LEFT_OUT = re.compile(r"… ([\d,]+) more lines")
 _WORD = re.compile(r"\w+|\s+|.")
 _TAB = 4
+_UNBROKEN = 1_000_000
+"""Cells of a row that the pager breaks."""
 _MAX_CHARS_TO_COMPARE = 300
 """Of a line; in a longer one no words are marked."""
 _ALIKE = 0.4
@@ -302,6 +304,12 @@ def show_displays(scrollback: Scrollback, displays: Sequence[Display]) -> None:
         rows = display_rows(display, width, scrollback.theme)
         is_indented = isinstance(display, ChecklistDisplay)
         scrollback.show(*(f"{_GAP}{row}" if is_indented else row for row in rows))
+
+
+def pager_rows(displays: Sequence[Display], width: int, theme: Theme) -> list[str]:
+    """Return the rows of shapes for a pager, which breaks the lines of a text itself."""
+    widths = (_UNBROKEN if isinstance(one, TextDisplay) else max(width, LEAST_WIDTH) for one in displays)
+    return [row for one, cells in zip(displays, widths, strict=True) for row in display_rows(one, cells, theme)]
 
 
 def display_rows(display: Display, width: int, theme: Theme) -> list[str]:

@@ -76,8 +76,8 @@ _COLOURS = re.compile(r"(\x1b\[[0-9;:]{0,40}m)")
 """SGR sequences as `Theme.paint` writes them, which do no more than look different."""
 
 
-def pager_command(env: Mapping[str, str]) -> Sequence[str]:
-    """Return the pager that `PAGER` names, else `less`, else `more`.
+def pager_command(env: Mapping[str, str], *, from_end: bool = True) -> Sequence[str]:
+    """Return the pager that `PAGER` names, else `less`, else `more`; less may begin at the end.
 
     Raises:
         ConfigError: There is none.
@@ -86,22 +86,23 @@ def pager_command(env: Mapping[str, str]) -> Sequence[str]:
         chosen = shlex.split(env.get("PAGER", ""))
     except ValueError as error:
         raise ConfigError(f"PAGER cannot be read as a command: {error}") from error
+    less = ["less", "-R", *(["+G"] if from_end else [])]  # with colours
     if chosen and which(chosen[0]):
-        return [*chosen, *(["-R", "+G"] if chosen == ["less"] else [])]
+        return less if chosen == ["less"] else chosen
     if which("less"):
-        return ["less", "-R", "+G"]  # colours, from the end, where the newest output is
+        return less
     if which("more"):
         return ["more"]
     raise ConfigError("there is no pager; install less, or set PAGER")
 
 
-async def page(lines: Iterable[str], env: Mapping[str, str]) -> None:
+async def page(lines: Iterable[str], env: Mapping[str, str], *, from_end: bool = True) -> None:
     """Show lines until the user leaves the pager. The terminal must be handed over before.
 
     Raises:
         ConfigError: There is no pager, or it could not be started.
     """
-    command = pager_command(env)
+    command = pager_command(env, from_end=from_end)
     with NamedTemporaryFile("w", encoding="utf-8", errors="replace", prefix="panpan-", suffix=".txt") as file:
         await to_thread.run_sync(_write, file, lines)
         try:
@@ -285,14 +286,14 @@ class ExternalProgram:
         async with screen.handed_over():
             return await edit_in_editor(text, self._env, lambda file: _tell_of(file, screen))
 
-    async def read(self, lines: Sequence[str], screen: Screen) -> None:
-        """Show lines in the pager.
+    async def read(self, lines: Sequence[str], screen: Screen, *, from_end: bool) -> None:
+        """Show lines in the pager, the end first if wanted.
 
         Raises:
             ConfigError: There is none, or it could not be started.
         """
         async with screen.handed_over():
-            await page(lines, self._env)
+            await page(lines, self._env, from_end=from_end)
 
     async def _edit(self, screen: Screen) -> None:
         before, unfolded = self._draft.text, self._draft.unfolded

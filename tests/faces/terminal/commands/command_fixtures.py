@@ -18,7 +18,7 @@ from panpan.config.settings import Settings
 from panpan.config.ui_look import ThemeSetting
 from panpan.core.conversation import Conversation
 from panpan.faces.terminal.commands.registry import all_commands, find
-from panpan.faces.terminal.rendering.displays import show_displays
+from panpan.faces.terminal.rendering.displays import pager_rows, show_displays
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.permissions.gate import PermissionGate
 from panpan.session.budget.budget import Budget
@@ -105,6 +105,9 @@ class FakeSession:
     async def use_effort(self, effort: str | None) -> None:
         self.effort = effort
 
+    def use_thinking(self, *, is_on: bool) -> None:
+        self.thinks = is_on
+
 
 @dataclass
 class FakeTerminal:
@@ -113,6 +116,8 @@ class FakeTerminal:
     session: Any
     env: dict[str, str]
     picks: int | None = None
+    wants: list[str] = field(default_factory=list)
+    """Beginnings of what it picks in one list after the other; behind them, `picks` counts."""
     width: int = 80
     theme: Theme = field(default_factory=lambda: Theme("dark"))
     theme_setting: ThemeSetting = "auto"
@@ -135,6 +140,9 @@ class FakeTerminal:
 
     async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
         self.title, self.options, self.search = title, options, search
+        if self.wants:
+            wanted = self.wants.pop(0)
+            return next(index for index, option in enumerate(options) if option.label.startswith(wanted))
         return self.picks
 
     async def show_panel(self, sections: Mapping[str, Display]) -> None:
@@ -142,8 +150,8 @@ class FakeTerminal:
             self.show(title)
             self.display(shape)
 
-    async def read(self, lines: Sequence[str]) -> None:
-        self.read_lines += lines
+    async def read(self, *shapes: Display, from_end: bool = False) -> None:
+        self.read_lines += pager_rows(shapes, self.width, self.theme)
 
     def submit(self, prompt: str) -> None:
         self.submitted.append(prompt)

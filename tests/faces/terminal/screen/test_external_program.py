@@ -108,7 +108,7 @@ async def test_a_long_text_is_read_in_the_pager(tmp_path):
     pager = program(tmp_path, "(place / 'read').write_text(path.read_text())")
     terminal = Terminal(tmp_path, PAGER=pager)
 
-    await terminal.other.read(["first", "\x1b[2Jlast"], terminal.screen)
+    await terminal.other.read(["first", "\x1b[2Jlast"], terminal.screen, from_end=False)
 
     assert (tmp_path / "read").read_text().splitlines()[0] == "first"
     assert "\x1b" not in (tmp_path / "read").read_text()

@@ -16,7 +16,7 @@ from panpan.errors import BudgetError, ConfigError, UnfinishedCallError
 from panpan.session.frontend import SessionInterceptor
 from panpan.session.session import Session
 from panpan.system.processes.limits import process_watches
-from panpan.types.events import Event, PermissionDecided
+from panpan.types.events import Event, PermissionDecided, TurnEnded
 from panpan.types.llm import Provider
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.types.permission import UserAnswer, UserQuestion
@@ -405,3 +405,20 @@ async def test_auto_mode_without_a_sandbox_goes_on_in_default_and_says_why(place
         assert session.permission_mode == "default"
 
     assert any("auto mode needs the sandbox" in warning for warning in place.warnings)
+
+
+async def test_a_turn_tells_how_much_ran_in_the_sandbox_unasked(place: Place) -> None:
+    tape = place.tape(
+        "one",
+        CALL.replace("touch made", "sh -c true"),
+        'tool_use = [{ name = "Bash", input = { command = "ls" } }]',
+        'text = "x"',
+    )
+
+    async with place.open(overrides={"model": tape, "permission.mode": "auto"}) as session:
+        if session.permission_mode != "auto":
+            pytest.skip(place.warnings[0])
+        ended = (await collect(session))[-1]
+
+    assert isinstance(ended, TurnEnded)
+    assert ended.unasked == 1, "what only looks is no news"

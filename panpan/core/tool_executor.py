@@ -256,6 +256,7 @@ def _decided(use: ToolUseBlock, permission: Permission) -> PermissionDecided:
         permission.saved_rule,
         permission.digest,
         permission.asked_of,
+        permission.box,
     )
 
 

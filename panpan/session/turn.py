@@ -33,6 +33,7 @@ from panpan.types.events import (
     ReplyStarted,
     RetryScheduled,
     RoundEnded,
+    SubagentEvent,
     TextDelta,
     ToolFinished,
     ToolStarted,
@@ -218,6 +219,7 @@ class TurnRun:
         self._scope = scope
         self._spent_before = agent.budget.spent
         self._rounds = 0
+        self._unasked = 0
         self._partial = PartialReply()
         self._executor = ToolExecutor(
             self._model.tools,
@@ -266,6 +268,8 @@ class TurnRun:
                 if is_logged:
                     log_event(event, agent.id)
                 self._rounds += isinstance(event, AssistantMessage)
+                told = event.innermost.event if isinstance(event, SubagentEvent) else event
+                self._unasked += isinstance(told, PermissionDecided) and told.is_allowed and told.box == "unasked"
                 await self._channel.send(event)
 
     async def _finish(self, is_interrupted: bool) -> None:
@@ -323,6 +327,7 @@ class TurnRun:
             is_interrupted=is_interrupted,
             files=[file for hook in self._model.hooks for file in hook.turn_files],
             is_cost_estimated=spent.is_estimated,
+            unasked=self._unasked,
         )
 
 

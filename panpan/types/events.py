@@ -11,7 +11,7 @@ from typing import Literal, Self, TypeAlias
 from panpan.types.content import AssistantContent, Display, ResultContent, TextBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Compaction, SystemReminder, ToolResultMessage, Usage, UserMessage
-from panpan.types.permission import AskedOf, Blocked, Reason
+from panpan.types.permission import AskedOf, Blocked, Box, Reason
 
 TaskKind: TypeAlias = Literal["command", "subagent", "download"]
 
@@ -255,6 +255,8 @@ class PermissionDecided:
     """SHA-256 of the call, in hex: of the tool and its exact arguments. It is the one of the question."""
     asked_of: AskedOf = "nobody"
     """Whose no it is, where it is one."""
+    box: Box = "usual"
+    """The widest box in which its command may run."""
 
     @property
     def is_denial(self) -> bool:
@@ -304,6 +306,8 @@ class TurnEnded:
     """What the turn changed in the workspace, whichever tool did it; empty where no snapshots are kept."""
     is_cost_estimated: bool = False
     """True if a part of the usage and the cost is an estimate."""
+    unasked: int = 0
+    """Calls that ran commands in the sandbox because the mode is `auto`."""
 
 
 StreamEvent: TypeAlias = (

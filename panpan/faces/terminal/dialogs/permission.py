@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from panpan.faces.permission_answers import WHOLE_CALL, all_reasons, answers_to, exact_line, why_it_matters, with_words
 from panpan.faces.terminal.dialogs.choice_dialog import UNREAD, Choice, ChoiceDialog
 from panpan.faces.terminal.dialogs.dialog import LineEditor, coloured_lines, prose
-from panpan.faces.terminal.rendering.cells import broken, broken_between_words, cell_width, cut, fitted, wrapped
+from panpan.faces.terminal.rendering.cells import broken, cell_width, cut, fitted, wrapped
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass
@@ -75,7 +75,7 @@ def choice_rows(
     choices: Sequence[Choice[Meaning]], lasting: Container[Meaning], selected: Meaning | None, width: int, theme: Theme
 ) -> list[str]:
     """Return each choice on rows of its own; a rule is shown as it is, blanks and all."""
-    fills = [broken_between_words if choice.meaning in lasting else wrapped for choice in choices]
+    fills = [broken if choice.meaning in lasting else wrapped for choice in choices]
     rows = (
         choice.rows(fill, width, theme, is_selected=choice.meaning == selected)
         for choice, fill in zip(choices, fills, strict=True)

@@ -6,7 +6,7 @@ already and without tabs. Below: rows of plain text and Markdown, and lists to p
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 from unicodedata import category
 
@@ -20,6 +20,7 @@ from panpan.types.role import Role
 RESET = "\x1b[0m"
 _SPLIT_AT_SGR = re.compile(r"(\x1b\[[0-9;:]*m)")
 _PARTS = re.compile(r"\x1b\[[0-9;:]*m|\n| +|[^\x1b\n ]+")
+_ONE_WORD = re.compile("[!-~]+")
 _UNDISPUTED = re.compile(
     "[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u2010-\u2027\u2030-\u205e\u2190-\u22ff\u2500-\u259f"
     "\u3040-\u3096\u30a0-\u9fff\uac00-\ud7a3]*"
@@ -66,29 +67,11 @@ def padded(text: str, width: int) -> str:
 
 
 def broken(line: str, width: int) -> list[str]:
-    """Return one line as rows of at most `width` cells, 2 or more, broken anywhere; every blank is kept."""
-    if cell_width(line) <= width:
-        return [line]
-    if line.isascii() and "\x1b" not in line:
-        return [line[at : at + width] for at in range(0, len(line), width)]
-    rows = _Rows(width)
-    for piece in _clusters(line, width):
-        rows.place(piece, cell_width(piece))
-    return rows.ended()
+    """Return one line as rows of at most `width` cells, 2 or more, of which nothing is lost, for code and commands.
 
-
-def broken_between_words(line: str, width: int) -> list[str]:
-    """Return one line without sequences as `broken` does, but broken before a word where that has room on a row."""
-    rows, row = list[str](), ""
-    for part in re.findall(r"\s+|\S+", line):
-        is_word = not part[0].isspace() and cell_width(part) <= width
-        if row and is_word and cell_width(row + part) > width:
-            rows.append(row)
-            row = part
-        else:
-            *full, row = broken(row + part, width)
-            rows += full
-    return [*rows, row]
+    A row ends before a word, or within one that is longer than a row.
+    """
+    return [line] if cell_width(line) <= width else _filled(line, width, keeps_blanks=True)
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -96,10 +79,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
     A newline begins a row; blanks at the beginning of a line stay, those where a row ends go.
     """
-    filler = _Filler(width)
-    for match in _PARTS.finditer(text):
-        filler.take(match[0])
-    return filler.ended()
+    return _filled(text, width, keeps_blanks=False)
 
 
 def wrapped_under_indent(text: str, width: int) -> list[str]:
@@ -109,10 +89,22 @@ def wrapped_under_indent(text: str, width: int) -> list[str]:
     """
     rows: list[str] = []
     for line in text.split("\n"):
+        if cell_width(line) <= width:
+            rows.append(line.rstrip(" "))
+            continue
         words = line.lstrip(" ")
         indent = " " * min(len(line) - len(words), width // 2)
         rows += (f"{indent}{row}" if row else "" for row in wrapped(words, width - len(indent)))
     return rows
+
+
+def _filled(text: str, width: int, *, keeps_blanks: bool) -> list[str]:
+    if _ONE_WORD.fullmatch(text):  # such as a page of JSON without a blank, which should take no time
+        return [text[at : at + width] for at in range(0, len(text), width)]
+    filler = _Filler(width, keeps_blanks=keeps_blanks)
+    for match in _PARTS.finditer(text):
+        filler.take(match[0])
+    return filler.ended()
 
 
 class _Rows:
@@ -149,10 +141,11 @@ class _Rows:
 class _Filler:
     """Puts words on rows. A word may have sequences within it, and goes to the next row as a whole."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, *, keeps_blanks: bool) -> None:
         self._rows = _Rows(width)
+        self._keeps_blanks = keeps_blanks
         self._gap = 0
-        """Blanks before the word; not shown where the row is ended there."""
+        """Blanks before the word; not shown where the row is ended there, unless all are kept."""
         self._word: list[str] = []
         self._word_width = 0
 
@@ -165,6 +158,8 @@ class _Filler:
         elif part.startswith(" "):
             self._end_word()
             self._gap += len(part)
+            if self._keeps_blanks:
+                self._place_gap()
         elif part.startswith("\x1b"):
             self._word.append(part)
         else:
@@ -186,18 +181,22 @@ class _Filler:
         if not self._word:
             return
         rows = self._rows
+        is_too_long = self._word_width > rows.width
         if self._word_width and rows.used + self._gap + self._word_width > rows.width:
-            if rows.used:
+            if rows.used and not (is_too_long and self._keeps_blanks):
                 rows.end_row()
             self._gap = 0
-        if self._gap and self._word_width:
-            rows.place(" " * self._gap, self._gap)
-            self._gap = 0
-        is_too_long = self._word_width > rows.width
+        if self._word_width:
+            self._place_gap()
         for word in self._word:
             for piece in _clusters(word, rows.width) if is_too_long else [word]:
                 rows.place(piece, cell_width(piece))
         self._word, self._word_width = [], 0
+
+    def _place_gap(self) -> None:
+        for _ in range(self._gap):
+            self._rows.place(" ", 1)
+        self._gap = 0
 
 
 def _clusters(text: str, width: int) -> Iterator[str]:
@@ -259,7 +258,8 @@ def markdown_rows(text: str, width: int, theme: Theme) -> list[str]:
 
 # What a program printed, as rows, whoever ran it: the model with a tool, or the user himself.
 #
-# The rule: every blank is kept, since columns are made of them, and a line that is too long goes on in the next row.
+# The rule: blanks within a row are kept, since columns are made of them, and a line that is too long goes on below its
+# indent, with a whole word.
 
 INDENT_CELLS = 4
 """Before what hangs below the row of what was run."""
@@ -268,11 +268,10 @@ _BEGIN, _NEXT = "  └ ", "    "
 _TAB = 8
 
 
-def printed_rows(text: str, room: int, *, fill: Callable[[str, int], list[str]] = broken) -> list[str]:
-    """Return the rows of a text, without empty lines around it, none where it is blank; `room` is 2 cells or more."""
+def printed_rows(text: str, room: int) -> list[str]:
+    """Return the rows of a text, without empty lines around it, none where it is blank; `room` is 4 cells or more."""
     clean = clean_for_terminal(text).strip("\n")
-    lines = [line.expandtabs(_TAB).rstrip(" ") for line in clean.split("\n")] if clean.strip() else []
-    return [row for line in lines for row in fill(line, room)]
+    return wrapped_under_indent(clean.expandtabs(_TAB), room) if clean.strip() else []
 
 
 def hanging(rows: Sequence[str], room: int, theme: Theme, role: Role | None = None) -> list[str]:
@@ -284,7 +283,7 @@ def hanging(rows: Sequence[str], room: int, theme: Theme, role: Role | None = No
 
 def output_of_users_command(text: str, width: int, theme: Theme, most: int) -> list[str]:
     """Return the last `most` rows of a command's output, to hang below it, and how many came before."""
-    room = max(width - INDENT_CELLS, 2)
+    room = max(width - INDENT_CELLS, 4)
     rows = printed_rows(text, room)
     if (hidden := len(rows) - most) > 0:
         rows = [f"… {hidden} lines before", *rows[hidden:]]

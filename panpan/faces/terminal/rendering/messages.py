@@ -2,19 +2,17 @@
 
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import ceil
 
 from panpan.faces.terminal.rendering.cells import (
     INDENT_CELLS,
-    broken,
     cell_width,
     cut,
     hanging,
     output_of_users_command,
     printed_rows,
     wrapped,
-    wrapped_under_indent,
 )
 from panpan.faces.terminal.rendering.displays import checklist_lines, diff_rows, display_rows
 from panpan.faces.terminal.screen.theme import Theme
@@ -224,7 +222,7 @@ def result_lines(
     if isinstance(message.display, RejectedDisplay):
         return hanging(display_rows(message.display, room, theme), room, theme, "dim")
     if message.is_error:
-        texts = _text_rows(message, room, fill=wrapped_under_indent)  # errors are sentences mostly
+        texts = _text_rows(message, room)
         rows = texts if is_expanded else _folded(texts, _ERROR_HEAD, _ERROR_TAIL)
         return hanging(rows or ["error"], room, theme, "bad")
     match message.display:
@@ -272,11 +270,10 @@ def _title(title: str, agent: Role | None, theme: Theme) -> str:
     return f"{theme.paint(agent, kind)}:{rest}" if agent is not None and colon else title
 
 
-def _text_rows(message: ToolResultMessage, room: int, *, fill: Callable[[str, int], list[str]] = broken) -> list[str]:
-    """Return what the model reads of a result, in rows that `fill` makes of a line; pictures as marks."""
+def _text_rows(message: ToolResultMessage, room: int) -> list[str]:
+    """Return what the model reads of a result, in rows; pictures as marks."""
     blocks = [block for block in message.result.content if isinstance(block, ImageBlock | DocumentBlock)]
-    marks = [row for block in blocks for row in fill(attachment_mark(block), room)]
-    return [*printed_rows(message.text, room, fill=fill), *marks]
+    return [*printed_rows(message.text, room), *(row for one in blocks for row in wrapped(attachment_mark(one), room))]
 
 
 def _folded(rows: Sequence[str], head: int, tail: int) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.cells import broken, broken_between_words, cell_width, cut, padded, wrapped
+from panpan.faces.terminal.rendering.cells import broken, cell_width, cut, padded, printed_rows, wrapped
 from tests.faces.terminal.rendering.looks import check, shown
 
 LETTERS = [
@@ -66,12 +66,10 @@ def test_broken_rows_fit_and_lose_nothing(text: str, width: int) -> None:
     assert len(rows) == 1 or settled_style(rows[:-1])
 
 
-@given(st.text(st.sampled_from("ab日 \u0301❤-"), max_size=60), st.integers(2, 30))
-def test_rows_broken_between_words_fit_lose_nothing_and_break_no_word_that_has_room(text: str, width: int) -> None:
-    rows = broken_between_words(text, width)
+@given(st.text(st.sampled_from("ab \u0301❤-"), max_size=60), st.integers(2, 30))
+def test_broken_rows_break_no_word_that_has_room(text: str, width: int) -> None:
+    rows = broken(text, width)
 
-    check(rows, width)
-    assert "".join(rows) == text
     for row, following in pairwise(rows):
         assert row.endswith(" ") or following.startswith(" ") or cell_width(max(text.split(), key=cell_width)) > width
 
@@ -103,6 +101,20 @@ def test_no_character_is_cut(text: str, width: int) -> None:
         assert not row.startswith(("\u200d", "\ufe0f"))
         assert row.count("🇩") == row.count("🇪")
         assert row.count("👨") == row.count("👧")
+
+
+def test_output_of_programs_is_broken_at_blanks_below_its_indent() -> None:
+    said = "    the user wants what it printed so far\n\n/a/long/path/without/any/blank/in/it  name"
+
+    assert printed_rows(said, 20) == [
+        "    the user wants",
+        "    what it printed",
+        "    so far",
+        "",
+        "/a/long/path/without",
+        "/any/blank/in/it",
+        "name",
+    ]
 
 
 def test_words_go_to_the_next_row_as_a_whole() -> None:

@@ -1,13 +1,15 @@
 """Reasons that a failed command's output gives: the sandbox, or a variable that was withheld."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 
 from panpan.system.environment import FORCES_COLOUR, child_environment, is_named_like_secret, is_of_panpan
 from panpan.system.files.canonical import is_below, user_home
-from panpan.system.sandbox.profile import Profile
+from panpan.system.sandbox.profile import Profile, is_placeholder
 from panpan.types.dataclass import dataclass
 
 _NOT_WRITTEN = re.compile(r"read-only file ?system|invalid cross-device link|\b(?:EROFS|EXDEV)\b", re.IGNORECASE)
@@ -37,6 +39,9 @@ _MOST_HOSTS = 5
 """Most hosts that a sentence names."""
 _QUOTES = "'\"`\u2018\u2019"
 _PATH = re.compile(rf"(?<![\w.])/[^\s{_QUOTES}:;,()]+")
+_WORD = re.compile(rf"[^\s{_QUOTES}:;,()]+")
+_MOST_WORDS = 100
+"""Most words of one line that are taken for paths."""
 _BETWEEN_NAMES = re.compile(rf"[\s/:{_QUOTES}]")
 
 
@@ -51,7 +56,7 @@ class Refusal:
     """What was closed, in two or three words for people; empty where the sandbox may not have been the reason."""
 
 
-def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:
+def refusal_in(output: str, exit_code: int, profile: Profile, cwd: Path) -> Refusal | None:
     """Return what the sandbox probably did not let a command do.
 
     Args:
@@ -59,14 +64,15 @@ def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:
         exit_code: How it ended; after 0 only the plainest signs at the end count, for a line that ends in `| tail` or
             `|| true` fails without saying so.
         profile: The bounds within which it ran.
+        cwd: The folder in which it began, canonical.
     """
     lines = output.splitlines()[::-1]
     if exit_code == 0:
-        return _hidden_refusal(lines[:_LAST_LINES], profile)
+        return _hidden_refusal(lines[:_LAST_LINES], profile, cwd)
     if line := _first(_NOT_WRITTEN, lines):
-        return _cannot_write(line, profile)
-    if (line := _first(_BUSY, lines)) and _protected_in(line, profile):
-        return _cannot_write(line, profile)
+        return _cannot_write(line, profile, cwd)
+    if (line := _first(_BUSY, lines)) and _protected_in(line, profile, cwd):
+        return _cannot_write(line, profile, cwd)
     if _lacks_network(lines, profile):
         return _no_network(profile)
     if _first(_NO_NAMESPACE, lines):
@@ -81,8 +87,8 @@ def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:
         return None
     if not profile.has_network and re.search(r"socket", output, re.IGNORECASE):
         return _no_network(profile)
-    refusal = _cannot_write(line, profile)
-    return refusal if _protected_in(line, profile) else replace(refusal, closed="")
+    refusal = _cannot_write(line, profile, cwd)
+    return refusal if _protected_in(line, profile, cwd) else replace(refusal, closed="")
 
 
 def hidden_note(command: str, output: str, profile: Profile) -> str | None:
@@ -121,11 +127,11 @@ def _is_shown(path: Path, profile: Profile) -> bool:
     return any(is_below(path, place) for place in (*profile.shown, *profile.writable))
 
 
-def _hidden_refusal(lines: Sequence[str], profile: Profile) -> Refusal | None:
+def _hidden_refusal(lines: Sequence[str], profile: Profile, cwd: Path) -> Refusal | None:
     if not profile.protected:  # it only looks, and what it prints is what it found
         return None
     if line := _first(_NOT_WRITTEN, lines):
-        return _cannot_write(line, profile)
+        return _cannot_write(line, profile, cwd)
     return _no_network(profile) if _lacks_network(lines, profile) else None
 
 
@@ -154,18 +160,41 @@ def hosts_in_words(domains: Sequence[str]) -> str:
     return f"{', '.join(domains[:_MOST_HOSTS])}{more}"
 
 
-def _cannot_write(line: str, profile: Profile) -> Refusal:
-    if place := _protected_in(line, profile):
-        return Refusal(f"The sandbox keeps {place} as it is, since it is a protected place.", closed=place.name)
+def _cannot_write(line: str, profile: Profile, cwd: Path) -> Refusal:
+    if places := _protected_in(line, profile, cwd):
+        name = places[0].name
+        told = str(places[0]) if len(places) == 1 else f"this {name}"
+        return Refusal(f"The sandbox keeps {told} as it is, since it is a protected place.", closed=name)
     if not profile.writable:
         return Refusal("The sandbox lets this command change no files.", closed="changes of files")
     text = f"The sandbox lets this command change files only in {_listed(profile.writable)}."
     return Refusal(text, closed="changes outside the workspace")
 
 
-def _protected_in(line: str, profile: Profile) -> Path | None:
-    words = _BETWEEN_NAMES.split(line)
-    return next((place for place in profile.protected if place.name in words), None)
+def _protected_in(line: str, profile: Profile, cwd: Path) -> Sequence[Path]:
+    """Return the protected place that a line names; several where it may be each of these.
+
+    A path may be relative to where a command has gone meanwhile. So what exists counts more than what does not, and
+    then the place with which more of the path agrees.
+    """
+    found: dict[Path, tuple[bool, int]] = {}
+    for word in _WORD.findall(line)[:_MOST_WORDS]:
+        path, parts = Path(os.path.normpath(cwd / word)), Path(word).parts
+        for place in profile.protected:
+            if is_below(path, place):
+                agreeing = len(place.parts)
+            elif place.name in parts and not word.startswith("/"):
+                agreeing = _agreeing_at_end(place.parts, parts[: parts.index(place.name) + 1])
+            else:
+                continue
+            is_there = os.path.lexists(place) and not is_placeholder(str(place))
+            found[place] = max((is_there, agreeing), found.get(place, (False, 0)))
+    most = max(found.values(), default=None)
+    return [place for place, rank in found.items() if rank == most]
+
+
+def _agreeing_at_end(one: Sequence[str], other: Sequence[str]) -> int:
+    return sum(1 for _ in takewhile(bool, (a == b for a, b in zip(one[::-1], other[::-1], strict=False))))
 
 
 def _listed(paths: Sequence[Path]) -> str:

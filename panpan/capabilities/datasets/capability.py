@@ -1,18 +1,43 @@
 """Data sets: downloads in two steps."""
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from panpan.capabilities.datasets.dataset_download import DatasetDownloadTool
+from panpan.capabilities.datasets.dataset_download import DatasetDownloadInput, DatasetDownloadTool
 from panpan.capabilities.datasets.download_plan import load_data_config
 from panpan.capabilities.datasets.settings import DataSettings
 from panpan.core.background import Background
+from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside
 from panpan.session.context import SessionContext
 from panpan.system.web.domain_lists import without_closed_hosts
+from panpan.types.permission import Allow, PermissionMode, PermissionQuestion, Reason
+
+SMALL_BYTES = 1_000_000_000
+
+
+class SmallDownloads(Hook):
+    """Says yes in the mode `auto` to small downloads: the user let panpan look at where they come from.
+
+    Args:
+        mode: Returns the permission mode.
+    """
+
+    def __init__(self, mode: Callable[[], PermissionMode]) -> None:
+        self._mode = mode
+
+    async def answer_question(self, call: ToolCall, question: PermissionQuestion) -> Allow | None:
+        if not (isinstance(call.tool, DatasetDownloadTool) and isinstance(call.args, DatasetDownloadInput)):
+            return None
+        if self._mode() != "auto":
+            return None
+        size = call.tool.size_of(call.args)
+        if size is None or size > SMALL_BYTES or any(reason.kind != "not-allowed" for reason in question.reasons):
+            return None
+        return Allow(Reason("the mode auto lets it bring what is small from where it was allowed to look", "mode"))
 
 
 class Datasets(Capability):
@@ -36,6 +61,9 @@ class Datasets(Capability):
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         return (DatasetDownloadTool(self._data, self.session.find(Background) if agent.is_main else None),)
+
+    def hooks(self, agent: Agent) -> Iterable[Hook]:
+        return (SmallDownloads(lambda: agent.gate.mode),)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:

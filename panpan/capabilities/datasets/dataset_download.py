@@ -70,6 +70,11 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         self._asked: dict[str, str] = {}
         """Ids of the plans that the user was asked about, by call."""
 
+    def size_of(self, args: DatasetDownloadInput) -> int | None:
+        """Return the bytes that a call would download; None where that is not known, or it downloads nothing."""
+        plan = self._found(args) if args.action == "download" else None
+        return None if plan is None else plan.size
+
     def runs_beside_others(self, args: DatasetDownloadInput) -> bool:
         return args.action == "prepare"
 

@@ -176,3 +176,32 @@ async def test_the_question_before_a_look_names_the_host_that_is_asked(source: s
         await turn(session)
 
     assert f"{host} what it is, and downloads nothing" in asked[0].wording.effect.replace(":80 ", " ")
+
+
+@pytest.mark.parametrize(("mode", "questions"), [("auto", 1), ("default", 2)])
+async def test_in_auto_mode_a_small_download_needs_no_more_than_the_look(
+    place: Place, mode: str, questions: int
+) -> None:
+    files, asked = Files({"/words.csv": CONTENT}), list[PermissionQuestion]()
+    overrides = {"permission.mode": mode, "sandbox.mode": "on"}
+    async with opened(place, files, PREPARE, download(), say("done"), asked=asked, **overrides) as session:
+        if session.permission_mode != mode:
+            pytest.skip("no sandbox works here")
+        _, downloaded = results(await turn(session))
+
+    assert len(asked) == questions
+    assert not downloaded.is_error
+
+
+async def test_in_auto_mode_a_download_of_unknown_size_is_asked_about(place: Place) -> None:
+    files, asked = (
+        Files({"/words.csv": CONTENT}, tells_size=False, tells_size_to_head=False),
+        list[PermissionQuestion](),
+    )
+    overrides = {"permission.mode": "auto", "sandbox.mode": "on"}
+    async with opened(place, files, PREPARE, download(), say("done"), asked=asked, **overrides) as session:
+        if session.permission_mode != "auto":
+            pytest.skip("no sandbox works here")
+        await turn(session)
+
+    assert len(asked) == 2

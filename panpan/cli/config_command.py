@@ -18,6 +18,7 @@ from panpan.config.keys import KeyPath, dotted, flatten, quoted, shown
 from panpan.config.locations import Locations
 from panpan.config.settings import MERGED_LISTS
 from panpan.config.sources import Loaded, load_settings
+from panpan.config.stored_keys import LOGIN
 from panpan.errors import ConfigError
 
 _HIDDEN = "********"
@@ -41,7 +42,8 @@ def show(ctx: click.Context, show_origin: bool, cwd: Path | None) -> None:
     options = ctx.meta.get(RUN_OPTIONS)
     overrides = overrides_of(options) if options else {}
     loaded = load_settings(locations.project_root, os.environ, overrides, locations)
-    click.echo(chosen_model_line(loaded, locations, os.environ))
+    for line in chosen_model_lines(loaded, locations, os.environ, show_origin=show_origin):
+        click.echo(line)
     if show_origin and (loaded.trust.files.content or loaded.trust.files.problems):
         click.echo(f"# {shown(loaded.trust.files.root)} is {summary(loaded.trust)}")
     for line in settings_lines(loaded, show_origin=show_origin):
@@ -50,15 +52,21 @@ def show(ctx: click.Context, show_origin: bool, cwd: Path | None) -> None:
         click.echo(f"panpan: warning: {warning}", err=True)
 
 
-def chosen_model_line(loaded: Loaded, locations: Locations, env: Mapping[str, str]) -> str:
-    """Return a comment that says which model these settings lead to and why; nothing is sent to find out."""
+def chosen_model_lines(
+    loaded: Loaded, locations: Locations, env: Mapping[str, str], *, show_origin: bool
+) -> Iterator[str]:
+    """Yield comments that say which model these settings lead to and why; nothing is sent to find out."""
     from panpan.app import kinds_of
     from panpan.models.factory import resolve_from
 
     try:
-        return f"# panpan would ask {shown(resolve_from(loaded, env, kinds=kinds_of(loaded, locations)).reason)}"
+        model = resolve_from(loaded, env, kinds=kinds_of(loaded, locations))
     except ConfigError as error:
-        return f"# panpan has no model to ask: {shown(error)}"
+        yield f"# panpan has no model to ask: {shown(error)}"
+        return
+    yield f"# panpan would ask {shown(model.reason)}"
+    if show_origin and model.key_place:
+        yield f"# its key is {'from' if model.key_place == LOGIN else 'in'} {shown(model.key_place)}"
 
 
 def settings_lines(loaded: Loaded, *, show_origin: bool) -> Iterator[str]:

@@ -28,6 +28,7 @@ from panpan.config.locations import Locations, snapshots_folder
 from panpan.config.models import VENDORS
 from panpan.config.project_limits import limits_of
 from panpan.config.sources import Loaded, load_settings
+from panpan.config.stored_keys import LOGIN
 from panpan.config.trust import ProjectTrust
 from panpan.errors import ConfigError, ToolError
 from panpan.system.environment import child_environment
@@ -261,18 +262,22 @@ def check_model(loaded: Loaded, locations: Locations, env: Mapping[str, str]) ->
         return [Check(MODEL, "missing", "none is chosen", str(exc))], ""
     except ConfigError as exc:
         return [Check(MODEL, "broken", "the one that is chosen cannot be asked", str(exc))], ""
-    key = f"found in {model.key_place}" if model.key_place else "none is sent; fine for a server that asks for none"
+    where = f"from {LOGIN}" if model.key_place == LOGIN else f"found in {model.key_place}"
+    key = where if model.key_place else "none is sent; fine for a server that asks for none"
     return [Check(MODEL, "ok", model.reason), Check("key", "ok", key)], model.kind or ""
 
 
 def check_other_keys(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
-    """Which keys are in the environment, by the name of the variable; what is in it is not looked at further."""
+    """Which keys are there, by the variable or the vendor's name; what they are is not looked at."""
     variables = ["PANPAN_API_KEY", *(variable for vendor in VENDORS for variable in vendor.key_variables)]
     variables += [provider.api_key_env or "" for provider in loaded.settings.providers.values()]
     present = [variable for variable in dict.fromkeys(variables) if env.get(variable, "").strip()]
-    if not present:
-        return [Check("keys", "optional", "no variable holds a key")]
-    return [Check("keys", "ok", f"set: {', '.join(present)}")]
+    found = [f"set: {', '.join(present)}"] if present else []
+    if stored := loaded.keys.vendors:
+        found.append(f"from {LOGIN}: {', '.join(stored)}")
+    if not found:
+        return [Check("keys", "optional", "no variable holds a key, and you are logged in nowhere")]
+    return [Check("keys", "ok", "; ".join(found))]
 
 
 async def check_servers() -> list[Check]:

@@ -110,7 +110,7 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.help) for name, command in subcommands().items()])
+            formatter.write_dl([(name, command.help) for name, command in subcommands().items() if command.help])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if ctx.meta.get(_HELP_ALL):

@@ -46,6 +46,7 @@ class Subcommand(NamedTuple):
     module: str
     attribute: str
     help: str
+    """Empty for one that the help of another tells of."""
 
     def load(self) -> click.Command:
         """Import it."""
@@ -55,7 +56,7 @@ class Subcommand(NamedTuple):
 
 
 _OWN: Mapping[str, Subcommand] = {
-    name: Subcommand(f"panpan.cli.{module}", name if module == "help_command" else "command", text)
+    name: Subcommand(f"panpan.cli.{module}", name if module in ("help_command", "login_command") else "command", text)
     for name, module, text in (
         ("capabilities", "capabilities_command", "List the features, and those of packages and folders."),
         ("completion", "help_command", "Print completion for bash, zsh or fish."),
@@ -63,6 +64,8 @@ _OWN: Mapping[str, Subcommand] = {
         ("debug", "debug_command", "Ask the gate and the URL guard what they would decide."),
         ("demo", "demo_command", "See panpan fix a bug, with no key and no network."),
         ("doctor", "doctor_command", "Check what panpan finds on this machine."),
+        ("login", "login_command", "Keep the API key of a provider; logout removes it."),
+        ("logout", "login_command", ""),
         ("man", "help_command", "Print the manual page."),
         ("sessions", "sessions.command", "List, search, show, export, import and mend sessions."),
         ("trust", "trust_command", "Say which projects' own settings are believed."),

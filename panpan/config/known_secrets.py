@@ -10,20 +10,24 @@ from panpan.config.keys import flatten, is_secret, leaves
 from panpan.config.locations import Locations
 from panpan.config.models import VENDORS
 from panpan.config.settings import ProviderSettings, Settings
+from panpan.config.stored_keys import NO_KEYS, StoredKeys
 from panpan.errors import ConfigError
 from panpan.system.text.redact import KnownKeys
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|_AUTH$|_PASS$", re.IGNORECASE)
 
 
-def known_secrets(env: Mapping[str, str], settings: Settings | None = None) -> frozenset[str]:
-    """Return every secret that the environment and the settings hold.
+def known_secrets(
+    env: Mapping[str, str], settings: Settings | None = None, keys: StoredKeys = NO_KEYS
+) -> frozenset[str]:
+    """Return every secret that the environment, the settings and `panpan login` hold.
 
     Args:
         env: The environment; what a variable is called decides, and passwords in addresses count whatever it is called.
         settings: None while they are not loaded, as in a crash before.
+        keys: Keys from `panpan login`.
     """
-    found = {*_in_environment(env), *(_in_settings(env, settings) if settings else ())}
+    found = {*_in_environment(env), *(_in_settings(env, settings) if settings else ()), *keys.known}
     return frozenset(secret for text in found if (secret := text.strip()))
 
 
@@ -41,10 +45,12 @@ def secrets_of_run(
     given = [value.values for value in overrides.values() if isinstance(value, Source)]
     of_flags = {str(value) for values in (overrides, *given) for path, value in leaves(values) if is_secret(path)}
     of_flags -= {"", "None"}
+    keys = StoredKeys(locations.home)
     try:
-        return known_secrets(env, load_settings(locations.project_root, env, overrides, locations).settings) | of_flags
+        settings = load_settings(locations.project_root, env, overrides, locations).settings
     except ConfigError:
-        return known_secrets(env) | of_flags
+        settings = None
+    return known_secrets(env, settings, keys) | of_flags
 
 
 def _in_environment(env: Mapping[str, str]) -> Iterator[str]:
@@ -76,12 +82,12 @@ def _in_settings(env: Mapping[str, str], settings: Settings) -> Iterator[str]:
         yield env.get(variable or "", "")
 
 
-def provider_keys(env: Mapping[str, str], settings: Settings) -> KnownKeys:
+def provider_keys(env: Mapping[str, str], settings: Settings, keys: StoredKeys = NO_KEYS) -> KnownKeys:
     """Return the keys that panpan could send to a provider or a search engine.
 
     Not every secret there is: a test may print a token of its own, and the model has to see what it prints.
     """
-    return KnownKeys(_keys(env, settings))
+    return KnownKeys(_keys(env, settings), lambda: keys.known)
 
 
 def without_provider_keys(env: Mapping[str, str], settings: Settings) -> dict[str, str]:

@@ -151,6 +151,12 @@ class Vendor:
     """Short names that mean a model of this vendor once the vendor is chosen."""
     model_pattern: str | None = field(default=None, repr=False)
     """Regular expression for names of models that are its own."""
+    title: str = ""
+    """Its name for people."""
+    key_page: str = ""
+    """Web page where its users get a key."""
+    key_path: str = "/models"
+    """What is asked for to try a key."""
 
     @property
     def is_local(self) -> bool:
@@ -175,6 +181,8 @@ VENDORS: tuple[Vendor, ...] = (
         default_model="claude-sonnet-5-5",
         aliases=(("fast", "claude-haiku-5-5"), ("smart", "claude-opus-5-5")),
         model_pattern=r"claude-",
+        title="Anthropic",
+        key_page="https://platform.claude.com/settings/keys",
     ),
     Vendor(
         "openai",
@@ -184,6 +192,8 @@ VENDORS: tuple[Vendor, ...] = (
         default_model="gpt-6.1-sol",
         aliases=(("fast", "gpt-6-luna"), ("smart", "gpt-6-astra")),
         model_pattern=r"(gpt-(?!oss)|o\d(-|$)|chatgpt-|codex-)",
+        title="OpenAI",
+        key_page="https://platform.openai.com/api-keys",
     ),
     Vendor(
         "deepseek",
@@ -193,6 +203,8 @@ VENDORS: tuple[Vendor, ...] = (
         default_model="deepseek-v4-pro",
         aliases=(("fast", "deepseek-v4-flash"), ("smart", "deepseek-v4-pro")),
         model_pattern=r"deepseek-",
+        title="DeepSeek",
+        key_page="https://platform.deepseek.com/api_keys",
     ),
     Vendor(
         "zai",
@@ -202,6 +214,8 @@ VENDORS: tuple[Vendor, ...] = (
         default_model="glm-5.3",
         aliases=(("fast", "glm-5.3-flash"), ("smart", "glm-5.3")),
         model_pattern=r"glm-",
+        title="Z.ai",
+        key_page="https://z.ai/manage-apikey/apikey-list",
     ),
     Vendor(
         "zhipu",
@@ -211,6 +225,8 @@ VENDORS: tuple[Vendor, ...] = (
         default_model="glm-5.3",
         aliases=(("fast", "glm-5.3-flash"), ("smart", "glm-5.3")),
         model_pattern=r"glm-",
+        title="Zhipu",
+        key_page="https://open.bigmodel.cn/usercenter/apikeys",
     ),
     Vendor(
         "dashscope",
@@ -220,6 +236,8 @@ VENDORS: tuple[Vendor, ...] = (
         default_model="qwen3.8-max",
         aliases=(("fast", "qwen3.8-flash"), ("smart", "qwen3.8-max")),
         model_pattern=r"(qwen|qwq-|qvq-)",
+        title="Qwen (DashScope)",
+        key_page="https://modelstudio.console.alibabacloud.com",
     ),
     Vendor(
         "moonshot",
@@ -229,6 +247,8 @@ VENDORS: tuple[Vendor, ...] = (
         default_model="kimi-k3.1-pro",
         aliases=(("fast", "kimi-k2.7-code"), ("smart", "kimi-k3.1-pro")),
         model_pattern=r"(kimi-|moonshot-)",
+        title="Moonshot (Kimi)",
+        key_page="https://platform.moonshot.ai/console/api-keys",
     ),
     Vendor(
         "mistral",
@@ -237,6 +257,8 @@ VENDORS: tuple[Vendor, ...] = (
         default_model="mistral-large-4",
         aliases=(("fast", "mistral-small-2603"), ("smart", "mistral-large-4")),
         model_pattern=r"((mini|magi|code|dev)?stral|mistral|open-mi|ministral)",
+        title="Mistral",
+        key_page="https://console.mistral.ai/api-keys",
     ),
     Vendor(
         "gemini",
@@ -245,6 +267,8 @@ VENDORS: tuple[Vendor, ...] = (
         default_model="gemini-3.8-flash",
         aliases=(("fast", "gemini-3.1-flash-lite"), ("smart", "gemini-4-argon")),
         model_pattern=r"(gemini-|gemma-)",
+        title="Gemini",
+        key_page="https://aistudio.google.com/apikey",
     ),
     Vendor(
         "xai",
@@ -253,6 +277,8 @@ VENDORS: tuple[Vendor, ...] = (
         default_model="grok-4.7",
         aliases=(("fast", "grok-code-fast-1"), ("smart", "grok-4.7")),
         model_pattern=r"grok-",
+        title="xAI",
+        key_page="https://console.x.ai",
     ),
     Vendor(
         "minimax",
@@ -261,6 +287,8 @@ VENDORS: tuple[Vendor, ...] = (
         default_model="MiniMax-M3",
         aliases=(("fast", "MiniMax-M3.1-Flash"), ("smart", "MiniMax-M3")),
         model_pattern=r"minimax-",
+        title="MiniMax",
+        key_page="https://platform.minimax.io",
     ),
     Vendor(
         "openrouter",
@@ -268,6 +296,9 @@ VENDORS: tuple[Vendor, ...] = (
         ("OPENROUTER_API_KEY",),
         default_model="anthropic/claude-sonnet-5.5",
         aliases=(("sonnet", "anthropic/claude-sonnet-5.5"), ("opus", "anthropic/claude-opus-5.5")),
+        title="OpenRouter",
+        key_page="https://openrouter.ai/settings/keys",
+        key_path="/key",  # its models are for all to see
     ),
     Vendor(
         "groq",
@@ -275,6 +306,8 @@ VENDORS: tuple[Vendor, ...] = (
         ("GROQ_API_KEY",),
         default_model="openai/gpt-oss-120b",
         aliases=(("fast", "openai/gpt-oss-20b"), ("smart", "openai/gpt-oss-120b")),
+        title="Groq",
+        key_page="https://console.groq.com/keys",
     ),
     *(Vendor(name, f"http://127.0.0.1:{port}/v1") for name, port in LOCAL_PORTS.items()),
 )

@@ -19,6 +19,7 @@ from panpan.config.project_files import PROJECT_SETTINGS
 from panpan.config.run_settings import read_environment
 from panpan.config.settings import MERGED_LISTS, Settings, rule_text, settings_type
 from panpan.config.settings_file import Source, SourceKind, check, parse_settings, read_settings_file
+from panpan.config.stored_keys import NO_KEYS, StoredKeys
 from panpan.config.trust import NO_TRUST, ProjectTrust, trust_of
 from panpan.types.dataclass import dataclass
 
@@ -58,6 +59,8 @@ class Loaded:
     """What the project's settings say that does not count until the user trusts it, `KEY = VALUE`."""
     withheld_rules: Sequence[str] = ()
     """The rules among it that allow calls."""
+    keys: StoredKeys = NO_KEYS
+    """Keys from `panpan login`."""
 
     @cached_property
     def origins(self) -> Mapping[str, Origin]:
@@ -93,6 +96,7 @@ def load_settings(
     locations: Locations,
     *,
     trust: ProjectTrust | None = None,
+    keys: StoredKeys | None = None,
 ) -> Loaded:
     """Read all sources and return the settings they make.
 
@@ -103,6 +107,7 @@ def load_settings(
             `Source`, under any key, is weaker than they are, and a `Names` says what they are called.
         locations: Where the files are.
         trust: What the project brings along, as it was read before; None: it is read now.
+        keys: Keys from `panpan login`, as they were looked for before; None: those of the panpan home.
 
     Raises:
         ConfigError: A source is broken or says what panpan does not know; names the file and line, variable or flag.
@@ -136,7 +141,8 @@ def load_settings(
             withheld_rules = project.rules("allow")
         project = limited.source
     sources = [source for source in (user, project, local, environment, *given, flags) if source is not None]
-    return Loaded(_joined(sources), sources, tuple(warnings), trust, tuple(withheld), tuple(withheld_rules))
+    keys = StoredKeys(locations.home) if keys is None else keys
+    return Loaded(_joined(sources), sources, tuple(warnings), trust, tuple(withheld), tuple(withheld_rules), keys)
 
 
 def _project_source(locations: Locations, trust: ProjectTrust) -> Source | None:

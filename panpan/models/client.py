@@ -15,7 +15,9 @@ from typing import Any
 import anyio
 
 from panpan.config.models import Price
+from panpan.config.stored_keys import LOGIN
 from panpan.errors import AuthenticationError, RetryableError, StreamError
+from panpan.models.wire_errors import THE_KEY
 from panpan.types.dataclass import dataclass
 from panpan.types.events import ModelEvent, RetryScheduled, StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
@@ -75,6 +77,16 @@ def _given_up(failure: RetryableError, note: str) -> RetryableError:
         request_id=failure.request_id,
         retry_after_s=failure.retry_after_s,
     )
+
+
+def _with_place(refusal: AuthenticationError, place: str) -> str:
+    """Return what a provider said of a key, with the place of the key, and what to do."""
+    is_stored = place == LOGIN
+    key = f"the key from {LOGIN}" if is_stored else f"the key in {place}"
+    what = str(refusal)
+    named = what.replace(THE_KEY, key, 1) if THE_KEY in what else f"{what}; it was asked with {key}"
+    mend = f"Run {LOGIN} {refusal.provider} again" if is_stored else "Fix it"
+    return f"{named}. {mend}, or choose another model: /model, or --model"
 
 
 class LLMClient:
@@ -143,9 +155,11 @@ class LLMClient:
             except AuthenticationError as exc:
                 if not self._key_place:
                     raise
-                message = f"{exc}; the key is that of {self._key_place}"
                 raise AuthenticationError(
-                    message, provider=exc.provider, status=exc.status, request_id=exc.request_id
+                    _with_place(exc, self._key_place),
+                    provider=exc.provider,
+                    status=exc.status,
+                    request_id=exc.request_id,
                 ) from exc
             except RetryableError as exc:
                 if is_whole:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from panpan.config.models import VENDORS, ModelFacts, vendor_named
+from panpan.config.stored_keys import NO_KEYS, StoredKeys
 from panpan.errors import ConfigError
 from panpan.models.model_choice import Chooser, ModelRequirement, NoModelError, key_for, merged
 from panpan.models.provider_kind import FULL, NO_KINDS, ModelProfile, NamedProvider, ProviderKinds, provider_kind
@@ -87,6 +88,7 @@ def resolve_model(
     providers: Mapping[str, NamedProvider] | None = None,
     aliases: Mapping[str, str] | None = None,
     kinds: ProviderKinds = NO_KINDS,
+    keys: StoredKeys = NO_KEYS,
 ) -> ResolvedModel:
     """Decide which model is asked, where and with which key.
 
@@ -94,12 +96,13 @@ def resolve_model(
 
     Raises:
         NoModelError: Nothing says which; a face can offer what `local_servers` finds.
+        ModelNotNamedError: A server is named, and no model.
         ConfigError: What was said does not lead to a model; says what to set.
     """
-    chooser = Chooser(providers or {}, aliases or {}, env, kinds)
+    chooser = Chooser(providers or {}, aliases or {}, env, kinds, keys)
     destination = chooser.destination(merged(requirements))
     known = destination.known
-    key = key_for(destination, requirements, chooser, env)
+    key = key_for(destination, requirements, chooser, env, keys)
     extras = destination.extras
     return ResolvedModel(
         provider=destination.provider,
@@ -133,7 +136,9 @@ def resolve_from(
         ConfigError: What was said does not lead to a model.
     """
     providers = {name: _named(name, loaded.settings) for name in loaded.settings.providers}
-    resolve = partial(resolve_model, env=env, providers=providers, aliases=loaded.settings.aliases, kinds=kinds)
+    resolve = partial(
+        resolve_model, env=env, providers=providers, aliases=loaded.settings.aliases, kinds=kinds, keys=loaded.keys
+    )
     requirement = partial(_requirement, why_override=why_override)
     own = [requirement(source) for source in loaded.sources if source.kind != "project"]
     with_project = [

@@ -21,7 +21,7 @@ MAX_ANSWER_BYTES = 1_000_000
 MAX_MODELS = 100
 _MAX_PROGRAM_CHARS = 100
 _HOST = "127.0.0.1"
-_NO_CHAT = re.compile(r"embed|rerank|minilm|\bbge-", re.IGNORECASE)
+NO_CHAT = re.compile(r"embed|rerank|minilm|\bbge-", re.IGNORECASE)
 """Names of models that do not talk; LM Studio always lists one (text-embedding-nomic-embed-text-v1.5)."""
 
 
@@ -180,5 +180,5 @@ def _models(body: bytes) -> tuple[Sequence[Mapping[str, Any]], tuple[str, ...]]:
             if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
                 names = [row.get(name_key) for row in rows]
                 if all(isinstance(name, str) and name.isprintable() for name in names):
-                    return rows, tuple(name for name in names if not _NO_CHAT.search(name))[:MAX_MODELS]
+                    return rows, tuple(name for name in names if not NO_CHAT.search(name))[:MAX_MODELS]
     raise ValueError("not a list of models")

@@ -1,8 +1,8 @@
 """Which model is asked, where it is, and with which key: pure decisions over what the user said; nothing is sent.
 
-A key of the user's settings goes where the source that gave it, and those it builds on, send requests; a vendor's key
-goes to the vendor's own address, or to the one in the vendor's own variable. A key that does not belong is left out,
-and the error says whose it is. Keys appear in no message.
+A key of the user's settings goes where the source that gave it, and those it builds on, send requests; a vendor's key,
+from the environment or else from `panpan login`, goes to the vendor's own address, or to the one in the vendor's own
+variable. A key that does not belong is left out, and the error says whose it is. Keys appear in no message.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +10,7 @@ from dataclasses import field, fields, replace
 from urllib.parse import urlsplit
 
 from panpan.config.models import ALIASES, VENDORS, ModelFacts, Vendor, facts_about, vendor_named, vendor_of
+from panpan.config.stored_keys import LOGIN, NO_KEYS, StoredKeys
 from panpan.errors import ConfigError
 from panpan.models.provider_kind import (
     FULL,
@@ -26,7 +27,11 @@ MAX_ALIAS_STEPS = 10
 
 
 class NoModelError(ConfigError):
-    """Nothing says which model to ask: no setting, and no key of a vendor in the environment."""
+    """Nothing says which model to ask: no setting, and no key of a vendor."""
+
+
+class ModelNotNamedError(ConfigError):
+    """The settings name a server, and not which of its models to ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,7 @@ class Chooser:
         aliases: Short names for models, from the settings.
         env: The environment.
         kinds: The provider kinds.
+        keys: Keys of vendors that the environment does not have.
     """
 
     def __init__(
@@ -125,17 +131,20 @@ class Chooser:
         aliases: Mapping[str, str],
         env: Mapping[str, str],
         kinds: ProviderKinds = NO_KINDS,
+        keys: StoredKeys = NO_KEYS,
     ) -> None:
         self._providers = providers
         self._kinds = kinds
         self._aliases = aliases
+        self._keys = keys
         self._env = {name: text for name, value in env.items() if (text := value.strip())}
 
     def destination(self, requirement: ModelRequirement) -> Destination:
         """Return where a requirement leads.
 
         Raises:
-            NoModelError: The requirement says nothing, and no vendor's key is in the environment.
+            NoModelError: The requirement says nothing, and there is no vendor's key.
+            ModelNotNamedError: It names a server and no model.
             ConfigError: It names what does not exist, or not enough.
         """
         text = self._expanded(requirement.model)
@@ -155,9 +164,13 @@ class Chooser:
         """Return the providers that can be chosen."""
         return tuple(dict.fromkeys([*self._providers, *(vendor.name for vendor in VENDORS)]))
 
-    def key_variable(self, vendor: Vendor) -> str | None:
-        """Return the variable that holds the vendor's key."""
-        return next((name for name in vendor.key_variables if name in self._env), None)
+    def key_place(self, vendor: Vendor) -> str | None:
+        """Return where the vendor's key is: the name of a variable, or `LOGIN`."""
+        variable = next((name for name in vendor.key_variables if name in self._env), None)
+        return variable or (LOGIN if self._keys.has(vendor.name) else None)
+
+    def _has_key_of(self, name: str) -> bool:
+        return any(vendor.name == name and self.key_place(vendor) for vendor in VENDORS)
 
     def _expanded(self, model: str | None) -> str | None:
         """Follow aliases; the user's own come first."""
@@ -185,15 +198,15 @@ class Chooser:
         if makers:
             return self._maker_with_key(makers), text
         if slash and "OPENAI_BASE_URL" not in self._env:
-            if "OPENROUTER_API_KEY" in self._env:
+            if self._has_key_of("openrouter"):
                 return "openrouter", text
             raise self._unknown_provider(prefix)
-        if {"OPENAI_API_KEY", "OPENAI_BASE_URL"} & self._env.keys():
+        if "OPENAI_BASE_URL" in self._env or self._has_key_of("openai"):
             return "openai", text
         raise self._unknown_model(text)
 
     def _maker_with_key(self, makers: Sequence[Vendor]) -> str:
-        with_key = next((vendor for vendor in makers if self.key_variable(vendor)), None)
+        with_key = next((vendor for vendor in makers if self.key_place(vendor)), None)
         if with_key is None and makers[0].dialect == "openai" and "OPENAI_BASE_URL" in self._env:
             return "openai"  # whoever moves OpenAI's address asks other vendors there
         return (with_key or makers[0]).name
@@ -243,19 +256,18 @@ class Chooser:
     def _default(self, requirement: ModelRequirement, alias: str | None = None) -> Destination:
         """Return the destination where nothing names a provider or a model."""
         if requirement.base_url is not None:
-            raise ConfigError(
+            raise ModelNotNamedError(
                 f"base_url is {requirement.base_url} but nothing says which model; set --model or PANPAN_MODEL"
             )
         for vendor in VENDORS:
-            variable = self.key_variable(vendor)
-            if variable is None:
-                continue
-            return self._at(vendor.name, alias, requirement, f"{variable} is set")
+            if (place := self.key_place(vendor)) is not None:
+                why = f"you logged in to {vendor.title}" if place == LOGIN else f"{place} is set"
+                return self._at(vendor.name, alias, requirement, why)
         for named in self._usable_providers():
             return self._at(named.name, alias, requirement, f"the settings have providers.{named.name}")
         if requirement.has_key:
             raise ConfigError("there is an API key but nothing says whose; set PANPAN_PROVIDER or PANPAN_MODEL")
-        raise NoModelError("no model is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or another vendor's key")
+        raise NoModelError(f"no model is set up; run: {LOGIN}, or set ANTHROPIC_API_KEY or another vendor's key")
 
     def _of_kind(self, kind: str, name: str, reason: str) -> Destination:
         named = self._providers.get(kind)
@@ -357,7 +369,11 @@ class Key:
 
 
 def key_for(
-    destination: Destination, requirements: Sequence[ModelRequirement], chooser: Chooser, env: Mapping[str, str]
+    destination: Destination,
+    requirements: Sequence[ModelRequirement],
+    chooser: Chooser,
+    env: Mapping[str, str],
+    keys: StoredKeys = NO_KEYS,
 ) -> Key:
     """Return the key for a destination.
 
@@ -366,6 +382,7 @@ def key_for(
         requirements: What the sources of settings say, weakest first.
         chooser: Decides where a weaker source alone would send them.
         env: The environment.
+        keys: Keys of vendors that the environment does not have.
 
     Raises:
         ConfigError: There is none, and the server surely asks for one; or it cannot be sent.
@@ -375,7 +392,7 @@ def key_for(
     key = (
         _of_provider(destination, env)
         or _of_settings(destination, requirements, chooser, env)
-        or _of_vendor(destination, env)
+        or _of_vendor(destination, env, keys)
     )
     if key is not None:
         return key
@@ -383,7 +400,7 @@ def key_for(
     if vendor is None or vendor.is_local or destination.is_on_this_machine or not destination.is_own_address:
         return Key()
     others = _whose(requirements)
-    raise ConfigError(f"no key for {vendor.name}; set {vendor.key_variables[0]}{others}")
+    raise ConfigError(f"no key for {vendor.name}; run: {LOGIN} {vendor.name}, or set {vendor.key_variables[0]}{others}")
 
 
 def _of_provider(destination: Destination, env: Mapping[str, str]) -> Key | None:
@@ -411,7 +428,7 @@ def _of_settings(
     return _in_variable(requirement.api_key_env or "", "api_key_env", env)
 
 
-def _of_vendor(destination: Destination, env: Mapping[str, str]) -> Key | None:
+def _of_vendor(destination: Destination, env: Mapping[str, str], keys: StoredKeys) -> Key | None:
     vendor = destination.vendor
     if vendor is None or not destination.is_own_address:
         return None
@@ -419,7 +436,8 @@ def _of_vendor(destination: Destination, env: Mapping[str, str]) -> Key | None:
         if text := env.get(variable, "").strip():
             text = _sendable(text, variable)
             return Key(text, variable, {"authorization": f"Bearer {text}"} if variable == _TOKEN else {})
-    return None
+    stored = keys.get(vendor.name)
+    return None if stored is None else Key(_sendable(stored, LOGIN), LOGIN)
 
 
 def _giver(requirements: Sequence[ModelRequirement]) -> int | None:

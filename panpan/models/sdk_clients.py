@@ -48,7 +48,7 @@ class SdkClasses:
     """What is used of an SDK."""
 
     client_type: Any
-    """The asynchronous client; only its constructor, `post` and `close` may be used."""
+    """The asynchronous client; only its constructor, `post`, `get` and `close` may be used."""
     network_type: Any
     """The network client that it makes for itself where it is given none."""
     error_type: type[Exception]
@@ -185,6 +185,10 @@ class PostingClient(Protocol):
 
     async def post(self, path: str, *, cast_to: Any, content: bytes, options: Any, stream: bool) -> Any:
         """Send a request and return what `cast_to` names."""
+        ...
+
+    async def get(self, path: str, *, cast_to: Any, options: Any, stream: bool) -> Any:
+        """Ask for what is at a path."""
         ...
 
     async def close(self) -> None:

@@ -212,7 +212,7 @@ class Transport:
             RetryableError: It may go better next time.
             StreamError: The answer stalled, broke off, or has an event that is too long.
         """
-        response = await self._post(path, body, accept="text/event-stream")
+        response = await self._send(path, body, accept="text/event-stream")
         try:
             async with aclosing(self._chunks(response)) as chunks:
                 first = await anext(chunks, b"")
@@ -227,13 +227,13 @@ class Transport:
         finally:
             await _bounded(response.aclose)
 
-    async def request(self, path: str, body: bytes) -> dict[str, Any]:
-        """Send `body` and return the document that answers it.
+    async def request(self, path: str, body: bytes | None = None) -> dict[str, Any]:
+        """Send `body`, or ask with GET where there is none, and return the document that answers it.
 
         Raises:
             ProviderError: The request failed, or the answer is not a JSON object.
         """
-        response = await self._post(path, body, accept="application/json")
+        response = await self._send(path, body, accept="application/json")
         try:
             async with aclosing(self._chunks(response)) as chunks:
                 return await self._document(response, b"", chunks)
@@ -250,17 +250,20 @@ class Transport:
         if sdk is not None:
             await _bounded(sdk.client.close)
 
-    async def _post(self, path: str, body: bytes, *, accept: str) -> Any:
+    async def _send(self, path: str, body: bytes | None, *, accept: str) -> Any:
         sdk = await self._client()
         import httpx2  # which the client has brought, in its thread; here it would hold up the event loop
 
         timeout = httpx2.Timeout(self._idle_timeout_s, connect=min(CONNECT_TIMEOUT_S, self._idle_timeout_s))
+        headers = {"Accept": accept, "Accept-Encoding": "identity"}
         options = {
-            "headers": {"Accept": accept, "Accept-Encoding": "identity", "Content-Type": "application/json"},
+            "headers": headers if body is None else {**headers, "Content-Type": "application/json"},
             "timeout": timeout,
             "follow_redirects": False,  # a key goes to the address that was set, and to no other
         }
         try:
+            if body is None:
+                return await sdk.client.get(path, cast_to=httpx2.Response, options=options, stream=True)
             return await sdk.client.post(path, cast_to=httpx2.Response, content=body, options=options, stream=True)
         except (sdk.error_type, httpx2.HTTPError, httpx2.InvalidURL) as exc:
             raise request_error(

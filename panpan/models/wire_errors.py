@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from panpan.config.models import vendor_named
 from panpan.errors import (
     AuthenticationError,
     ContextOverflowError,
@@ -24,10 +25,15 @@ from panpan.types.dataclass import dataclass
 MAX_DETAIL_CHARS = 400
 """Longest part of a provider's own message that is shown."""
 
+THE_KEY = "the API key"
+"""What a rejected key is called until somebody knows where it comes from."""
+
 _MAX_PAGE_CHARS = 8000
 
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 """Statuses that can heal: time-outs, conflicts, overload, and those of proxies in front (520 to 524: Cloudflare)."""
+
+_NOT_FOUND = 404
 
 _RETRYABLE_KINDS = frozenset(
     {"overloaded_error", "api_error", "timeout_error", "server_error", "internal_server_error", "service_unavailable"}
@@ -126,15 +132,20 @@ def provider_error(
     if error.kind in _SPENT_KINDS or status == 402:
         return ProviderError(f"{provider} refuses to go on until the account is in order{said}", **common)
     if error.kind in _AUTHENTICATION_KINDS or status in (401, 403):
-        what = "refuses access to this (403)" if status == 403 else "does not accept the API key"
-        return AuthenticationError(f"{provider} {what}{said}", **common)
+        vendor = vendor_named(provider)
+        who = vendor.title if vendor is not None else provider
+        if status == 403:
+            return AuthenticationError(f"{who} refuses access to this (403){said}", **common)
+        return AuthenticationError(f"{who} rejected {THE_KEY}{f' ({detail})' if detail else ''}", **common)
     if error.kind in _RATE_LIMIT_KINDS or status == 429:
         return RateLimitError(f"{provider} asks to slow down{said}", retry_after_s=error.retry_after_s, **common)
     if _may_heal(error, is_mid_stream=is_mid_stream):
         what = f" ({status})" if status else ""
         return RetryableError(f"{provider} has a problem{what}{said}", retry_after_s=error.retry_after_s, **common)
     what = f" ({status})" if status else ""
-    return ProviderError(f"{provider} refused the request{what}{said}", **common)
+    is_about_model = status == _NOT_FOUND and "model" in f"{error.kind} {detail}".lower()
+    advice = "; choose another model: /model, or --model" if is_about_model else ""
+    return ProviderError(f"{provider} refused the request{what}{said}{advice}", **common)
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:

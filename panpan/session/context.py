@@ -200,7 +200,7 @@ def _tool_context(setup: SessionSetup, session_id: str) -> ToolContext:
         tool_use_id="",
         paths=workspace_paths(setup.cwd, setup.loaded, locations, readable=outputs, temporary=sandbox.temporary),
         seen_files=SeenFiles(),
-        outputs=OutputStore(outputs, keys=provider_keys(setup.env, settings)),
+        outputs=OutputStore(outputs, keys=provider_keys(setup.env, settings, setup.loaded.keys)),
         environment=child_environment(env, pass_env=settings.environment.pass_env),
         user_environment=user_environment(env, pass_env=settings.environment.pass_env),
         own_environment=env,

@@ -100,7 +100,8 @@ class SessionSetup:
             BudgetError: There is a budget and the price of the model is not known.
         """
         overrides = {**self.overrides, "model": name}
-        loaded = load_settings(self.cwd, self.env, overrides, self.locations, trust=self.loaded.trust)
+        trust, keys = self.loaded.trust, self.loaded.keys
+        loaded = load_settings(self.cwd, self.env, overrides, self.locations, trust=trust, keys=keys)
         model = resolve_from(loaded, self.env, kinds=self.kinds, why_override=f"you chose {name}")
         return replace(self, overrides=overrides, model=model).checked()
 

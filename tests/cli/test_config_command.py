@@ -85,7 +85,7 @@ def test_it_says_which_model_the_settings_lead_to_and_why(folder: Path) -> None:
 
     assert chosen[0].startswith("# panpan would ask claude-")
     assert chosen[0].endswith("since ANTHROPIC_API_KEY is set")
-    assert none[0].startswith("# panpan has no model to ask: no model is set up; set ")
+    assert none[0].startswith("# panpan has no model to ask: no model is set up; run: panpan login, or set ")
     assert "# model is not set" in chosen
 
 

@@ -136,6 +136,11 @@ class ModelServer:
             return refusal.answer
         return None
 
+    def takes_key_of(self, request: RecordedRequest) -> bool:
+        """Return whether the key of a request that is not to a model is the right one."""
+        key = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
+        return self._api_key in (None, key)
+
     def note_finished(self, request: RecordedRequest) -> None:
         """Tell whoever wants to know that the answer is written."""
         if self._finished is not None:
@@ -223,9 +228,13 @@ class _Handler(BaseHTTPRequestHandler):
         return RecordedRequest(self.command, self.path, headers, raw, self.began_at, time.monotonic())
 
     def _answer_other(self, request: RecordedRequest) -> None:
-        answer = self.server.owner.other_answer(request)
-        body = json.dumps({"error": "not found"} if answer is None else answer).encode()
-        self._send_whole(404 if answer is None else 200, body, {})
+        answer, status = self.server.owner.other_answer(request), 200
+        if not self.server.owner.takes_key_of(request):
+            error = {"type": "authentication_error", "message": "invalid x-api-key"}
+            answer, status = {"type": "error", "error": error}, 401
+        elif answer is None:
+            answer, status = {"error": "not found"}, 404
+        self._send_whole(status, json.dumps(answer).encode(), {})
         self._finish(request)
 
     def _answer_model(self, request: RecordedRequest, dialect: Dialect) -> None:

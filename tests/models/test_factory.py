@@ -15,6 +15,7 @@ from panpan.config.models import VENDORS, vendor_named
 from panpan.config.settings import Settings
 from panpan.config.settings_file import Source
 from panpan.config.sources import Loaded, load_settings
+from panpan.config.stored_keys import StoredKeys
 from panpan.config.trust import trust_of
 from panpan.errors import ConfigError, ProviderError
 from panpan.models import factory
@@ -29,6 +30,7 @@ from panpan.models.factory import (
 )
 from panpan.models.model_choice import ModelRequirement, NoModelError
 from panpan.models.provider_kind import NamedProvider
+from tests.config.test_stored_keys import NoKeyring
 from tests.models.loopback import Answer, serving
 from tests.models.wire import ask
 
@@ -123,9 +125,9 @@ def test_a_stronger_source_overrides_a_weaker_one() -> None:
 @pytest.mark.parametrize(
     ("wishes", "env", "complaint"),
     [
-        ([], {}, "no model is set up; set ANTHROPIC_API_KEY"),
-        ([flag(model="claude-opus-5-5")], OPENAI, "no key for anthropic; set ANTHROPIC_API_KEY"),
-        ([flag(model="gpt-6")], ANTHROPIC, "no key for openai; set OPENAI_API_KEY"),
+        ([], {}, "no model is set up; run: panpan login, or set ANTHROPIC_API_KEY"),
+        ([flag(model="claude-opus-5-5")], OPENAI, "no key for anthropic; run: panpan login anthropic, or set"),
+        ([flag(model="gpt-6")], ANTHROPIC, "no key for openai; run: panpan login openai, or set OPENAI_API_KEY"),
         ([flag(model="sonet")], ANTHROPIC, "did you mean sonnet"),
         ([flag(model="llama-4")], {}, "write provider/model, such as openai/llama-4"),
         ([flag(model="foo/bar")], OPENAI, "there is no provider 'foo'; known are anthropic"),
@@ -666,3 +668,45 @@ async def test_sampling_and_fields_of_the_settings_are_sent(tmp_path: Path, kind
 def test_fields_that_cannot_be_added_are_named(tmp_path: Path, body: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         loaded_from(tmp_path, f"[providers.lab]\nbase_url = 'https://lab.example'\nbody = {body}", {})
+
+
+def stored(home: Path, **keys: str) -> StoredKeys:
+    kept = StoredKeys(home, NoKeyring())
+    for vendor, key in keys.items():
+        kept.keep(vendor, key)
+    return kept
+
+
+def test_stored_key_counts_where_the_environment_has_none(tmp_path: Path) -> None:
+    keys = stored(tmp_path, anthropic="sk-stored", openrouter="sk-router")
+
+    logged_in = resolve_model([], {"ANTHROPIC_API_KEY": " "}, keys=keys)
+    assert (where(logged_in), logged_in.key_place) == (
+        ("anthropic", "claude-sonnet-5-5", "sk-stored"),
+        "panpan login",
+    )
+    assert logged_in.reason.endswith("since you logged in to Anthropic")
+    assert resolve_model([], ANTHROPIC, keys=keys).api_key == "sk-ant"
+    assert where(resolve_model([flag(model="meta/any")], {}, keys=keys)) == ("openrouter", "meta/any", "sk-router")
+
+
+def test_stored_key_goes_to_no_other_address(tmp_path: Path) -> None:
+    keys = stored(tmp_path, anthropic="sk-stored")
+    gateway = NamedProvider("gateway", "anthropic", "https://g.example", api_key_env="ANTHROPIC_API_KEY")
+
+    assert resolve_model([flag(model="opus", base_url="https://e.example")], {}, keys=keys).api_key == ""
+    with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY, which is not set"):
+        resolve_model([flag(model="gateway/claude-x")], {}, providers={"gateway": gateway}, keys=keys)
+    moved = resolve_model([flag(model="opus")], {"ANTHROPIC_BASE_URL": "https://g.example"}, keys=keys)
+    assert (moved.base_url, moved.api_key) == ("https://g.example", "sk-stored")
+
+
+def test_settings_bring_the_stored_keys_of_the_home(tmp_path: Path) -> None:
+    locations = Locations.find(tmp_path, {"PANPAN_HOME": str(tmp_path / "home")})
+    stored(locations.home, groq="sk-groq")
+
+    assert where(resolve_from(load_settings(tmp_path, {}, {}, locations), {})) == (
+        "groq",
+        "openai/gpt-oss-120b",
+        "sk-groq",
+    )

@@ -35,7 +35,7 @@ class BackgroundCapability(Capability):
         tools, locations = session.tool_context, session.setup.locations
         self.tasks = BackgroundTasks(
             session.settings.background,
-            provider_keys(session.setup.env, session.settings),
+            provider_keys(session.setup.env, session.settings, session.setup.loaded.keys),
             session.warn,
             folder=locations.tasks_folder / session.id,
             store=tools.outputs,

@@ -162,7 +162,7 @@ class Recording(SessionInterceptor):
 
     def begin(self, session: SessionContext) -> None:
         """Write down what the session begins with, and from then on what its log is told."""
-        self._redact = Redactor(known_secrets(session.setup.env, session.settings)).redact
+        self._redact = Redactor(known_secrets(session.setup.env, session.settings, session.setup.loaded.keys)).redact
         self._writer.write(changed_json(header_line(session, self._askers), self._redact))
         before = session.opened.before
         for message in before.messages:

@@ -16,7 +16,7 @@ class Guards(Capability):
     name = "guards"
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
-        keys = provider_keys(self.session.setup.env, self.session.settings)
+        keys = provider_keys(self.session.setup.env, self.session.settings, self.session.setup.loaded.keys)
         return (
             RepeatedCalls(self.session.settings.permission.doom_loop),
             InterruptNotice(),

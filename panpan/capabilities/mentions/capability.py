@@ -38,7 +38,7 @@ class Mentions(Capability):
     async def prepared(self, message: UserMessage) -> UserMessage:
         session = self.session
         others = session.find(NamesBehindAt)
-        keys = provider_keys(session.setup.env, session.settings)
+        keys = provider_keys(session.setup.env, session.settings, session.setup.loaded.keys)
         message, notes = await with_mentions(
             message,
             session.tool_context,

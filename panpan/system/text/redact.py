@@ -7,7 +7,7 @@ those exact keys alone, since the rest of a file or output has to be what it is.
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from urllib.parse import quote
 
 REDACTED = "[redacted]"
@@ -88,12 +88,18 @@ class KnownKeys:
 
     Args:
         keys: Their exact values; those shorter than `MIN_KEY_CHARS` do not count.
+        later: Returns further ones, which may become more.
     """
 
-    def __init__(self, keys: Iterable[str] = ()) -> None:
-        wanted = {key.strip() for key in keys}
+    def __init__(self, keys: Iterable[str] = (), later: Callable[[], Iterable[str]] = tuple) -> None:
+        self._first = {key.strip() for key in keys}
+        self._later = later
+
+    @property
+    def _keys(self) -> tuple[str, ...]:
+        wanted = self._first | {key.strip() for key in self._later()}
         # The longest first: one key may begin like another.
-        self._keys = tuple(sorted((key for key in wanted if len(key) >= MIN_KEY_CHARS), key=len, reverse=True))
+        return tuple(sorted((key for key in wanted if len(key) >= MIN_KEY_CHARS), key=len, reverse=True))
 
     def redact(self, text: str) -> str:
         for key in self._keys:

@@ -10,10 +10,12 @@ from threading import Event
 from anyio import to_thread
 
 from panpan.config.locations import Locations
+from panpan.config.stored_keys import NO_KEYS
 from panpan.errors import PanpanError
 from panpan.session.capability import FileHistory
 from panpan.session.command import Command, Leave, OpenSession, Option, Terminal, numbered, say
 from panpan.session.log.recorder import fork
+from panpan.session.models import SessionModels
 from panpan.session.stored.finding import named_session
 from panpan.session.stored.store import SessionSummary, newest_first, summary_of
 from panpan.system.text.terminal_text import clean_line
@@ -88,7 +90,9 @@ async def _export(terminal: Terminal, wanted: str) -> None:
         git_branch=session.git_branch,
         subagents=await to_thread.run_sync(partial(subagent_transcripts, session.log_path, panpan_version=__version__)),
     )
-    redactor = Redactor(known_secrets(terminal.env, session.settings))
+    models = session.find(SessionModels)
+    keys = NO_KEYS if models is None else models.setup.loaded.keys
+    redactor = Redactor(known_secrets(terminal.env, session.settings, keys))
     path = await export_session(transcript, redactor, folder=info.cwd, wanted=_unquoted(wanted))
     say(terminal, f"written to {clean_line(str(path))}; only you can read it, and keys were taken out", "good")
 

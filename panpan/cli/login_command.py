@@ -1,0 +1,68 @@
+"""`panpan login` and `panpan logout`: keys of model vendors, kept in the keyring or in a private file."""
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+import click
+
+from panpan.cli_kit.login import kept, key_places, log_in, log_out, vendor_of, vendors_with_keys
+from panpan.cli_kit.questions import TerminalQuestions
+from panpan.config.locations import panpan_home
+from panpan.config.stored_keys import LOGIN, MAX_KEY_CHARS, StoredKeys
+from panpan.errors import ConfigError
+from panpan.models.model_list import check_key
+
+
+@click.command("login")
+@click.argument("provider", required=False)
+@click.option("--list", "is_list", is_flag=True, help="Show where the key of each provider comes from, and no key.")
+def login(provider: str | None, is_list: bool) -> int:
+    """Keep the API key of PROVIDER, in your keyring or else in a file that only you can read.
+
+    The key is asked for, and tried at once. Or it comes by a pipe:  pass show anthropic | panpan login anthropic
+    """
+    keys = _keys()
+    if is_list:
+        for vendor in vendors_with_keys():
+            click.echo(f"{vendor.name:11} {', '.join(key_places(vendor, keys, os.environ)) or '-'}")
+        return 0
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        if anyio.run(log_in, TerminalQuestions(), keys, os.environ, provider or "") is None:
+            return 1
+        click.echo("To work with it:  panpan")
+        return 0
+    if provider is None:
+        raise ConfigError(f"name the provider: {LOGIN} PROVIDER")
+    if sys.stdin.isatty():
+        raise ConfigError(f"{LOGIN} asks on a terminal; its output is none")
+    return _take_piped(provider, keys)
+
+
+@click.command("logout")
+@click.argument("provider", required=False)
+def logout(provider: str | None) -> int:
+    """Remove the API key of PROVIDER that `panpan login` kept."""
+    ask = TerminalQuestions() if sys.stdin.isatty() and sys.stdout.isatty() else None
+    click.echo(anyio.run(log_out, ask, _keys(), os.environ, provider or ""))
+    return 0
+
+
+def _take_piped(provider: str, keys: StoredKeys) -> int:
+    """Keep the key on standard input, also where it cannot be checked: nobody is there to be asked."""
+    vendor = vendor_of(provider)
+    key = sys.stdin.buffer.read(MAX_KEY_CHARS).decode(errors="replace").strip()
+    if not key:
+        raise ConfigError("there is no key on standard input")
+    check = anyio.run(check_key, vendor, key, os.environ)
+    if check.verdict == "rejected":
+        raise ConfigError(f"{check.reason}; nothing was kept")
+    if check.reason:
+        click.echo(f"panpan: {check.reason}", err=True)
+    click.echo(kept(vendor, key, check, keys, os.environ))
+    return 0
+
+
+def _keys() -> StoredKeys:
+    return StoredKeys(panpan_home(os.environ, Path.cwd()))

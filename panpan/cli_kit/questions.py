@@ -1,0 +1,128 @@
+"""Questions on a terminal that nothing else draws on: pick a line, type a secret.
+
+The rule: keys are read as they come, so that Esc and Ctrl+C are answers, and the terminal is left as it was found.
+What was typed before a question could be read answers nothing.
+"""
+
+import os
+import re
+import shutil
+import sys
+import termios
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TextIO
+
+import anyio
+
+from panpan.cli_kit.failures import StdoutWriter
+from panpan.session.command import Option
+from panpan.system.text.terminal_text import clean_line
+
+_KEY = re.compile(r"\x1b(?:\[[0-9;?]*[@-~]|O.)|[\s\S]")
+_UP, _DOWN = ("\x1b[A", "\x1bOA", "k", "\x10"), ("\x1b[B", "\x1bOB", "j", "\x0e")
+_ENTER, _BACKSPACE, _CLEAR = ("\r", "\n"), ("\x7f", "\x08"), ("\x15",)
+_LEAVE = ("\x1b", "\x03", "\x04")
+"""Esc, Ctrl+C and Ctrl+D."""
+_MAX_CHARS = 10_000
+_ONE_DIGIT = 9
+_ROWS_AROUND = 4
+
+
+class TerminalQuestions:
+    """Asks on the terminal of a process.
+
+    Args:
+        stdin: A terminal.
+        stdout: Another, or the same.
+    """
+
+    def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None) -> None:
+        self._fd = (stdin or sys.stdin).fileno()
+        self._out = StdoutWriter(stdout or sys.stdout)
+
+    async def tell(self, text: str) -> None:
+        """Print lines."""
+        await self._out.write(f"{text}\n")
+
+    async def secret(self, question: str) -> str | None:
+        """Return what the user types or pastes, which is not shown; None if they leave."""
+        typed = ""
+        with self._keys():
+            await self._out.write(question)
+            async for key in self._pressed():
+                if key in _LEAVE or key in _ENTER:
+                    await self._out.write("\n")
+                    return None if key in _LEAVE else typed.strip()
+                if key in _BACKSPACE:
+                    typed = typed[:-1]
+                elif key in _CLEAR:
+                    typed = ""
+                elif key.isprintable() and len(typed) < _MAX_CHARS:
+                    typed += key
+        return None
+
+    async def choose(self, title: str, options: Sequence[Option]) -> int | None:
+        """Return which option the user picks, by its number or with the arrows; None if they leave."""
+        size = shutil.get_terminal_size()
+        is_drawn = (
+            os.environ.get("TERM", "dumb") not in ("dumb", "unknown") and len(options) + _ROWS_AROUND < size.lines
+        )
+        how = "↑↓ and Enter, or a number; Esc leaves" if is_drawn else "type a number, then Enter; Esc leaves"
+        at, digits = 0, ""
+        with self._keys():
+            await self._out.write(f"{title}\n\n{_rows(options, at if is_drawn else None, size.columns)}\n{how}\n")
+            async for key in self._pressed():
+                if key in _LEAVE:
+                    return None
+                if key in _ENTER and (digits or is_drawn):
+                    picked, digits = (int(digits) - 1 if digits else at), ""
+                    if 0 <= picked < len(options):
+                        return picked
+                elif key.isascii() and key.isdigit():
+                    digits = (digits + key)[-2:]
+                    if len(options) <= _ONE_DIGIT and 0 < int(digits) <= len(options):
+                        return int(digits) - 1
+                    digits = "" if len(options) <= _ONE_DIGIT else digits
+                elif is_drawn and key in (*_UP, *_DOWN):
+                    at = (at + (1 if key in _DOWN else -1)) % len(options)
+                    rows = _rows(options, at, size.columns)
+                    await self._out.write(f"\x1b[{len(options) + 2}A{rows}\n\x1b[1B\r")
+        return None
+
+    @contextmanager
+    def _keys(self) -> Iterator[None]:
+        """Let the terminal give out each key, unseen, until the block is left."""
+        as_it_was = termios.tcgetattr(self._fd)
+        raw = [*as_it_was]
+        raw[3] &= ~(termios.ECHO | termios.ICANON | termios.ISIG)
+        termios.tcsetattr(self._fd, termios.TCSAFLUSH, raw)
+        try:
+            yield
+        finally:
+            with suppress(termios.error):  # the terminal is gone
+                termios.tcsetattr(self._fd, termios.TCSADRAIN, as_it_was)
+
+    async def _pressed(self) -> AsyncGenerator[str, None]:
+        """Yield the keys as they are pressed, until the terminal is gone."""
+        while True:
+            await anyio.wait_readable(self._fd)
+            try:
+                text = os.read(self._fd, 1 << 16).decode(errors="replace")
+            except OSError:
+                return
+            if not text:
+                return
+            for key in _KEY.findall(text):
+                yield key
+
+
+def _rows(options: Sequence[Option], at: int | None, width: int) -> str:
+    """Return a line for each option, the one at `at` marked; each cleared behind its end."""
+    label_width = max(len(option.label) for option in options)
+    rows = []
+    for number, option in enumerate(options, 1):
+        mark = "❯" if number - 1 == at else " "
+        row = f"{mark} {number:>2}  {clean_line(option.label):{label_width}}  {clean_line(option.detail)}".rstrip()
+        rows.append(f"{row[: width - 1]}{'' if at is None else chr(27) + '[K'}\n")
+    return "".join(rows)

@@ -11,6 +11,7 @@ from panpan.capabilities.files.read import ReadTool
 from panpan.capabilities.mentions.capability import Mentions
 from panpan.capabilities.search.ls import LsTool
 from panpan.config.settings import Table
+from panpan.config.stored_keys import NO_KEYS
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
@@ -97,7 +98,7 @@ def session_in(
         settings_of=lambda kind: (
             settings[kind.settings_model] if issubclass(kind.settings_model, Table) else kind.settings_model()
         ),
-        setup=SimpleNamespace(env=parts.pop("env", {})),
+        setup=SimpleNamespace(env=parts.pop("env", {}), loaded=SimpleNamespace(keys=NO_KEYS)),
         settings=settings,
         tool_context=agent.context,
         gate=gate,

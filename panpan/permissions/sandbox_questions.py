@@ -439,7 +439,7 @@ async def _refusals(
         return Failure(start.proxy.refused, Blocked(words, "network", hosts) if hosts else None)
     if start.profile is not None and ended.exit_code != 0 and (note := hidden_note(command, output, start.profile)):
         return Failure((note,))
-    refusal = None if start.profile is None else refusal_in(output, ended.exit_code, start.profile, start.cwd)
+    refusal = None if start.profile is None else refusal_in(output, ended.exit_code, start.profile)
     if refusal is None:
         return Failure()
     words = f"the sandbox blocks {refusal.closed}"

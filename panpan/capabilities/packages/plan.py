@@ -231,7 +231,7 @@ def _refusals(output: str, ended: ProcessEnded, start: Start) -> list[str]:
     if start.proxy is not None and start.proxy.refused:
         return list(start.proxy.refused)
     if ended.exit_code != 0 and start.profile is not None:
-        refusal = refusal_in(output[-20_000:], ended.exit_code, start.profile, start.cwd)
+        refusal = refusal_in(output[-20_000:], ended.exit_code, start.profile)
         if refusal is not None:
             return [refusal.text]
     return []

@@ -107,7 +107,6 @@ class Start:
     proxy: "CommandProxy | None" = None
     """Its way to the granted domains, which knows what was refused."""
     pass_fds: Sequence[int] = ()
-    cwd: Path = Path("/")
 
 
 class CommandSandbox:
@@ -282,7 +281,7 @@ class CommandSandbox:
                 self._in_use.update(boxed.placeholders)
             has_ended = False
             try:
-                yield Start(boxed.argv, env, profile, proxy, boxed.pass_fds, cwd)
+                yield Start(boxed.argv, env, profile, proxy, boxed.pass_fds)
                 has_ended = True
             finally:
                 with CancelScope(shield=True):

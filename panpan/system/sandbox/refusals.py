@@ -56,7 +56,7 @@ class Refusal:
     """What was closed, in two or three words for people; empty where the sandbox may not have been the reason."""
 
 
-def refusal_in(output: str, exit_code: int, profile: Profile, cwd: Path) -> Refusal | None:
+def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:
     """Return what the sandbox probably did not let a command do.
 
     Args:
@@ -64,15 +64,14 @@ def refusal_in(output: str, exit_code: int, profile: Profile, cwd: Path) -> Refu
         exit_code: How it ended; after 0 only the plainest signs at the end count, for a line that ends in `| tail` or
             `|| true` fails without saying so.
         profile: The bounds within which it ran.
-        cwd: The folder in which it began, canonical.
     """
     lines = output.splitlines()[::-1]
     if exit_code == 0:
-        return _hidden_refusal(lines[:_LAST_LINES], profile, cwd)
+        return _hidden_refusal(lines[:_LAST_LINES], profile)
     if line := _first(_NOT_WRITTEN, lines):
-        return _cannot_write(line, profile, cwd)
-    if (line := _first(_BUSY, lines)) and _protected_in(line, profile, cwd):
-        return _cannot_write(line, profile, cwd)
+        return _cannot_write(line, profile)
+    if (line := _first(_BUSY, lines)) and _protected_in(line, profile):
+        return _cannot_write(line, profile)
     if _lacks_network(lines, profile):
         return _no_network(profile)
     if _first(_NO_NAMESPACE, lines):
@@ -87,8 +86,8 @@ def refusal_in(output: str, exit_code: int, profile: Profile, cwd: Path) -> Refu
         return None
     if not profile.has_network and re.search(r"socket", output, re.IGNORECASE):
         return _no_network(profile)
-    refusal = _cannot_write(line, profile, cwd)
-    return refusal if _protected_in(line, profile, cwd) else replace(refusal, closed="")
+    refusal = _cannot_write(line, profile)
+    return refusal if _protected_in(line, profile) else replace(refusal, closed="")
 
 
 def hidden_note(command: str, output: str, profile: Profile) -> str | None:
@@ -127,11 +126,11 @@ def _is_shown(path: Path, profile: Profile) -> bool:
     return any(is_below(path, place) for place in (*profile.shown, *profile.writable))
 
 
-def _hidden_refusal(lines: Sequence[str], profile: Profile, cwd: Path) -> Refusal | None:
+def _hidden_refusal(lines: Sequence[str], profile: Profile) -> Refusal | None:
     if not profile.protected:  # it only looks, and what it prints is what it found
         return None
     if line := _first(_NOT_WRITTEN, lines):
-        return _cannot_write(line, profile, cwd)
+        return _cannot_write(line, profile)
     return _no_network(profile) if _lacks_network(lines, profile) else None
 
 
@@ -160,8 +159,8 @@ def hosts_in_words(domains: Sequence[str]) -> str:
     return f"{', '.join(domains[:_MOST_HOSTS])}{more}"
 
 
-def _cannot_write(line: str, profile: Profile, cwd: Path) -> Refusal:
-    if places := _protected_in(line, profile, cwd):
+def _cannot_write(line: str, profile: Profile) -> Refusal:
+    if places := _protected_in(line, profile):
         name = places[0].name
         told = str(places[0]) if len(places) == 1 else f"this {name}"
         return Refusal(f"The sandbox keeps {told} as it is, since it is a protected place.", closed=name)
@@ -171,20 +170,20 @@ def _cannot_write(line: str, profile: Profile, cwd: Path) -> Refusal:
     return Refusal(text, closed="changes outside the workspace")
 
 
-def _protected_in(line: str, profile: Profile, cwd: Path) -> Sequence[Path]:
+def _protected_in(line: str, profile: Profile) -> Sequence[Path]:
     """Return the protected place that a line names; several where it may be each of these.
 
-    A path may be relative to where a command has gone meanwhile. So what exists counts more than what does not, and
-    then the place with which more of the path agrees.
+    A path may be relative to wherever a program has gone. So what exists counts more than what does not, and then the
+    place with which more of the path agrees.
     """
     found: dict[Path, tuple[bool, int]] = {}
     for word in _WORD.findall(line)[:_MOST_WORDS]:
-        path, parts = Path(os.path.normpath(cwd / word)), Path(word).parts
+        path = Path(word)
         for place in profile.protected:
             if is_below(path, place):
                 agreeing = len(place.parts)
-            elif place.name in parts and not word.startswith("/"):
-                agreeing = _agreeing_at_end(place.parts, parts[: parts.index(place.name) + 1])
+            elif place.name in path.parts and not path.is_absolute():
+                agreeing = _agreeing_at_end(place.parts, path.parts[: path.parts.index(place.name) + 1])
             else:
                 continue
             is_there = os.path.lexists(place) and not is_placeholder(str(place))

@@ -193,13 +193,13 @@ async def test_in_auto_mode_a_small_download_needs_no_more_than_the_look(
     assert not downloaded.is_error
 
 
-async def test_in_auto_mode_a_download_of_unknown_size_is_asked_about(place: Place) -> None:
-    files, asked = (
-        Files({"/words.csv": CONTENT}, tells_size=False, tells_size_to_head=False),
-        list[PermissionQuestion](),
-    )
+async def test_in_auto_mode_a_large_download_is_asked_about(place: Place) -> None:
+    asked = list[PermissionQuestion]()
+    files = Files({"/words.csv": CONTENT}, tells_size=False, headers={"Content-Length": "1000000001"})
     overrides = {"permission.mode": "auto", "sandbox.mode": "on"}
-    async with opened(place, files, PREPARE, download(), say("done"), asked=asked, **overrides) as session:
+    async with opened(
+        place, files, PREPARE, download(), say("done"), asked=asked, refuses="1 GB", **overrides
+    ) as session:
         if session.permission_mode != "auto":
             pytest.skip("no sandbox works here")
         await turn(session)

@@ -23,9 +23,10 @@ SANDBOX_EXEC = "/usr/bin/sandbox-exec"
 
 _FOR_ALL = """(version 1)
 (deny default)
-(allow process-exec)
+(allow process-exec*)
 (allow process-fork)
-(allow process-info* signal (target same-sandbox))
+(allow process-info* (target same-sandbox))
+(allow signal (target same-sandbox))
 (allow file-read*)
 (allow file-map-executable)
 (deny file-link file-clone)
@@ -60,11 +61,13 @@ _FOR_ALL = """(version 1)
 machine, names of users. Missing are services that act for whoever asks: the keychain, the clipboard, preferences,
 starting applications and jobs. No other process tells its arguments and variables (`kern.procargs2`).
 
-A hard link and a clone would be another name for a file that is closed. The volume with the user's files has a second
+A hard link would be another name for a file that is closed, and a clone of a folder takes what is closed in it along,
+unasked. The volume with the user's files has a second
 place, `/System/Volumes/Data`, by which nothing is to be read."""
 
 _NETWORK = """(allow system-socket)
-(allow network-outbound (remote ip "*:*") (literal "/private/var/run/mDNSResponder"))
+(allow network-outbound (remote ip "*:*"))
+(allow network-outbound (literal "/private/var/run/mDNSResponder"))
 (allow network-inbound network-bind (local ip "*:*"))
 (allow mach-lookup
   (global-name "com.apple.dnssd.service") (global-name "com.apple.SystemConfiguration.DNSConfiguration")

@@ -1,7 +1,7 @@
 """One call of Bash in a box of each kind, beside the same call without."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -17,10 +17,12 @@ from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.system.sandbox.choice import SandboxChoice, find_sandbox
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.types.permission import Box
 
 TITLE = "one command in the sandbox"
 
-_COMMAND = BashInput(command="echo hello >said")
+_WRITES, _LOOKS = BashInput(command="echo hello >said"), BashInput(command="echo hello")
+_BOXES: Mapping[Box, str] = {"unasked": "where a command runs unasked", "looking": "where it only looks"}
 _AT_MOST_MS = 30
 _TIMES = 5
 """How often the command runs for one value: one run is too short to be told from the machine's other work."""
@@ -39,10 +41,20 @@ def measure(runs: int) -> Iterator[Figure]:
         ours, beside = Figure(f"in {name}", "ms", boxed), Figure("bare", "ms", bare)
         yield from (ours, beside, ratio("the one as a multiple of the other", ours, beside))
         yield Figure(f"overhead of {name}", "ms", overhead, at_most=_AT_MOST_MS)
+        for box in ("unasked", "looking") if choice.sandbox is not None and choice.sandbox.can_seal else ():
+            with bench() as place:
+                usual, narrower = anyio.run(_measured, choice, place, runs, box)
+            ours = Figure(f"in {name}, {_BOXES[box]}", "ms", narrower)
+            yield from (ours, ratio("beside the usual box", ours, Figure("usual", "ms", usual), at_most=1.5))
 
 
-async def _measured(choice: SandboxChoice, place: Bench, runs: int) -> tuple[list[float], list[float]]:
-    """Return the milliseconds of calls without and with the box, made in turn, with all that goes into making it."""
+async def _measured(
+    choice: SandboxChoice, place: Bench, runs: int, box: Box | None = None
+) -> tuple[list[float], list[float]]:
+    """Return the milliseconds of calls made in turn: without a box and in the usual one, or in that and a narrower one.
+
+    All that goes into making the box counts.
+    """
 
     async def found() -> SandboxChoice:
         return choice
@@ -52,9 +64,11 @@ async def _measured(choice: SandboxChoice, place: Bench, runs: int) -> tuple[lis
     paths.change_directory(place.workspace / "src")  # Landlock makes nothing new directly in the workspace
     outside = ToolContext("bench", paths, SeenFiles(), OutputStore(place.home / "outputs"))
     inside = replace(outside, sandbox=CommandSandbox(is_on=True, find=found))
+    first, second = (outside, inside) if box is None else (inside, replace(inside, box=box))
+    command = _WRITES if box is None else _LOOKS
     bare, boxed = [], []
     for number in range(runs + 1):
-        bare_ms, boxed_ms = await _milliseconds(outside), await _milliseconds(inside)
+        bare_ms, boxed_ms = await _milliseconds(first, command), await _milliseconds(second, command)
         if number:  # the first round warms the file cache
             bare.append(bare_ms)
             boxed.append(boxed_ms)
@@ -62,11 +76,11 @@ async def _measured(choice: SandboxChoice, place: Bench, runs: int) -> tuple[lis
     return bare, boxed
 
 
-async def _milliseconds(ctx: ToolContext) -> float:
+async def _milliseconds(ctx: ToolContext, command: BashInput) -> float:
     """Return what one call takes, on average of some."""
     started_at = perf_counter()
     for _ in range(_TIMES):
-        async with aclosing(BashTool().run(_COMMAND, ctx)) as yields:
+        async with aclosing(BashTool().run(command, ctx)) as yields:
             async for _ in yields:
                 pass
     return (perf_counter() - started_at) / _TIMES * 1000

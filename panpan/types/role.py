@@ -25,6 +25,7 @@ Role: TypeAlias = Literal[
     "question",  # the frame of what waits for the user
     "plan",  # plan mode
     "user",  # what the user said
+    "user_row",  # and the ground below it
     "code",
     "keyword",  # from here on: within code
     "name",

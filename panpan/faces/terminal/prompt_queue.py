@@ -12,12 +12,11 @@ from panpan.faces.terminal.commands.choice_commands import Screen
 from panpan.faces.terminal.commands.registry import command_in, find, unknown
 from panpan.faces.terminal.input.keys import Sent
 from panpan.faces.terminal.rendering.cells import output_of_users_command, say
-from panpan.faces.terminal.rendering.messages import LiveOutput, running_line
+from panpan.faces.terminal.rendering.messages import LiveOutput, command_head_lines, prompt_lines, running_line
 from panpan.faces.terminal.turn_runner import TurnRunner
 from panpan.faces.terminal.views.turn_view import TurnView
 from panpan.session.capability import NO_SHELL, UserShell
 from panpan.session.command import Command
-from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import UserMessage
 
@@ -175,7 +174,7 @@ class ShellLine:
         assert self._running is None, "one command at a time"
         if (shell := self._terminal.session.find(UserShell)) is None:
             raise ConfigError(NO_SHELL)
-        self._terminal.show(self._terminal.theme.paint("user", f"! {clean_for_terminal(command)}"))
+        self._terminal.show(*command_head_lines(command, self._terminal.width, self._terminal.theme))
         self._running = _Running(shell, command)
         self._has_begun.set()
 
@@ -266,7 +265,7 @@ class Sending:
             self._warn(f"/{command.name} can't run during a turn; Esc stops it")
             return
         if not command.is_panel:
-            self._terminal.show("", self._terminal.theme.paint("user", f"❯ {clean_for_terminal(line)}"))
+            self._terminal.show("", *prompt_lines(line, self._terminal.width, self._terminal.theme))
         await command.run(self._terminal, rest)
 
     async def _prompt(self, sent: Sent) -> None:

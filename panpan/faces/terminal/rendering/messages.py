@@ -70,15 +70,25 @@ def prompt_lines(text: str, width: int, theme: Theme, marks: Sequence[str] = ())
         head = MAX_ROWS - _TAIL_ROWS - 1
         note = cut(f"… +{len(rows) - head - _TAIL_ROWS} lines", width - len(_MARK))
         rows = [*rows[:head], note, *rows[-_TAIL_ROWS:]]
-    return [
-        theme.paint("user", f"{_PROMPT_INDENT if index else _MARK}{row}".rstrip(" ")) for index, row in enumerate(rows)
-    ]
+    marked = (f"{_PROMPT_INDENT if index else _MARK}{row}".rstrip(" ") for index, row in enumerate(rows))
+    return [_barred(row, width, theme) for row in marked]
+
+
+def command_head_lines(command: str, width: int, theme: Theme) -> list[str]:
+    """Return the rows of a shell command of the user."""
+    return [_barred(row, width, theme) for row in wrapped(clean_for_terminal(f"! {command}"), width)]
+
+
+def _barred(row: str, width: int, theme: Theme) -> str:
+    """Return a row of the user on a ground as wide as the screen, where the theme has one, to be found again."""
+    blanks = " " * (width - cell_width(row))
+    ground = theme.paint(None, blanks, on="user_row")
+    return theme.paint("user", row, on="user_row") + (ground if ground != blanks else "")
 
 
 def _command_lines(ran: ToldCommand, width: int, theme: Theme) -> list[str]:
-    heads = wrapped(clean_for_terminal(f"! {ran.command}"), width)
     output = output_of_users_command(ran.output, width, theme, MAX_ROWS)
-    return [*(theme.paint("user", head) for head in heads), *output]
+    return [*command_head_lines(ran.command, width, theme), *output]
 
 
 def _rows(text: str, width: int) -> list[str]:

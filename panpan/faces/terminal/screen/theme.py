@@ -18,7 +18,7 @@ from panpan.types.role import Role
 #
 # Everything that the terminal shows is a line of text with SGR sequences in it, made by `Theme.paint`; nothing else in
 # `faces/` writes an escape sequence for a colour. Only the 16 colours of the terminal's own palette are used, which the
-# user chose to be readable, and for the ground of changed lines four of the 256 that nearly every terminal has.
+# user chose to be readable, and for grounds six of the 256 that nearly every terminal has.
 
 ThemeName: TypeAlias = Literal["light", "dark", "high-contrast", "plain"]
 
@@ -60,7 +60,8 @@ _CODES: Mapping[Role, Sequence[str]] = {
     "hunk": ("36", "34", "1", ""),
     "question": ("33", "35", "1;7", "1"),
     "plan": ("35", "35", "1;7", "1"),
-    "user": ("1;36", "1;34", "1;4", "1"),
+    "user": ("1;36", "1;34", "1", "1"),
+    "user_row": ("48;5;237", "48;5;254", "7", ""),
     "code": ("36", "34", "1", ""),
     "keyword": ("35", "35", "1", ""),
     "name": ("33", "1", "4", ""),

@@ -1,13 +1,14 @@
 """What the user said stands in the scrollback, bounded."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.faces.terminal.rendering.messages import MAX_ROWS, user_message_lines
-from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.screen.theme import Theme, ThemeName
 from panpan.types.content import Base64Source, DocumentBlock, ImageBlock, TextBlock
 from panpan.types.messages import UserMessage
-from tests.faces.terminal.rendering.looks import NASTY, check
+from tests.faces.terminal.rendering.looks import NASTY, check, shown
 
 PLAIN = Theme("plain", has_sequences=False)
 
@@ -41,6 +42,20 @@ def test_a_long_text_has_its_beginning_its_end_and_what_is_missing() -> None:
 
     assert len(rows) == MAX_ROWS
     assert [rows[0], rows[15], rows[16], rows[17], rows[19]] == ["❯ 0", "  15", "  … +81 lines", "  97", "  99"]
+
+
+@pytest.mark.parametrize("name", ["dark", "light", "high-contrast"])
+def test_prompt_has_a_ground_across_the_screen(name: ThemeName) -> None:
+    theme = Theme(name)
+    rows = user_message_lines(UserMessage.of("fix it\nplease"), 40, theme)
+
+    ground = theme.paint(None, " ", on="user_row").partition(" ")[0]
+    assert shown(rows) == ["❯ fix it".ljust(40), "  please".ljust(40)]
+    assert all(row.startswith(ground[:-1]) for row in rows)
+
+
+def test_prompt_without_colours_is_bold_behind_its_mark() -> None:
+    assert user_message_lines(UserMessage.of("fix it"), 40, Theme("plain")) == ["\x1b[1m❯ fix it\x1b[0m"]
 
 
 @given(NASTY, st.integers(4, 80))

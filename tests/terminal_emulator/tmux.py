@@ -71,6 +71,12 @@ class Tmux:
         return self._tmux("capture-pane", "-p", "-S", "-").rstrip("\n")
 
     @property
+    def copied(self) -> str:
+        """Scrollback and screen as a selection copies them: what tmux itself has broken is one line."""
+        lines = self._tmux("capture-pane", "-p", "-J", "-S", "-").split("\n")
+        return "\n".join(line.rstrip(" ") for line in lines).rstrip("\n")
+
+    @property
     def visible(self) -> str:
         """The screen alone."""
         return self._tmux("capture-pane", "-p").rstrip("\n")

@@ -144,6 +144,28 @@ def test_a_window_that_wraps_again_in_mid_stream_loses_nothing(panpan: Panpan) -
     assert len(words) - 900 <= a_paragraph
 
 
+def test_code_is_copied_from_the_scrollback_as_it_was_written(panpan: Panpan) -> None:
+    need("tmux")
+    numbers = " + ".join(f"w{number:04}" for number in range(60))
+    code = f"def total({numbers.replace(' + ', ', ')}):\n    if w0000:\n        return {numbers}\n\n\nprint(total)"
+    reply = say(f"Here it is:\n\n```python\n{code}\n```\n\nThat is all.", chunk_chars=5)
+    with serving([reply, say("And the second answer.")]) as server:
+        panpan.use(server)
+        with Tmux([str(COMMAND)], env=panpan.environment(), cwd=panpan.workspace, columns=60, rows=24) as tmux:
+            tmux.wait_for("❯")
+            tmux.type("go")
+            tmux.send("Enter")
+            tmux.wait_for("That is all.")
+            for columns in (60, 40, 100):
+                tmux.resize(columns, 24)
+                assert f"── python {'─' * 30}\n{code}\n{'─' * 40}\n" in tmux.copied
+            tmux.type("and now?")
+            tmux.send("Enter")
+            tmux.wait_for("And the second answer.")
+
+            assert f"\n{code}\n" in tmux.copied
+
+
 def test_a_window_that_only_gets_wider_higher_and_lower_shows_each_chunk_once(panpan: Panpan, start: Start) -> None:
     sizes = [(40, 40), (80, 30), (80, 12), (200, 24)]
     gates = [Event() for _ in sizes]

@@ -100,7 +100,7 @@ def wrapped_under_indent(text: str, width: int) -> list[str]:
 
 def _filled(text: str, width: int, *, keeps_blanks: bool) -> list[str]:
     if _ONE_WORD.fullmatch(text):  # such as a page of JSON without a blank, which should take no time
-        return [text[at : at + width] for at in range(0, len(text), width)]
+        return [text[at : at + width] for at in range(0, len(text), max(width, 1))]
     filler = _Filler(width, keeps_blanks=keeps_blanks)
     for match in _PARTS.finditer(text):
         filler.take(match[0])

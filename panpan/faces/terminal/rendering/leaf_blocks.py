@@ -325,6 +325,7 @@ class Leaf:
 
     kind: Kind
     rows: Sequence[str]
+    """Of code its lines, which may be wider than a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,9 +369,10 @@ class LeafBlocks:
                 case "hr":
                     leaves.append(Leaf("text", [self._theme.paint("dim", "─" * width)]))
                 case "code_block":
-                    leaves.append(Leaf("code", self._literal(token.content, width)))
+                    leaves.append(Leaf("code", self._literal(token.content)))
                 case "html_block":
-                    leaves.append(Leaf("text", self._literal(token.content, width)))
+                    rows = self._literal(token.content)
+                    leaves.append(Leaf("text", [part for row in rows for part in broken(row, width)]))
                 case _:
                     pass
         return leaves, last
@@ -382,9 +384,9 @@ class LeafBlocks:
         mark = "" if self._theme.has_colour else f"{'#' * int(opening.tag[1:])} "
         return Leaf("heading", wrapped(mark + inline_text(children, self._theme, "heading"), width))
 
-    def _literal(self, content: str, width: int) -> list[str]:
-        lines = [line.rstrip(" ") for line in clean_for_terminal(content).rstrip("\n").split("\n")]
-        return [self._theme.paint("code", row) for line in lines for row in broken(line, width)]
+    def _literal(self, content: str) -> list[str]:
+        lines = clean_for_terminal(content).rstrip("\n").split("\n")
+        return [self._theme.paint("code", line.rstrip(" ")) for line in lines]
 
     def _table(self, tokens: Sequence[Token], width: int, known: Columns | None) -> tuple[Leaf, Columns]:
         header, *rows = _cells(tokens, self._theme)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from copy import copy
 
-from panpan.faces.terminal.rendering.cells import broken, cell_width
+from panpan.faces.terminal.rendering.cells import broken, cell_width, cut
 from panpan.faces.terminal.rendering.leaf_blocks import Kind, LeafBlocks, OpenCode, OpenTable, lexer_for
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
@@ -104,6 +104,10 @@ def opened_item(
 
 # Takes the lines of a Markdown text one by one and returns rows as soon as nothing that follows can change them.
 #
+# A line of code comes out in one piece and without an indent, so that it can be copied as it is: in the scrollback the
+# terminal breaks it, and a terminal copies what it broke itself as one line. A rule with the language stands above a
+# block and one below it. Where rows are drawn again and so counted, lines of code are broken here.
+#
 # What is kept is the innermost block that is open, and no more than `MAX_CHARS` of it: so the work for a line does not
 # grow with the text before it, be that one list, one table or one block of code. What comes out depends on the lines
 # only and not on when they came.
@@ -113,6 +117,8 @@ MAX_CHARS = 3_000
 
 _MAX_DEPTH = 8
 """Containers in each other; what is deeper is shown as it is written."""
+_RULE_CELLS = 40
+"""Of the rules around code: short, so that they stay on a row when the window becomes narrower."""
 _NARROWEST = 16
 """Cells that containers leave for what is in them."""
 
@@ -127,8 +133,9 @@ _NEEDS_ROOM_BELOW: frozenset[Kind] = frozenset({"code", "table"})
 class BlockScanner:
     """Reads one text."""
 
-    def __init__(self, width: int, theme: Theme, leaves: LeafBlocks) -> None:
+    def __init__(self, width: int, theme: Theme, leaves: LeafBlocks, *, breaks_code: bool) -> None:
         self._width = width
+        self._breaks_code = breaks_code
         self._theme = theme
         self._leaves = leaves
         self._containers: list[Container] = []
@@ -179,14 +186,17 @@ class BlockScanner:
         if not lines:
             return []
         found, self._table = self._leaves.render(lines, self._room, self._table)
-        return [row for leaf in found for row in self._print_part(leaf.kind, leaf.rows)]
+        parts = ((leaf.kind, self._broken(leaf.rows) if leaf.kind == "code" else leaf.rows) for leaf in found)
+        return [row for kind, rows in parts for row in self._print_part(kind, rows)]
 
     def finish(self) -> list[str]:
         """Return the rows of all that is left; the text is over."""
         return self._leave(0) if self._containers else self._end_leaf()
 
     def twin(self) -> "BlockScanner":
+        """Return a copy whose rows all fit."""
         twin = copy(self)
+        twin._breaks_code = True
         twin._containers, twin._pending = [copy(container) for container in self._containers], list(self._pending)
         twin._code = copy(self._code)
         return twin
@@ -243,9 +253,7 @@ class BlockScanner:
         language = fence["info"].strip().split(" ")[0]
         self._code = OpenCode(self._theme, lexer_for(language) if language and self._theme.has_colour else None)
         self._fence = fence["mark"]
-        if not self._theme.has_colour:  # without colours, the fences tell code from text
-            rows += self._print_part("code", self._broken([fence["mark"] + fence["info"].rstrip()]))
-        return rows
+        return [*rows, *self._print_part("code", [self._edge(fence["info"].rstrip(), language)])]
 
     def _code_line(self, code: OpenCode, line: str) -> list[str]:
         mark = line.strip(" ")
@@ -258,8 +266,7 @@ class BlockScanner:
         rows = self.flush()
         if self._code is not None:
             self._code = None
-            if not self._theme.has_colour:
-                rows += self._print_part("code", [self._fence])
+            rows += self._print_part("code", [self._edge()])
         self._table = None
         self._goes_on = False
         return rows
@@ -277,7 +284,17 @@ class BlockScanner:
     def _room(self) -> int:
         return self._width - sum(container.width for container in self._containers)
 
-    def _broken(self, lines: Sequence[str]) -> list[str]:
+    def _edge(self, info: str = "", language: str = "") -> str:
+        """Return the row above or below a block of code; without colours it is the fence, as tells code from text."""
+        if not self._theme.has_colour:
+            return cut(self._fence + info, self._room)
+        width = min(_RULE_CELLS, self._room)
+        label = cut(f"── {language} ", width) if language else ""
+        return self._theme.paint("dim", label + "─" * (width - cell_width(label)))
+
+    def _broken(self, lines: Sequence[str]) -> Sequence[str]:
+        if not self._breaks_code:
+            return lines
         return [row for line in lines for row in broken(line, self._room)]
 
     def _print_part(self, kind: Kind, rows: Sequence[str]) -> list[str]:
@@ -314,11 +331,17 @@ _WORD_END = re.compile(r" (?=[^\W\d_])")
 
 
 class MarkdownStream:
-    """Renders one text of the model. The work for a piece of it does not grow with the text before it."""
+    """Renders one text of the model. The work for a piece of it does not grow with the text before it.
 
-    def __init__(self, width: int, theme: Theme) -> None:
+    Args:
+        width: Cells of a row.
+        theme: How it looks.
+        breaks_code: False to return a line of code that is wider as one row, which the terminal is to break.
+    """
+
+    def __init__(self, width: int, theme: Theme, *, breaks_code: bool = True) -> None:
         self._clean = CleanStream()
-        self._scanner = BlockScanner(max(width, NARROWEST), theme, LeafBlocks(theme))
+        self._scanner = BlockScanner(max(width, NARROWEST), theme, LeafBlocks(theme), breaks_code=breaks_code)
         self._open_line = ""
         self._tail: list[str] | None = None
         """Last result of `tail`, until something changes: it is asked for with every frame."""

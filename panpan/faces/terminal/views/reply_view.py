@@ -150,7 +150,7 @@ class ReplyView:
         if self._text is None:
             from panpan.faces.terminal.rendering.markdown import MarkdownStream  # not needed to take the first key
 
-            self._text = MarkdownStream(self._canvas.width, self._canvas.theme)
+            self._text = MarkdownStream(self._canvas.width, self._canvas.theme, breaks_code=False)
             self._canvas.show("")
         self._text.resize(self._canvas.width)
         self._canvas.show(*self._text.feed(fresh.text))

@@ -142,7 +142,12 @@ lazily
     ]
 
 
-def test_code_is_shown_as_it_is_and_can_be_copied() -> None:
+def rule(language: str = "") -> str:
+    label = f"── {language} " if language else ""
+    return label + "─" * (40 - len(label))
+
+
+def test_code_stands_between_rules_and_can_be_copied() -> None:
     text = "Run:\n```python\ndef f():\n\tif x:\n        return '''a\n   b'''\n\n\nf()\n```\nthen"
 
     rows = rendered(text, theme=DARK)
@@ -150,6 +155,7 @@ def test_code_is_shown_as_it_is_and_can_be_copied() -> None:
     assert shown(rows) == [
         "Run:",
         "",
+        rule("python"),
         "def f():",
         "    if x:",
         "        return '''a",
@@ -157,10 +163,23 @@ def test_code_is_shown_as_it_is_and_can_be_copied() -> None:
         "",
         "",
         "f()",
+        rule(),
         "",
         "then",
     ]
-    assert "\x1b[35mdef\x1b[0m" in rows[2]
+    assert "\x1b[35mdef\x1b[0m" in rows[3]
+
+
+def test_long_line_of_code_is_one_row_once_finished_and_broken_before() -> None:
+    long = "value = " + " + ".join(f"name_{number}" for number in range(20))
+    stream = MarkdownStream(40, DARK, breaks_code=False)
+    finished = stream.feed(f"```python\n{long}\n")
+    tail = shown(stream.tail())
+    finished += stream.finish()
+
+    assert shown(finished) == [rule("python"), long, rule()]
+    assert " ".join(tail[:-1]) == long, "broken between words"
+    assert max(map(len, tail)) <= 40
 
 
 def test_a_text_over_many_lines_of_code_keeps_its_colour() -> None:
@@ -168,12 +187,14 @@ def test_a_text_over_many_lines_of_code_keeps_its_colour() -> None:
 
     rows = rendered("```py\n" + "\n".join(lines) + "\n```", theme=DARK)
 
-    assert all(row.startswith("\x1b[32m") for row in rows[:102])
-    assert rows[102] == "x = \x1b[36m1\x1b[0m"
+    assert all(row.startswith("\x1b[32m") for row in rows[1:103])
+    assert rows[103] == "x = \x1b[36m1\x1b[0m"
 
 
 def test_code_of_an_unknown_language_has_one_colour() -> None:
-    assert rendered("```nonesuch\nif x\n```", theme=DARK) == ["\x1b[36mif x\x1b[0m"]
+    rows = rendered("```nonesuch\nif x\n```", theme=DARK)
+
+    assert (shown(rows)[0], rows[1]) == (rule("nonesuch"), "\x1b[36mif x\x1b[0m")
 
 
 def test_code_that_is_not_indented_like_its_list_is_still_code() -> None:

@@ -18,7 +18,8 @@ from panpan.core.hooks import Hook, ToolCall
 from panpan.permissions.reach.deletions import INSTALLED
 from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import opened_folder
-from panpan.system.git.git_places import KEPT_IN_REPOSITORY, runs_nothing
+from panpan.system.git.git_places import running_parts, runs_nothing
+from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.sandbox.profile import ProtectedPlaces, is_empty_folder, protected_places
 from panpan.system.text.terminal_text import printable
 from panpan.types.content import TextBlock
@@ -82,10 +83,8 @@ class NewPlaces(Hook):
             self._since_background = now
         new = {place: file for place, file in now.files.items() if before.shows_new(place, file)}
         moved = set(before.files.values())  # the user's, under another name
-        for repository in [place for place in new if place.name == ".git" and new[place] not in moved]:
-            if await to_thread.run_sync(runs_nothing, repository):
-                call.context.sandbox.give_repository(repository)
-                del new[repository]
+        cloned = [place for place in new if place.name == ".git" and new[place] not in moved]
+        new = await to_thread.run_sync(_settle_repositories, call.context.sandbox, new, cloned)
         new = {place: file for place, file in new.items() if not _is_approved(place, call)}
         if not new:
             return output
@@ -134,14 +133,33 @@ async def _runs_boxed(call: ToolCall) -> bool:
 
 
 async def _look(call: ToolCall) -> _Look:
-    return await to_thread.run_sync(partial(_look_at, call.context.paths.roots, call.context.sandbox.repositories))
+    return await to_thread.run_sync(partial(_look_at, call.context.paths.roots))
 
 
-def _look_at(roots: Collection[Path], repositories: Collection[Path]) -> _Look:
+def _look_at(roots: Collection[Path]) -> _Look:
     looks = [protected_places(root) for root in roots]
-    files = {place: file for look in looks for place, file in _files(look)}
-    kept = (repository / name for repository in repositories for name in KEPT_IN_REPOSITORY)
-    return _Look(looks, files | dict(_existing(kept)))
+    return _Look(looks, {place: file for look in looks for place, file in _files(look)})
+
+
+def _settle_repositories(
+    sandbox: CommandSandbox, new: _Places, cloned: Collection[Path]
+) -> dict[Path, tuple[int, int]]:
+    """Give commands the new repositories that run nothing, and take back those that would.
+
+    A process that a command left behind has the bounds of that time, in which a later repository is any folder.
+
+    Returns:
+        The new places that are left, with what would have git run something.
+    """
+    left = dict(new)
+    for repository in sandbox.repositories:
+        if parts := running_parts(repository):
+            sandbox.take_repository(repository)
+            left |= dict(_existing(parts))
+    for repository in filter(runs_nothing, cloned):
+        sandbox.give_repository(repository)
+        del left[repository]
+    return left
 
 
 def _files(look: ProtectedPlaces) -> Iterator[tuple[Path, tuple[int, int]]]:

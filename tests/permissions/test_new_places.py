@@ -281,14 +281,21 @@ async def test_a_repository_that_a_command_cloned_is_the_models(tmp_path: Path) 
     assert not user.asked
 
 
-async def test_what_would_have_git_run_something_in_it_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["commondir", "modules/x/config", "hooks/pre-commit", "config"])
+async def test_what_would_have_git_run_something_in_it_is_told_and_closes_it(tmp_path: Path, name: str) -> None:
     work = Workspace(tmp_path)
     call = await work.call()
     await work.hook.before_effect(call)
-    clone(work.root / "sub")
+    git = clone(work.root / "sub")
     await work.hook.after_tool(call, Output("made"))
+    (git / "hooks" / "post-merge.sample").touch()
+    assert await work.told() == "made"
 
-    assert "sub/.git/commondir" in await work.told("sub/.git/commondir")
+    (git / name).unlink(missing_ok=True)
+    told = await work.told(f"sub/.git/{name}")  # as by a process that was left behind
+
+    assert f"sub/.git/{name.partition('/')[0]}" in told
+    assert not work.sandbox.repositories
 
 
 async def test_a_repository_of_the_users_stays_theirs_under_another_name(tmp_path: Path) -> None:

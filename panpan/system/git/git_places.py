@@ -101,20 +101,26 @@ def runs_nothing(git_folder: Path) -> bool:
 
     That of a new clone does not, with the hooks that git lays there as samples.
     """
+    return not git_folder.is_symlink() and _is_whole(git_folder, git_folder) and not running_parts(git_folder)
+
+
+def running_parts(git_folder: Path) -> Sequence[Path]:
+    """Return the parts of a git folder through which git runs a program, or may, since they cannot be read."""
+    parts = [git_folder / name for name in KEPT_IN_REPOSITORY]
+    return [part for part in parts if os.path.lexists(part) and (part.is_symlink() or not _is_harmless(part))]
+
+
+def _is_harmless(part: Path) -> bool:
+    if part.name == "hooks":
+        return all(hook.name.endswith(".sample") for hook in part.glob("*"))
     try:
-        if git_folder.is_symlink() or not _is_whole(git_folder, git_folder):
-            return False
-        named = {name for name in KEPT_IN_REPOSITORY if os.path.lexists(git_folder / name)}
-        if not named <= {"config", "hooks"} or any((git_folder / name).is_symlink() for name in named):
-            return False
-        if any(not hook.name.endswith(".sample") for hook in (git_folder / "hooks").glob("*")):
-            return False
-        for section, _, key, value in read_settings(_text(git_folder / "config")):
-            if key not in _PLAIN_SETTINGS.get(section, ()) or (key == "url" and "::" in (value or "")):
-                return False
-    except (OSError, ToolError, ValueError):
+        return part.name == "config" and all(_is_plain(*setting) for setting in read_settings(_text(part)))
+    except (ToolError, ValueError):
         return False
-    return True
+
+
+def _is_plain(section: str, subsection: str | None, key: str, value: str | None) -> bool:
+    return key in _PLAIN_SETTINGS.get(section, ()) and not (key == "url" and "::" in (value or ""))
 
 
 def _places_of(git_folder: Path, common: Path, entry: Path) -> Iterator[GitPlace]:

@@ -176,6 +176,10 @@ class CommandSandbox:
         if (file := _file_at(git_folder)) is not None:
             self._repositories[git_folder] = file
 
+    def take_repository(self, git_folder: Path) -> None:
+        """Keep a git folder as it is again."""
+        self._repositories.pop(git_folder, None)
+
     @property
     def leavings(self) -> Sequence[Path]:
         """Places that commands which go on after the session need, and that its end would remove; see `take_over`."""

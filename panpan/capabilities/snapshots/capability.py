@@ -2,11 +2,20 @@
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from panpan.capabilities.snapshots.history import SnapshotJournal, SnapshotRecord
 from panpan.capabilities.snapshots.rounds import Snapshots, SnapshotsBeside
 from panpan.capabilities.snapshots.settings import SnapshotSettings
-from panpan.capabilities.snapshots.undo import RestorePlan, Undo, diff_lines, done_line, nothing_to_do, plan_lines
+from panpan.capabilities.snapshots.undo import (
+    RestorePlan,
+    Undo,
+    diff_lines,
+    done_diff,
+    done_line,
+    nothing_to_do,
+    plan_lines,
+)
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces
 from panpan.core.hooks import Hook
 from panpan.errors import ConfigError
@@ -14,6 +23,10 @@ from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside
 from panpan.session.command import Command, Option, Terminal, numbered, say
 from panpan.session.context import SessionContext
+from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+from panpan.types.content import text
+from panpan.types.events import files_in_short
+from panpan.types.messages import UserMessage
 from panpan.types.role import Role
 
 
@@ -112,7 +125,26 @@ async def carry_out(terminal: Terminal, undo: Undo, plan: RestorePlan) -> bool:
     return True
 
 
+async def _diff(terminal: Terminal, rest: str) -> None:
+    prompts = [one for one in terminal.session.conversation.messages if isinstance(one, UserMessage)]
+    plan = await undo_of(terminal).plan_rewind(prompts[0].uuid) if prompts else None
+    if plan is None or not (plan.files or plan.conflicts):
+        say(terminal, "this session has changed no files; `!git diff` shows what is not committed")
+        return
+    files = [replace(file, added=file.deleted, deleted=file.added) for file in plan.files]  # the plan goes back
+    lines = clean_for_terminal(await done_diff(plan)).splitlines()
+    yours = [f"  {clean_line(path)}" for path in plan.conflicts]
+    if yours:
+        yours.insert(0, "not shown, since you changed the same lines:")
+    await terminal.read(
+        text(f"changed in this session: {files_in_short(files)}", "strong"),
+        *(text(line, "dim") for line in (*yours, *plan.notes)),
+        *(text(line, _ROLES.get(line[:1], None if line.startswith(" ") else "dim")) for line in lines),
+    )
+
+
 UNDO_COMMANDS: Sequence[Command] = (
+    Command("diff", "Show what this session has changed in files", _diff),
     Command("undo", "Take back what the last turn changed in files", _undo, offers_choice=True),
     Command("redo", "Do again what was undone", _redo, offers_choice=True),
 )

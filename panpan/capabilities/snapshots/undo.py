@@ -67,6 +67,8 @@ class FolderPlan:
     """State that the plan is about; where the folder is something else by then, nothing is done."""
     changes: Sequence[Difference]
     """Changes from what is there now to what will be."""
+    then: Snapshot
+    """State that will be."""
     diff: str
     """The same as a unified diff. Not cleaned for a terminal."""
     conflicts: Mapping[str, str]
@@ -125,7 +127,9 @@ async def plan_revert(
     then = Snapshot("", tree, back.modes(), now.left_out, await back.empty_folders(tree))
     changes = await differences(store.repository, now, then)
     diff = await diff_text(store.repository, now.tree, tree)
-    return FolderPlan(store, now, changes, diff, back.conflicts, frozenset(back.merged & {one.path for one in changes}))
+    return FolderPlan(
+        store, now, changes, then, diff, back.conflicts, frozenset(back.merged & {one.path for one in changes})
+    )
 
 
 _NOT_ENDED = "what the newest turn changed has no end, since the files cannot be kept as they are now"
@@ -221,6 +225,16 @@ class Undo:
         elsewhere = sorted(changed - here.keys())
         notes = [f"what changed in {name} stays, since it is no part of this workspace" for name in elsewhere]
         return RestorePlan(cause, folders, self._workspace.folders[0], notes)
+
+
+async def done_diff(plan: RestorePlan) -> str:
+    """Return what a plan would take back, as a unified diff of how it was done. Not cleaned for a terminal.
+
+    Raises:
+        SnapshotError: A snapshot cannot be read.
+    """
+    diffs = [await diff_text(one.store.repository, one.then.tree, one.now.tree) for one in plan.folders]
+    return "".join(diffs)
 
 
 MAX_FILES = 50

@@ -1,12 +1,15 @@
 """/undo and /redo: what they show, and what they do after which answer."""
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from panpan.core.conversation import Conversation
 from panpan.errors import ConfigError, SnapshotError
 from panpan.session.capability import Capabilities
+from panpan.types.messages import Message
 from tests.capabilities.snapshots.kept_workspace import KeptWorkspace
 from tests.faces.terminal.commands.command_fixtures import FakeTerminal, type_in
 
@@ -22,8 +25,8 @@ def offering(*objects: object) -> Capabilities:
     return capabilities
 
 
-def terminal_of(place: KeptWorkspace, picks: int | None) -> FakeTerminal:
-    session = SimpleNamespace(find=offering(place.snapshots).find)
+def terminal_of(place: KeptWorkspace, picks: int | None = None, *messages: Message) -> FakeTerminal:
+    session = SimpleNamespace(find=offering(place.snapshots).find, conversation=Conversation(messages=messages))
     return FakeTerminal(session, {}, picks=picks)
 
 
@@ -101,3 +104,32 @@ async def test_where_it_is_switched_off_that_is_the_answer() -> None:
 
     with pytest.raises(ConfigError, match=r"undo is unavailable: snapshots are disabled"):
         await type_in(FakeTerminal(session, {}), "/undo")
+
+
+async def diff_lines(place: KeptWorkspace, *messages: Message) -> list[str]:
+    terminal = await type_in(terminal_of(place, None, *messages), "/diff")
+    return [re.sub("\x1b[^m]*m", "", line) for line in (*terminal.rows, *terminal.read_lines)]
+
+
+async def test_diff_shows_what_all_turns_changed_and_nothing_of_the_user(place: KeptWorkspace) -> None:
+    place.write("a.txt", "1\n2\n3\n4\n5\n6\n7\n8\n")
+    first = await place.turn(lambda: place.write("a.txt", "one\n2\n3\n4\n5\n6\n7\n8\n"))
+    await place.turn(lambda: place.write("b.txt", "new\n"))
+    place.write("a.txt", "one\n2\n3\n4\n5\n6\n7\nmine\n")
+    lines = await diff_lines(place, first)
+
+    assert lines[0] == "changed in this session: 2 files +2 -1"
+    assert [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")] == ["-1", "+one", "+new"]
+
+
+async def test_diff_names_what_it_cannot_tell_from_the_users_changes(place: KeptWorkspace) -> None:
+    first = await place.turn(lambda: place.write("a.txt", "new\n"))
+    place.write("a.txt", "user\n")
+    lines = await diff_lines(place, first)
+
+    assert lines[1:3] == ["not shown, since you changed the same lines:", "  a.txt"]
+
+
+async def test_diff_where_nothing_changed_says_so(place: KeptWorkspace) -> None:
+    assert "this session has changed no files" in (await diff_lines(place))[0]
+    assert "this session has changed no files" in (await diff_lines(place, await place.turn()))[0]

@@ -158,10 +158,18 @@ def report_crash(exc: BaseException, home: Path, redactor: Redactor) -> Path:
         OSError: It cannot be written.
         PanpanError: Its folder cannot be made private.
     """
-    folder = home / CRASH_FOLDER
+    return write_report(home / CRASH_FOLDER, redactor.redact(_report(exc)))
+
+
+def write_report(folder: Path, text: str) -> Path:
+    """Write a new file for the user alone into a folder, which is made private, and return it.
+
+    Raises:
+        OSError: It cannot be written.
+        PanpanError: The folder cannot be made private.
+    """
     make_private_folder(folder)
     path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}.txt"
-    text = redactor.redact(_report(exc))
     fd = open_private_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(text)
@@ -191,14 +199,18 @@ def _one_line(exc: BaseException, redactor: Redactor) -> str:
     return f"unexpected {type(exc).__name__}" + (f": {first_line}" if first_line else "")
 
 
-def _report(exc: BaseException) -> str:
-    head = {
+def machine_facts() -> Mapping[str, str]:
+    """Return what a report says of panpan and the machine, by name."""
+    return {
         "panpan": __version__,
         "python": f"{platform.python_version()} {sys.executable}",
         "platform": platform.platform(),
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "command": shlex.join(sys.argv),
     }
+
+
+def _report(exc: BaseException) -> str:
+    head = {**machine_facts(), "command": shlex.join(sys.argv)}
     lines = "".join(traceback.format_exception(exc))
     if len(lines) > _MAX_CHARS:
         half = _MAX_CHARS // 2

@@ -121,6 +121,11 @@ class Locations:
         return self.home / "search.sqlite3"
 
     @property
+    def feedback_folder(self) -> Path:
+        """What the user wants to tell those who make panpan: one file a report."""
+        return self.home / "feedback"
+
+    @property
     def debug_folder(self) -> Path:
         """Logs of runs with `--debug`."""
         return self.home / "debug"

@@ -218,6 +218,9 @@ class Repl:
         self._state.draft.put(text)
         self.refresh()
 
+    def send(self, sequence: bytes) -> None:
+        self._screen.send(sequence)
+
     def use_theme(self, setting: ThemeSetting) -> None:
         self._state.use_theme(setting)
 

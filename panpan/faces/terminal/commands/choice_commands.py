@@ -141,6 +141,10 @@ class Screen(Terminal, Scrollback, Protocol):
         """Show everything from now on in another theme."""
         ...
 
+    def send(self, sequence: bytes) -> None:
+        """Send the terminal something that shows nothing in it."""
+        ...
+
     def toggle_vim(self) -> bool:
         """Switch the vi keys on or off and return whether they are on now."""
         ...

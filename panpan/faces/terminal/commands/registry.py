@@ -6,6 +6,7 @@ from pathlib import Path
 
 from panpan.faces.terminal.commands.choice_commands import MODEL_COMMANDS, SCREEN_COMMANDS
 from panpan.faces.terminal.commands.config_command import CONFIG_COMMANDS
+from panpan.faces.terminal.commands.copy_command import COPY_COMMANDS
 from panpan.faces.terminal.commands.session_commands import SESSION_COMMANDS
 from panpan.faces.terminal.commands.show_commands import SHOW_COMMANDS
 from panpan.session.command import Command, Terminal, say
@@ -36,6 +37,7 @@ def _prompt(name: str, help_: str) -> Command:
 
 
 PROMPT_COMMANDS: Sequence[Command] = (
+    _prompt("commit", "Let the model commit what is not committed"),
     _prompt("init", "Let the model look around and write AGENTS.md"),
     _prompt("review", "Let the model review what is not committed"),
 )
@@ -111,6 +113,7 @@ def all_commands(of_capabilities: Iterable[Command]) -> list[Command]:
         *SESSION_COMMANDS,
         *SHOW_COMMANDS,
         *CONFIG_COMMANDS,
+        *COPY_COMMANDS,
         *MODEL_COMMANDS,
         *PROMPT_COMMANDS,
         *SCREEN_COMMANDS,

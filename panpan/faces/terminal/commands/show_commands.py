@@ -4,10 +4,13 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import metadata
 from itertools import accumulate
 
 from anyio import to_thread
 
+from panpan.cli_kit.failures import machine_facts, write_report
+from panpan.config.known_secrets import known_secrets
 from panpan.config.locations import Locations
 from panpan.errors import PanpanError
 from panpan.faces.terminal.rendering.cells import cut
@@ -19,6 +22,7 @@ from panpan.session.context_usage import SOURCES, ContextUsage, Source, context_
 from panpan.session.session import Session
 from panpan.system.git.git_places import git_branch
 from panpan.system.processes.process import capture
+from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import Span, TextDisplay, text
 from panpan.types.role import Role
@@ -295,9 +299,40 @@ async def panpan_says(terminal: Terminal, *arguments: str) -> tuple[str, str]:
     return ended.stdout.decode(errors="replace").rstrip(), ended.stderr.decode(errors="replace").rstrip()
 
 
+async def _feedback(terminal: Terminal, words: str) -> None:
+    session, env = terminal.session, terminal.env
+    facts = {
+        **machine_facts(),
+        "terminal": " ".join(filter(None, (env.get("TERM"), env.get("TERM_PROGRAM"), env.get("COLORTERM")))),
+        "model": session.info.choice,
+        "mode": session.permission_mode,
+        "session": session.info.id,
+    }
+    pairs = [(name, clean_line(fact)) for name, fact in facts.items()]
+    report = "".join(f"{name}: {fact}\n" for name, fact in pairs) + f"\n{words or '(write here what happened)'}\n"
+    report = Redactor(known_secrets(env, session.settings)).redact(report)
+    places = Locations.find(session.info.cwd, env)
+    try:
+        path = await to_thread.run_sync(write_report, places.feedback_folder, report)
+    except OSError as error:
+        raise PanpanError(f"the report cannot be written: {error.strerror}") from error
+    say_pairs(terminal, pairs)
+    addresses = metadata.metadata("panpan").get_all("Project-URL") or []
+    to_whom = ", ".join(address.partition(", ")[2] for address in addresses) or "those you have panpan from"
+    say(terminal, f"nothing was sent; the report is {places.shown(path)}: complete it, and give it to {to_whom}")
+
+
 SHOW_COMMANDS: Sequence[Command] = (
     Command("context", "Show what fills the context window", _context, is_immediate=True),
     Command("cost", "Show tokens, money and time", _cost, aliases=("usage",), is_immediate=True),
     Command("status", "Show session, model, mode and version", _status, is_immediate=True),
+    Command(
+        "feedback",
+        "Write a report about panpan, with versions, for you to send",
+        _feedback,
+        arguments="[words]",
+        aliases=("bug",),
+        is_immediate=True,
+    ),
     Command("doctor", "Show what panpan finds on this machine", _doctor, is_immediate=True),
 )

@@ -308,8 +308,7 @@ def readers(env: Mapping[str, str], file: Path) -> Sequence[Sequence[str]]:
         (True, ("pngpaste", "-")),
         (True, ("osascript", "-e", _APPLE_SCRIPT, str(file))),
     )
-    found = [(shutil.which(command[0], path=env.get("PATH")), command) for may_work, command in known if may_work]
-    return [(program, *command[1:]) for program, command in found if program]
+    return _found(known, env)
 
 
 async def _reads(command: Sequence[str], file: Path, env: Mapping[str, str]) -> bool:
@@ -329,3 +328,33 @@ def _holds_picture(fd: int, file: Path) -> bool:
     if not is_picture:
         file.unlink()
     return is_picture
+
+
+def writers(env: Mapping[str, str]) -> Sequence[Sequence[str]]:
+    """Return the commands that put their standard input into a clipboard here."""
+    display = bool(env.get("DISPLAY"))
+    known: Sequence[tuple[bool, Sequence[str]]] = (
+        (bool(env.get("TMUX")), ("tmux", "load-buffer", "-w", "-")),
+        (bool(env.get("WAYLAND_DISPLAY")), ("wl-copy",)),
+        (display, ("xclip", "-selection", "clipboard", "-in")),
+        (display, ("xsel", "--clipboard", "--input")),
+        (True, ("pbcopy",)),
+    )
+    return _found(known, env)
+
+
+async def put_into_clipboard(text: str, env: Mapping[str, str]) -> Sequence[str]:
+    """Give a text to each program that puts it into a clipboard, and return the programs that took it."""
+    took = []
+    for command in writers(env):
+        with anyio.move_on_after(TIMEOUT_S), suppress(OSError):  # such as one that ends before it has read all
+            data = text.encode(errors="replace")
+            ended = await anyio.run_process(command, input=data, stdout=DEVNULL, stderr=DEVNULL, check=False, env=env)
+            took += [] if ended.returncode else [command[0]]
+    return took
+
+
+def _found(known: Sequence[tuple[bool, Sequence[str]]], env: Mapping[str, str]) -> Sequence[Sequence[str]]:
+    """Return the commands that may work and whose program is there, each with its path."""
+    found = [(shutil.which(command[0], path=env.get("PATH")), command) for may_work, command in known if may_work]
+    return [(program, *command[1:]) for program, command in found if program]

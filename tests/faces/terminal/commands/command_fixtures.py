@@ -128,6 +128,7 @@ class FakeTerminal:
     submitted: list[str] = field(default_factory=list)
     handed_back: list[str] = field(default_factory=list)
     read_lines: list[str] = field(default_factory=list)
+    sent: bytes = b""
     has_vim: bool = False
     waited_s: float = 0.0
     then: Next | None = None
@@ -158,6 +159,9 @@ class FakeTerminal:
 
     def hand_back(self, text: str) -> None:
         self.handed_back.append(text)
+
+    def send(self, sequence: bytes) -> None:
+        self.sent += sequence
 
     def use_theme(self, setting: ThemeSetting) -> None:
         self.theme_setting = setting

@@ -1,10 +1,12 @@
 """What panpan says of the machine, and that it is true of the session that runs."""
 
+import platform
 from pathlib import Path
 
 import pytest
 
 from panpan.errors import PanpanError
+from panpan.version import __version__
 from tests.faces.terminal.commands.command_fixtures import terminal_in, type_in
 
 
@@ -32,3 +34,18 @@ async def test_a_doctor_that_fails_is_said_to(tmp_path: Path) -> None:
 
     with pytest.raises(PanpanError, match=r"`panpan doctor` failed: .*no-such-user"):
         await type_in(terminal, "/doctor")
+
+
+@pytest.mark.parametrize("line", ["/feedback it broke with the key sk-ant-api03-secretsecret", "/bug"])
+async def test_feedback_writes_a_private_report_and_says_where(tmp_path: Path, line: str) -> None:
+    terminal = terminal_in(tmp_path / "p", width=300, env={"ANTHROPIC_API_KEY": "sk-ant-api03-secretsecret"})
+    await type_in(terminal, line)
+
+    (report,) = (Path(terminal.env["PANPAN_HOME"]) / "feedback").iterdir()
+    assert report.stat().st_mode & 0o777 == 0o600
+    assert f"nothing was sent; the report is {report}" in terminal.text
+    assert ("it broke with the key" in report.read_text()) == (line != "/bug")
+    assert "secretsecret" not in report.read_text()
+    for fact in (__version__, platform.platform(), "scripted, since a test", "s1"):
+        assert fact in report.read_text()
+        assert fact in terminal.text

@@ -31,6 +31,7 @@ from panpan.capabilities.questions.capability import Questions
 from panpan.capabilities.reminders.capability import RemindersCapability
 from panpan.capabilities.search.capability import Search
 from panpan.capabilities.shell.capability import Shell
+from panpan.capabilities.side_questions.capability import SideQuestions
 from panpan.capabilities.snapshots.capability import SnapshotsCapability
 from panpan.capabilities.subagents.capability import SubagentsCapability
 from panpan.capabilities.todos.capability import TodosCapability
@@ -79,6 +80,7 @@ BUILTIN: Sequence[type[Capability]] = (
     RemindersCapability,
     CompactionCapability,
     SnapshotsCapability,
+    SideQuestions,
     LocalModelCapability,
     Cassettes,
     Guards,

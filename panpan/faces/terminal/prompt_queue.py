@@ -51,6 +51,11 @@ class Inbox:
         return self._scope is not None
 
     @property
+    def is_at_command(self) -> bool:
+        """True if what is being handled looks like a slash command."""
+        return self.is_busy and self._at_hand is not None and self._at_hand.text.startswith("/")
+
+    @property
     def waiting(self) -> tuple[str, ...]:
         return tuple(sent.text for sent in self._waiting)
 
@@ -359,15 +364,16 @@ class PromptQueue:
         return None if message is None else message.typed
 
     def interrupt(self) -> bool:
-        """End what runs, or is about to: the shell command, else the rest.
+        """End what runs, or is about to: the shell command, else a slash command beside the turn, else the rest.
 
         Returns:
             Whether there was something that had not been told to end before.
         """
         if self._shell.interrupt():
             return True
+        is_beside_turn = self._turns.is_busy and self._inbox.is_at_command
         is_told = self._inbox.interrupt()
-        return self.interrupt_turn() or is_told
+        return is_told if is_beside_turn else self.interrupt_turn() or is_told
 
     def interrupt_turn(self) -> bool:
         """End the turn that runs and nothing else; return whether there was one, as for `interrupt`."""

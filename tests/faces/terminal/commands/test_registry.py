@@ -13,7 +13,25 @@ from tests.faces.terminal.commands.command_fixtures import terminal_in, type_in
 PROMISED = [
     *("help", "clear", "compact", "context", "cost", "usage", "model", "effort", "resume", "rename", "rewind"),
     *("fork", "export", "init", "memory", "agents", "mcp", "hooks", "permissions", "config", "doctor", "review"),
-    *("tasks", "todos", "plan", "status", "theme", "vim", "statusline", "add-dir", "exit", "quit", "q"),
+    *(
+        "commit",
+        "copy",
+        "diff",
+        "btw",
+        "feedback",
+        "bug",
+        "tasks",
+        "todos",
+        "plan",
+        "status",
+        "theme",
+        "vim",
+        "statusline",
+        "add-dir",
+        "exit",
+        "quit",
+        "q",
+    ),
 ]
 
 

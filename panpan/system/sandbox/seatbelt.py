@@ -168,8 +168,8 @@ def rules(profile: Profile) -> tuple[str, dict[Path, str]]:
             case "protected":
                 lines.append(f"(deny file-write* {here})")
                 if place.name in ALWAYS:
-                    around = at("subpath", [place.parent])
-                    lines.append(f'(deny file-write* (require-all {around} (regex #"{_in_any_case(place)}")))')
+                    root = at("subpath", [place.parent])
+                    lines.append(f'(deny file-write* (require-all {root} (regex #"{_in_any_case(place)}")))')
             case "hidden":
                 lines.append(f"(deny file-read* file-write* {here} (with errno ENOENT))")
             case _:
@@ -180,7 +180,8 @@ def rules(profile: Profile) -> tuple[str, dict[Path, str]]:
     on_the_way = (folder for place in open_places for folder in place.parents if _is_in(folder, profile.hidden))
     if profile.hidden:
         lines.append(f"(allow file-read-metadata {at('literal', dict.fromkeys((*profile.hidden, *on_the_way)))})")
-    if kept := dict.fromkeys(folder for place in (*kinds, *profile.held) for folder in _in_writable(place, profile)):
+    around = dict.fromkeys(folder for place in (*kinds, *profile.held) for folder in (place, *place.parents))
+    if kept := [folder for folder in around if _is_in(folder, profile.writable)]:  # else rules would speak of another
         lines.append(f"(deny file-write-unlink {at('literal', kept)})")
     if profile.has_network:
         lines.append(_NETWORK)
@@ -191,11 +192,6 @@ def rules(profile: Profile) -> tuple[str, dict[Path, str]]:
 
 def _is_in(place: Path, folders: Iterable[Path]) -> bool:
     return any(is_below(place, folder) for folder in folders)
-
-
-def _in_writable(place: Path, profile: Profile) -> Iterator[Path]:
-    """Yield a place and what lies around it, as far as that could be moved away, and with it what rules speak of."""
-    return (folder for folder in (place, *place.parents) if _is_in(folder, profile.writable))
 
 
 def _in_any_case(place: Path) -> str:

@@ -153,6 +153,8 @@ def test_the_rules_decide_as_the_profile_says(profile: Profile, parts: list[str]
         assert not decides("file-write-unlink", str(path))
     else:
         assert decides("file-write-unlink", str(path)) == may_write
+    is_on_the_way = any(is_below(place, path) for place in (*profile.writable, *shown, *profile.hidden))
+    assert decides("file-read-metadata", str(path)) == (kind_of(profile, path, to_read) != "hidden" or is_on_the_way)
     for name in NAMES_OF_PLACE:
         assert not decides(f"file-{name}", str(path))
 

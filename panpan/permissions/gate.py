@@ -314,10 +314,17 @@ class PermissionGate(Gate):
         return await anyio.to_thread.run_sync(judge, subject) if subject.is_large else judge(subject)
 
     async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
-        if blocked.box != "looking" or self.mode == "plan":
+        if self.mode == "plan" or blocked.use != "on" or blocked.box == "usual":
             return None
-        self._needing_more.add(command_line(call.effects) or "")
-        return await self.before_tool(call)
+        if blocked.box == "looking":
+            self._needing_more.add(command_line(call.effects) or "")
+            return await self.before_tool(call)
+        try:
+            subject = await subject_of(call)
+        except ToolError:
+            return None
+        question = self._question(reasons.not_allowed(subject), subject)
+        return replace(question, offer=Offer(await sandbox_bounds(call, subject)))
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         if call.context.box == "looking" and output.is_error and (line := command_line(call.effects)):

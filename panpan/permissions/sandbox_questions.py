@@ -24,7 +24,8 @@ from panpan.shell_analysis.guesses import changes_git, fetches, is_manager, prog
 from panpan.system.processes.limits import limit_note
 from panpan.system.processes.process import ProcessEnded
 from panpan.system.sandbox.command_sandbox import CommandSandbox, Start
-from panpan.system.sandbox.refusals import hidden_note, refusal_in, withheld_note
+from panpan.system.sandbox.refusals import hidden_from, refusal_in, withheld_note
+from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
 from panpan.types.permission import (
@@ -437,8 +438,9 @@ async def _refusals(
         hosts = tuple(start.proxy.lacked)
         words = f"the sandbox blocks {', '.join(hosts)}"
         return Failure(start.proxy.refused, Blocked(words, "network", hosts) if hosts else None)
-    if start.profile is not None and ended.exit_code != 0 and (note := hidden_note(command, output, start.profile)):
-        return Failure((note,))
+    if start.profile is not None and ended.exit_code != 0 and (hidden := hidden_from(command, output, start.profile)):
+        words = f"the sandbox hides {clean_line(hidden.closed)}"
+        return Failure((hidden.text,), Blocked(words, "on") if hidden.closed else None)
     refusal = None if start.profile is None else refusal_in(output, ended.exit_code, start.profile)
     if refusal is None:
         return Failure()

@@ -207,6 +207,21 @@ async def test_a_look_that_failed_by_the_sandbox_is_decided_about_anew(project: 
 async def test_in_plan_mode_and_beyond_a_look_nothing_runs_again_by_the_gate(project: Project) -> None:
     gate, call = PermissionGate(), boxed_call(project.root, "awk 1 a.txt")
 
-    assert await gate.after_block(call, Blocked("x", "off", box="usual")) is None
+    for blocked in (
+        Blocked("x", "off", box="usual"),
+        Blocked("x", "on", box="usual"),
+        Blocked("x", "off", box="unasked"),
+    ):
+        assert await gate.after_block(call, blocked) is None
     gate.mode = "plan"
     assert await gate.after_block(call, Blocked("x", "on", box="looking")) is None
+
+
+async def test_what_is_hidden_where_a_command_ran_unasked_is_asked_about(project: Project) -> None:
+    gate, call = PermissionGate(mode="auto"), boxed_call(project.root, "./run.sh", "unasked")
+
+    found = await gate.after_block(call, Blocked("the sandbox hides /home/ada/data", "on", box="unasked"))
+
+    assert isinstance(found, Ask)
+    assert (found.box, found.is_protected) == ("usual", False)
+    assert found.offer.bounds == "sandboxed · writes here, not .git · no network"

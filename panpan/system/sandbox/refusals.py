@@ -90,8 +90,10 @@ def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:
     return refusal if _protected_in(line, profile) else replace(refusal, closed="")
 
 
-def hidden_note(command: str, output: str, profile: Profile) -> str | None:
-    """Return why a command that failed did not find what it names, as sentences; None where nothing is hidden from it.
+def hidden_from(command: str, output: str, profile: Profile) -> Refusal | None:
+    """Return why a command that failed did not find what it names; None where nothing is hidden from it.
+
+    What is `closed` then is open in the usual box.
 
     Args:
         command: The line.
@@ -103,17 +105,18 @@ def hidden_note(command: str, output: str, profile: Profile) -> str | None:
         words = set(_BETWEEN_NAMES.split(text))
         for place in profile.hidden:
             if place.name in words and place != home:
-                return (
+                return Refusal(
                     f"The sandbox hides {place}, which holds secrets or is closed by a rule. The user can open it with "
                     f"the setting sandbox.readable, or a rule that allows Read({_as_rule(place, home)})."
                 )
         for found in _PATH.findall(text.replace("~/", f"{home}/")):
             if home in profile.hidden and is_below(path := Path(found), home) and not _is_shown(path, profile):
-                return (
+                text = (
                     f"The sandbox shows a command that runs unasked only the workspace and programs of the home; "
                     f"{path} is not there. Name it as a word of its own and the user is asked, or tell them to "
                     "add its folder to the setting sandbox.readable."
                 )
+                return Refusal(text, closed=str(path) if os.path.lexists(path) else "")
     return None
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import anyio
@@ -10,9 +11,10 @@ import click
 from panpan.cli_kit.login import kept, key_places, log_in, log_out, vendor_of, vendors_with_keys
 from panpan.cli_kit.questions import TerminalQuestions
 from panpan.config.locations import panpan_home
-from panpan.config.stored_keys import LOGIN, MAX_KEY_CHARS, StoredKeys
+from panpan.config.stored_keys import FOLDER, LOGIN, MAX_KEY_CHARS, PACKAGE, StoredKeys
 from panpan.errors import ConfigError
 from panpan.models.model_list import check_key
+from panpan.system.environment import how_to_install
 
 
 @click.command("login")
@@ -27,6 +29,12 @@ def login(provider: str | None, is_list: bool) -> int:
     if is_list:
         for vendor in vendors_with_keys():
             click.echo(f"{vendor.name:11} {', '.join(key_places(vendor, keys, os.environ)) or '-'}")
+        if keys.uses_keyring:
+            click.echo(f"\n{LOGIN} keeps keys in your keyring.")
+        else:
+            where = panpan_home(os.environ, Path.cwd()) / FOLDER
+            how = "" if find_spec("keyring") else f" To use your system's keyring, run: {how_to_install(PACKAGE)}"
+            click.echo(f"\n{LOGIN} keeps keys in {where}.{how}")
         return 0
     if sys.stdin.isatty() and sys.stdout.isatty():
         if anyio.run(log_in, TerminalQuestions(), keys, os.environ, provider or "") is None:

@@ -25,8 +25,9 @@ _ENTER, _BACKSPACE, _CLEAR = ("\r", "\n"), ("\x7f", "\x08"), ("\x15",)
 _LEAVE = ("\x1b", "\x03", "\x04")
 """Esc, Ctrl+C and Ctrl+D."""
 _MAX_CHARS = 10_000
-_ONE_DIGIT = 9
+_MAX_DIGITS = 3
 _ROWS_AROUND = 4
+"""Title, hint, and a blank row behind each of title and options."""
 
 
 class TerminalQuestions:
@@ -35,9 +36,11 @@ class TerminalQuestions:
     Args:
         stdin: A terminal.
         stdout: Another, or the same.
+        is_plain: True if nothing is drawn again.
     """
 
-    def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None) -> None:
+    def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None, *, is_plain: bool = False) -> None:
+        self._is_plain = is_plain or os.environ.get("TERM", "dumb") in ("dumb", "unknown")
         self._fd = (stdin or sys.stdin).fileno()
         self._out = StdoutWriter(stdout or sys.stdout)
 
@@ -65,29 +68,48 @@ class TerminalQuestions:
     async def choose(self, title: str, options: Sequence[Option]) -> int | None:
         """Return which option the user picks, by its number or with the arrows; None if they leave."""
         size = shutil.get_terminal_size()
-        is_drawn = (
-            os.environ.get("TERM", "dumb") not in ("dumb", "unknown") and len(options) + _ROWS_AROUND < size.lines
-        )
+        has_room = len(options) + _ROWS_AROUND < size.lines and len(title) < size.columns
+        is_drawn = has_room and not self._is_plain
         how = "↑↓ and Enter, or a number; Esc leaves" if is_drawn else "type a number, then Enter; Esc leaves"
-        at, digits = 0, ""
         with self._keys():
-            await self._out.write(f"{title}\n\n{_rows(options, at if is_drawn else None, size.columns)}\n{how}\n")
-            async for key in self._pressed():
-                if key in _LEAVE:
-                    return None
-                if key in _ENTER and (digits or is_drawn):
-                    picked, digits = (int(digits) - 1 if digits else at), ""
-                    if 0 <= picked < len(options):
-                        return picked
-                elif key.isascii() and key.isdigit():
-                    digits = (digits + key)[-2:]
-                    if len(options) <= _ONE_DIGIT and 0 < int(digits) <= len(options):
-                        return int(digits) - 1
-                    digits = "" if len(options) <= _ONE_DIGIT else digits
-                elif is_drawn and key in (*_UP, *_DOWN):
-                    at = (at + (1 if key in _DOWN else -1)) % len(options)
-                    rows = _rows(options, at, size.columns)
-                    await self._out.write(f"\x1b[{len(options) + 2}A{rows}\n\x1b[1B\r")
+            await self._out.write(f"{title}\n\n{_rows(options, 0 if is_drawn else None, size.columns)}\n{how}\n")
+            picked = await (self._by_arrows(options, size.columns) if is_drawn else self._by_number(options))
+        if is_drawn:
+            answer = "" if picked is None else f" {clean_line(options[picked].label)}"
+            await self._out.write(f"\x1b[{len(options) + _ROWS_AROUND}A\x1b[J{title}{answer}\n")
+        return picked
+
+    async def _by_arrows(self, options: Sequence[Option], width: int) -> int | None:
+        at, digits = 0, ""
+        async for key in self._pressed():
+            if key in _LEAVE:
+                return None
+            if key in _ENTER:
+                return at
+            if key.isascii() and key.isdigit():
+                digits = digits + key if int(digits + key) <= len(options) else key
+                if 0 < int(digits) <= len(options):
+                    at = int(digits) - 1
+                    if int(f"{digits}0") > len(options):  # no further digit could follow
+                        return at
+            elif key in (*_UP, *_DOWN):
+                at, digits = (at + (1 if key in _DOWN else -1)) % len(options), ""
+            await self._out.write(f"\x1b[{len(options) + 2}A{_rows(options, at, width)}\x1b[2B\r")
+        return None
+
+    async def _by_number(self, options: Sequence[Option]) -> int | None:
+        typed = ""
+        async for key in self._pressed():
+            if key in _LEAVE:
+                return None
+            if key in _ENTER:
+                if typed and 0 < int(typed) <= len(options):
+                    return int(typed) - 1
+                await self._out.write("\n")
+                typed = ""
+            elif key.isascii() and key.isdigit() and len(typed) < _MAX_DIGITS:
+                typed += key
+                await self._out.write(key)
         return None
 
     @contextmanager

@@ -18,6 +18,9 @@ from panpan.errors import ConfigError, PanpanError
 LOGIN = "panpan login"
 """Place of a stored key, for messages."""
 
+PACKAGE = "keyring>=25,<27"
+"""What reaches the system's keyring, as in the extra `keyring` of pyproject.toml."""
+
 FOLDER = "keys"
 MAX_KEY_CHARS = 10_000
 _IN_KEYRING = "keyring"
@@ -90,6 +93,14 @@ class StoredKeys:
             return sorted(name for name in os.listdir(self._folder) if not name.startswith("."))  # noqa: PTH208 - a start pays
         except OSError:
             return ()
+
+    @property
+    def uses_keyring(self) -> bool:
+        """True if the next key goes into a keyring."""
+        try:
+            return self._asked(self._keyring.is_usable, "panpan")
+        except ConfigError:
+            return False
 
     @property
     def known(self) -> Sequence[str]:

@@ -8,11 +8,13 @@ gets all but keys (`user_environment`). And how the user installs a package that
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 
 from panpan.system.text.redact import holds_login, looks_like_key
 
@@ -191,14 +193,24 @@ def _is_secret(name: str, value: str) -> bool:
 
 
 def how_to_install(*requirements: str) -> str:
+    """Return the line that installs packages into the environment that panpan itself runs in."""
+    return shlex.join(install_command(*requirements))
+
+
+def install_command(*requirements: str, prefix: Path | None = None) -> Sequence[str]:
     """Return the command that installs packages into the environment that panpan itself runs in.
 
-    It names that environment's Python, since the `pip` of the user's shell is often another one's; and the packages
-    themselves, since panpan is on no package index: whoever registered its name there would be installed.
+    pipx is asked where it has made the environment, so that they stay there when panpan is upgraded. Otherwise the
+    command names the environment's Python, since the `pip` of the user's shell is often another one's. It names the
+    packages themselves, since panpan is on no package index: whoever registered its name there would be installed.
 
     Args:
         requirements: Packages with their bounds, as in pyproject.toml.
+        prefix: The environment.
     """
-    pip = [sys.executable, "-m", "pip", "install"]
-    uv = ["uv", "pip", "install", "--python", sys.executable]  # made by uv, an environment has no pip
-    return shlex.join([*(pip if find_spec("pip") is not None else uv), *requirements])
+    environment = prefix or Path(sys.prefix)
+    if (environment / "pipx_metadata.json").is_file() and shutil.which("pipx"):
+        return ["pipx", "inject", environment.name, *requirements]
+    if find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip", "install", *requirements]
+    return ["uv", "pip", "install", "--python", sys.executable, *requirements]  # it was made by uv, as a tool is

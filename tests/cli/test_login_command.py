@@ -113,3 +113,28 @@ def test_leaving_keeps_nothing(env: dict[str, str], tmp_path: Path, key: str) ->
         assert terminal.wait() == 1
         assert terminal.has_settings_of_before
     assert not (tmp_path / "home/keys").exists()
+
+
+@pytest.mark.parametrize(
+    ("keys", "title"), [("12", "OpenRouter"), ("\x1b[A\r", "Groq"), ("1\x1b[B\r", "OpenAI"), ("99\r", "Gemini")]
+)
+def test_a_row_is_picked_by_number_or_arrows(env: dict[str, str], tmp_path: Path, keys: str, title: str) -> None:
+    with Terminal([sys.executable, "-m", "panpan", "login"], env=env, cwd=tmp_path) as terminal:
+        terminal.wait_for("Esc leaves")
+        terminal.send(keys)
+        terminal.wait_for(f"Which provider? {title}")
+        terminal.wait_for("it is not shown")
+        terminal.send("\x1b")
+        assert terminal.wait() == 1
+
+
+def test_a_row_is_picked_by_its_number_on_a_terminal_that_draws_nothing(env: dict[str, str], tmp_path: Path) -> None:
+    argv, dumb = [sys.executable, "-m", "panpan", "login"], env | {"TERM": "dumb"}
+    with Terminal(argv, env=dumb, cwd=tmp_path) as terminal:
+        terminal.wait_for("type a number, then Enter")
+        terminal.send("77\r13\r")
+        terminal.wait_for("You get a key for Groq")
+        terminal.wait_for("it is not shown")
+        terminal.send("\x04")
+        assert terminal.wait() == 1
+        assert b"\x1b[J" not in bytes(terminal.raw)

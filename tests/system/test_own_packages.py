@@ -9,7 +9,8 @@ import pytest
 from panpan.capabilities.local_model.weight_store import RUNTIME
 from panpan.capabilities.web.browser.page_rendering import SCRIPTS
 from panpan.capabilities.web.browser.running_chromium import DRIVER
-from panpan.system.environment import how_to_install
+from panpan.config.stored_keys import PACKAGE
+from panpan.system.environment import how_to_install, install_command
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,10 +30,23 @@ def test_an_environment_without_pip_is_filled_by_uv(monkeypatch: pytest.MonkeyPa
     assert command == ["uv", "pip", "install", "--python", sys.executable, "lamp"]
 
 
+def test_an_environment_of_pipx_is_filled_by_pipx(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    environment, programs = tmp_path / "venvs" / "panpan", tmp_path / "bin"
+    for folder in (environment, programs):
+        folder.mkdir(parents=True)
+    (environment / "pipx_metadata.json").write_text("{}")
+    monkeypatch.setenv("PATH", str(programs))
+    assert install_command("lamp", prefix=environment)[0] == sys.executable
+
+    (programs / "pipx").write_text("#!/bin/sh\n")
+    (programs / "pipx").chmod(0o755)
+    assert install_command("lamp", prefix=environment) == ["pipx", "inject", "panpan", "lamp"]
+
+
 def test_what_is_told_to_be_installed_has_the_bounds_of_the_extras() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
-    assert extras == {"browser": [DRIVER, SCRIPTS], "local": [RUNTIME]}
+    assert extras == {"browser": [DRIVER, SCRIPTS], "keyring": [PACKAGE], "local": [RUNTIME]}
 
 
 def test_nobody_is_told_to_install_the_name_panpan_from_an_index() -> None:

@@ -19,7 +19,7 @@ STARTERS = {
     "system/sandbox/landlock_launcher.py": "becomes the command that the process runner has started",
     "system/sandbox/proxy_launcher.py": "becomes the command that the process runner has started",
     "capabilities/local_model/server.py": "the server of the embedded model, told what to do through its input",
-    "faces/terminal/screen/external_program.py": "editors and pagers, which have the terminal",
+    "system/processes/foreground.py": "editors, pagers and installers of the user, which have the terminal",
     "faces/terminal/input/draft.py": "programs that print the clipboard into a file, or take what goes there",
 }
 """Modules that may start programs, and why."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.faces.terminal.screen.external_program import run_in_foreground
+from panpan.system.processes.foreground import run_in_foreground
 
 PROGRAM = """
 import os, pathlib, signal, subprocess, sys, time

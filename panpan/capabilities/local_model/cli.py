@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
+from importlib import invalidate_caches
 from typing import Self, TextIO
 
 import anyio
@@ -18,11 +19,20 @@ from click.core import ParameterSource
 
 from panpan.capabilities.local_model.setup import Progress, free_bytes, set_up, usual_sources
 from panpan.capabilities.local_model.weight_sources import SETUP_COMMAND, Source
-from panpan.capabilities.local_model.weight_store import WeightStore, embedded_store, megabytes, require_machine
+from panpan.capabilities.local_model.weight_store import (
+    RUNTIME,
+    NoRuntimeError,
+    WeightStore,
+    embedded_store,
+    megabytes,
+    require_machine,
+)
 from panpan.cli_kit.commands import CommandGroup
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.config.run_settings import LOCAL_API_KEY_VARIABLE
 from panpan.errors import ConfigError, PanpanError, unwrap_single_exception
+from panpan.system.environment import how_to_install, install_command
+from panpan.system.processes.foreground import run_in_foreground
 from panpan.types.dataclass import dataclass
 
 
@@ -35,6 +45,8 @@ class LocalModel:
     is_interactive: bool
     """True if somebody is there to be asked."""
     require_machine: Callable[[], None] = require_machine
+    install: Callable[[Sequence[str]], int] = lambda command: anyio.run(run_in_foreground, command, os.environ)
+    """Runs the command that installs the runtime; returns its exit code."""
 
     @classmethod
     def of(cls, ctx: click.Context) -> Self:
@@ -149,9 +161,10 @@ def local() -> None:
 @click.option("-y", "--yes", "auto_approve", is_flag=True, help="Fetch it without asking.")
 @click.pass_context
 def setup(ctx: click.Context, auto_approve: bool) -> int:
-    """Fetch the model's weights, 1.1 GB, once."""
+    """Install the package that runs the model, 34 MB, and fetch its weights, 1.1 GB, once."""
     model = LocalModel.of(ctx)
-    model.require_machine()
+    if not has_runtime(model, auto_approve):
+        return 1
     if model.store.is_stamped:
         click.echo(f"{model.store.weights.name} is set up: {model.store.path}")
         return 0
@@ -239,6 +252,30 @@ def run(ctx: click.Context, port: int, api_key: str | None) -> int:
     _require_not_served(model.store, "use that, or end it")
     received = anyio.run(_until_signal, lambda: _serve(model, port, api_key))
     return 0 if received.is_interrupt else received.exit_code or 0  # Ctrl+C is how it is ended
+
+
+def has_runtime(model: LocalModel, auto_approve: bool) -> bool:
+    """Install the package that runs the model where it is missing; return False if the user does not want that.
+
+    Raises:
+        ConfigError: The model cannot run on this machine, or the package cannot be installed.
+    """
+    try:
+        model.require_machine()
+    except NoRuntimeError:
+        how = how_to_install(RUNTIME)
+        click.echo(f"The embedded model needs the package xllamacpp, 34 MB:\n  {how}")
+        if not _agrees(model, auto_approve, "Install it?", f"{SETUP_COMMAND} --yes"):
+            return False
+        try:
+            code = model.install(install_command(RUNTIME))
+        except OSError as error:
+            raise ConfigError(f"the package cannot be installed ({error.strerror}); run: {how}") from error
+        if code:
+            raise ConfigError(f"the package could not be installed (exit code {code}); run: {how}") from None
+        invalidate_caches()
+        model.require_machine()
+    return True
 
 
 def fetch(model: LocalModel) -> int | None:

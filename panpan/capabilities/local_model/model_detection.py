@@ -167,10 +167,26 @@ async def detect_model(
             return offered
     if has_embedded:
         why = "none of the servers here was allowed" if found else "no model server runs here"
-        offered = DetectedModel(MODEL_NAME, f"no key is set and {why}")
+        offered = embedded_model(f"no key is set and {why}")
         say(f"using the small local model, since {offered.reason}")
         return offered
     raise ConfigError(advice_without_model(found))
+
+
+def embedded_model(reason: str) -> DetectedModel:
+    """Return the embedded model."""
+    return DetectedModel(MODEL_NAME, reason)
+
+
+def allow_server(home: Path, server: LocalServer) -> DetectedModel:
+    """Return the first model of a server that the user has picked, which is remembered as their yes.
+
+    Raises:
+        PanpanError: The answer cannot be kept.
+    """
+    answers, model = KnownAnswers(home / ANSWERS_FILE), server.models[0]
+    answers.keep(server, Answer.to(server, model, True, answers.of(server)))
+    return DetectedModel(f"{server.provider}/{model}", f"{server.title} runs here and you allowed it")
 
 
 def has_embedded_model(env: Mapping[str, str]) -> bool:

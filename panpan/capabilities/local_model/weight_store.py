@@ -19,7 +19,6 @@ from typing import Self
 from panpan.capabilities.local_model.serve import prefix_files
 from panpan.capabilities.local_model.weight_sources import SETUP_COMMAND, FetchError
 from panpan.errors import ConfigError, PanpanError
-from panpan.system.environment import how_to_install
 from panpan.system.files.atomic_write import sync_folder, write_atomic
 from panpan.system.files.canonical import canonical_path
 from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
@@ -115,11 +114,16 @@ RUNTIME = "xllamacpp>=2026.10.11549,<2027"
 _CPU_FILE = Path("/proc/cpuinfo")
 
 
+class NoRuntimeError(ConfigError):
+    """The package that runs the model is not installed; the set-up can do that."""
+
+
 def require_machine(machine: str | None = None, cpu_file: Path = _CPU_FILE) -> None:
     """Check that this machine can run the embedded model; without `cpu_file`, nothing is known against it.
 
     Raises:
-        ConfigError: The runtime is not installed, or the processor lacks what the runtime needs.
+        NoRuntimeError: The runtime is not installed.
+        ConfigError: The processor lacks what the runtime needs.
     """
     if (machine or platform.machine()) in ("x86_64", "AMD64", "i386", "i686"):
         try:
@@ -130,7 +134,7 @@ def require_machine(machine: str | None = None, cpu_file: Path = _CPU_FILE) -> N
         if flags is not None and "avx2" not in flags:
             raise ConfigError("the embedded model does not run on this processor: it has no AVX2")
     if find_spec("xllamacpp") is None:
-        raise ConfigError(f"the embedded model needs the package xllamacpp; run: {how_to_install(RUNTIME)}")
+        raise NoRuntimeError(f"the embedded model needs the package xllamacpp; run: {SETUP_COMMAND}")
 
 
 # A stamp is made of a file that was read whole and did not change meanwhile.

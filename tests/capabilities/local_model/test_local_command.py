@@ -18,8 +18,10 @@ from panpan.capabilities.local_model.cli import local as command
 from panpan.capabilities.local_model.server import ServedModel, announced, running_server
 from panpan.capabilities.local_model.setup import Progress
 from panpan.capabilities.local_model.weight_sources import FetchError, SourceUnavailableError
-from panpan.capabilities.local_model.weight_store import WeightStore, require_machine
+from panpan.capabilities.local_model.weight_store import RUNTIME as PACKAGE
+from panpan.capabilities.local_model.weight_store import NoRuntimeError, WeightStore, require_machine
 from panpan.errors import ConfigError, PanpanError
+from panpan.system.environment import install_command
 from tests.capabilities.local_model.places import CONTENT, MemorySource, small_weights
 from tests.fakes.runtime_weights import RUNTIME, RuntimeWeights, is_running
 
@@ -92,6 +94,39 @@ def test_setup_asks_and_takes_no_for_an_answer(store: WeightStore) -> None:
 def test_setup_asks_and_takes_yes_for_an_answer(store: WeightStore) -> None:
     assert local(store, "setup", answer="y\n").return_value == 0
     assert store.is_stamped
+
+
+@pytest.mark.parametrize("answer", [None, "y\ny\n", "n\n"])
+def test_setup_installs_what_runs_the_model(store: WeightStore, answer: str | None) -> None:
+    ran: list[Sequence[str]] = []
+
+    def require() -> None:
+        if not ran:
+            raise NoRuntimeError("the embedded model needs the package xllamacpp")
+
+    def install(command: Sequence[str]) -> int:
+        ran.append(command)
+        return 0
+
+    model = LocalModel(store, [MemorySource()], answer is not None, require, install)
+    flags = [] if answer else ["--yes"]
+    result = CliRunner().invoke(command, ["setup", *flags], obj=model, input=answer, standalone_mode=False)
+
+    assert "needs the package xllamacpp, 34 MB:\n  " in result.output
+    assert result.return_value == (1 if answer == "n\n" else 0), result.exception
+    assert [list(one) for one in ran] == ([] if answer == "n\n" else [list(install_command(PACKAGE))])
+    assert store.is_stamped == bool(ran)
+
+
+def test_setup_tells_of_a_package_that_cannot_be_installed(store: WeightStore) -> None:
+    def require() -> None:
+        raise NoRuntimeError("the embedded model needs the package xllamacpp")
+
+    model = LocalModel(store, [MemorySource()], False, require, lambda command: 2)
+    result = CliRunner().invoke(command, ["setup", "--yes"], obj=model, standalone_mode=False)
+
+    assert isinstance(result.exception, ConfigError)
+    assert "could not be installed (exit code 2); run: " in str(result.exception)
 
 
 def test_setup_without_anybody_to_ask_wants_yes_beforehand(store: WeightStore) -> None:
@@ -325,7 +360,7 @@ def test_a_runtime_that_is_missing_is_told_with_the_command(tmp_path: Path, monk
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     monkeypatch.delitem(sys.modules, "xllamacpp", raising=False)
 
-    with pytest.raises(ConfigError, match=r"pip install .*'xllamacpp>=2026\.10\.11549,<2027'"):
+    with pytest.raises(ConfigError, match="needs the package xllamacpp; run: panpan local setup"):
         require_machine("aarch64")
 
 

@@ -60,7 +60,7 @@ def command(is_local: bool, fast: bool, keep: bool) -> int:
         click.echo(scene.farewell)
         return exit_code
     if exit_code == 0:
-        click.echo("With a key, the same works on your own code:  export ANTHROPIC_API_KEY=…  and  panpan")
+        click.echo("With a key, the same works on your own code:  panpan login  and  panpan")
     return exit_code
 
 

@@ -2,13 +2,14 @@
 
 import os
 import sys
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from panpan.cli.session_opening import session_of
 from panpan.cli_kit.failures import StdoutWriter, say
 from panpan.cli_kit.options import Options
+from panpan.cli_kit.questions import TerminalQuestions
 from panpan.config.locations import Locations
 from panpan.faces.plain.line_face import LineAsker, LineReader, YesOrNo
 from panpan.faces.plain.line_loop import run_line_loop
@@ -52,6 +53,7 @@ async def run_line_loop_for(options: Options, out: StdoutWriter) -> int:
             ask_user=ask.user,
             ask_plan=ask.plan,
             ask_yes_or_no=yes_or_no,
+            questions=(lambda: nullcontext(TerminalQuestions(is_plain=True))) if out.is_terminal else None,
             warn=say,
         )
 

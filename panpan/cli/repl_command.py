@@ -5,6 +5,7 @@ The rule: only what the first screen needs is imported here; the sessions come w
 
 import os
 import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from panpan.faces.terminal.run import ReplSetup, run_repl
 from panpan.faces.terminal.terminal_state import TerminalState
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
     from contextlib import AbstractAsyncContextManager
 
     from panpan.faces.terminal.repl import Sessions
@@ -38,6 +40,7 @@ def _sessions_for(options: Options, state: TerminalState) -> "Sessions":
     from panpan.app import slash_commands
     from panpan.cli.session_opening import session_of
     from panpan.cli_kit.failures import StdoutWriter
+    from panpan.cli_kit.questions import TerminalQuestions
     from panpan.config.known_secrets import secrets_of_run
     from panpan.config.locations import Locations
     from panpan.faces.plain.line_face import LineReader, YesOrNo
@@ -54,6 +57,11 @@ def _sessions_for(options: Options, state: TerminalState) -> "Sessions":
         async with state.screen.handed_over():
             return await YesOrNo(StdoutWriter(sys.stdout), LineReader(StdinReader(sys.stdin)))(question)
 
+    @asynccontextmanager
+    async def questions() -> "AsyncGenerator[TerminalQuestions, None]":
+        async with state.screen.handed_over():
+            yield TerminalQuestions()
+
     def opening(**changed: Any) -> "AbstractAsyncContextManager[Session]":
         return session_of(
             {**options, **changed},
@@ -61,6 +69,7 @@ def _sessions_for(options: Options, state: TerminalState) -> "Sessions":
             ask_user=asking.user,
             ask_plan=asking.plan,
             ask_yes_or_no=ask_yes_or_no,
+            questions=questions,
             warn=state.warn,
         )
 

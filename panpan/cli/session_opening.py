@@ -1,23 +1,32 @@
 """From the options of the command line to a session."""
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from panpan.api import open_session
 from panpan.cli.start import begin_collection
 from panpan.cli.subcommands import feature_modules
 from panpan.cli_kit.options import Options, overrides_of
 from panpan.config.locations import Locations, panpan_home
-from panpan.errors import ConfigError
-from panpan.models.model_choice import NoModelError
+from panpan.errors import ConfigError, PanpanError
+from panpan.models.model_choice import ModelNotNamedError, NoModelError
 from panpan.session.frontend import SessionInterceptor
 from panpan.session.session import Session
 from panpan.system.processes.own_process import hide_process
+from panpan.system.text.terminal_text import clean_line
 from panpan.types.agent import parse_agents
 from panpan.types.permission import Asker, PlanAsker, UserAsker
+
+if TYPE_CHECKING:
+    from panpan.cli_kit.login import Questions
+
+_MOST_NAMED = 10
+"""Models of a server that an error names."""
 
 
 @asynccontextmanager
@@ -28,9 +37,24 @@ async def session_of(
     ask_user: UserAsker | None = None,
     ask_plan: PlanAsker | None = None,
     ask_yes_or_no: Callable[[str], Awaitable[bool | None]] | None = None,
+    questions: Callable[[], AbstractAsyncContextManager["Questions"]] | None = None,
     warn: Callable[[str], None],
 ) -> AsyncGenerator[Session, None]:
-    """Open the session that the options ask for; where nothing says which model, with what this machine offers."""
+    """Open the session that the options ask for; where nothing says which model, with what this machine offers.
+
+    Args:
+        options: Of the command line.
+        ask: Answers questions of the gate; None: nobody is there.
+        ask_user: Answers questions of the model.
+        ask_plan: Answers questions about plans.
+        ask_yes_or_no: Answers other questions.
+        questions: Gives the terminal to a menu; None: there is none.
+        warn: Told what the user should know.
+
+    Raises:
+        Exit: The user left the menu.
+        PanpanError: The session could not be opened.
+    """
     hide_process(os.environ)
     open_with = partial(
         open_session,
@@ -58,21 +82,79 @@ async def session_of(
         from panpan.cli.trust_command import ask_for_trust
 
         await ask_for_trust(_locations(options), os.environ, overrides, ask_yes_or_no, warn)
+    say = warn if ask is None else (lambda _: None)  # where there is a person, the session's greeting says it
     try:
         async with open_with(overrides=overrides, tap=tap()) as session:
             begin_collection()
             yield session
             return
     except NoModelError:
-        if (offer := next(feature_modules("model_detection"), None)) is None:
+        if (detection := next(feature_modules("model_detection"), None)) is None:
             raise
-        has_embedded = offer.has_embedded_model(os.environ)
-        say = warn if ask is None else (lambda _: None)  # where there is a person, the session's greeting says it
-        offered = await offer.detect_model(_home(options), has_embedded=has_embedded, ask=ask_yes_or_no, say=say)
-    overrides["model"] = offered.name
-    async with open_with(overrides=overrides, why_model=offered.reason, tap=tap()) as session:
+        offered = await _detected(detection, _home(options), ask_yes_or_no, questions, say)
+        name, reason = (None, None) if offered is None else (offered.name, offered.reason)
+    except ModelNotNamedError as error:
+        name, reason = await _only_model(_locations(options), overrides, error)
+        say(f"using {name.partition('/')[2]}, since {reason}")
+    if name is not None:
+        overrides["model"] = name
+    async with open_with(overrides=overrides, why_model=reason, tap=tap()) as session:
         begin_collection()
         yield session
+
+
+async def _detected(
+    detection: ModuleType,
+    home: Path,
+    ask_yes_or_no: Callable[[str], Awaitable[bool | None]] | None,
+    questions: Callable[[], AbstractAsyncContextManager["Questions"]] | None,
+    say: Callable[[str], None],
+) -> Any:
+    """Return the model that this machine offers, or that the user chooses; None: the user gave a key.
+
+    Raises:
+        ConfigError: There is none, and nobody to choose one.
+    """
+    has_embedded = detection.has_embedded_model(os.environ)
+    ask = ask_yes_or_no if has_embedded or questions is None else None
+    try:
+        return await detection.detect_model(home, has_embedded=has_embedded, ask=ask, say=say)
+    except ConfigError:
+        if questions is None:
+            raise
+    from panpan.cli.front_door import chosen_at_the_door
+
+    async with questions() as asking:
+        return await chosen_at_the_door(asking, home, os.environ, detection)
+
+
+async def _only_model(
+    locations: Locations, overrides: Mapping[str, object], error: ModelNotNamedError
+) -> tuple[str, str]:
+    """Return the one model that a server has, as for `--model`, and why it is used.
+
+    Raises:
+        ConfigError: It has several, which are named, or does not say.
+    """
+    from panpan.app import kinds_of
+    from panpan.config.sources import load_settings
+    from panpan.models.factory import resolve_from
+    from panpan.models.model_list import listed_models
+
+    any_model = {**overrides, "model": "custom/any"}
+    loaded = load_settings(locations.project_root, os.environ, any_model, locations)
+    server = resolve_from(loaded, os.environ, kinds=kinds_of(loaded, locations))
+    try:
+        names = [clean_line(name) for name in await listed_models(server)]
+    except PanpanError:  # the user is told what to set, and not that this was tried
+        raise error from None
+    if len(names) == 1:
+        return f"custom/{names[0]}", f"it is the only one at {server.base_url}"
+    if not names:
+        raise error
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    few = ", ".join(names[:_MOST_NAMED])
+    raise ConfigError(f"{server.base_url} has several models; choose one with --model: {few}{more}") from None
 
 
 def _recording(file: str | None, warn: Callable[[str], None]) -> SessionInterceptor | None:

@@ -92,7 +92,7 @@ def advice_without_model(found: Sequence[LocalServer]) -> str:
         servers = f"start a model server here ({', '.join(probe.title for probe in PROBES)})"
     return "\n".join(
         (
-            "no model is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or another vendor's key, or PANPAN_BASE_URL,",
+            "no model is set up; run: panpan login, or set ANTHROPIC_API_KEY, another vendor's key or PANPAN_BASE_URL,",
             f"or use {servers}," if found else f"or {servers},",
             "or fetch a small one for this machine with: panpan local setup. To see panpan work first: panpan demo",
         )

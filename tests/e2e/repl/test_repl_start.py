@@ -1,10 +1,12 @@
 """How it begins: on which terminals, with which looks, and without a key."""
 
+import signal
+
 import pytest
 
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
-from tests.e2e.repl.driver import Repl, takes_keys
+from tests.e2e.repl.driver import Repl
 from tests.model_server import ToolCall, call, calls, say, serving
 from tests.terminal_emulator.keys import ENTER, SHIFT_TAB, ctrl
 
@@ -134,11 +136,13 @@ def test_the_plain_face_moves_no_cursor_and_has_no_spinner(panpan: Panpan, start
     assert {text for text in controls if not text.endswith("m")} <= {"\r", "\n"}
 
 
-def test_without_a_key_it_says_what_to_do(panpan: Panpan, start: Start) -> None:
+def test_the_menu_of_a_start_without_a_key_ends_with_a_signal(panpan: Panpan, start: Start) -> None:
     repl = start(waits=False)
-    repl.wait_for(lambda screen: "ANTHROPIC_API_KEY" in screen.text and "panpan demo" in screen.text)
-    if repl.is_running and repl.read(takes_keys):
-        repl.leave()
+    repl.wait_for(lambda screen: "Paste an API key" in screen.text and "See the demo" in screen.text)
+    repl.wait_for("Esc leaves")
+    repl.signal(signal.SIGTERM)
+
+    assert repl.wait() == 143
 
 
 def test_a_broken_setting_is_said_in_a_line(panpan: Panpan, start: Start) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 from click.exceptions import Exit
 
-from panpan.cli_kit.login import Questions, log_in
+from panpan.cli_kit.login import log_in
 from panpan.config.stored_keys import StoredKeys
 from panpan.models.local_servers import LocalServer, find_local_servers
-from panpan.session.command import Option
+from panpan.session.command import Option, Questions
 from panpan.system.processes.foreground import run_in_foreground
 from panpan.system.text.terminal_text import clean_line
 

@@ -23,7 +23,7 @@ from panpan.types.agent import parse_agents
 from panpan.types.permission import Asker, PlanAsker, UserAsker
 
 if TYPE_CHECKING:
-    from panpan.cli_kit.login import Questions
+    from panpan.session.command import Questions
 
 _MOST_NAMED = 10
 """Models of a server that an error names."""

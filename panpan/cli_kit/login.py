@@ -4,23 +4,15 @@ The rule: a key stands in no argument, message or log.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from panpan.config.models import VENDORS, Vendor, vendor_named
 from panpan.config.stored_keys import LOGIN, StoredKeys
 from panpan.errors import ConfigError
-from panpan.models.model_list import KeyCheck, check_key
-from panpan.session.command import Option
+from panpan.session.command import Option, Questions
 
-
-class Questions(Protocol):
-    """Asks the user; see `TerminalQuestions`."""
-
-    async def tell(self, text: str) -> None: ...
-
-    async def secret(self, question: str) -> str | None: ...
-
-    async def choose(self, title: str, options: Sequence[Option]) -> int | None: ...
+if TYPE_CHECKING:
+    from panpan.models.model_list import KeyCheck
 
 
 def vendors_with_keys() -> Sequence[Vendor]:
@@ -57,6 +49,8 @@ async def log_in(ask: Questions, keys: StoredKeys, env: Mapping[str, str], name:
     Raises:
         ConfigError: There is no such vendor, or the key cannot be kept.
     """
+    from panpan.models.model_list import check_key  # a start needs to send nothing
+
     vendor = vendor_of(name) if name else await _chosen(ask, vendors_with_keys(), keys, env)
     if vendor is None:
         return None
@@ -77,7 +71,7 @@ async def log_in(ask: Questions, keys: StoredKeys, env: Mapping[str, str], name:
     return None
 
 
-def kept(vendor: Vendor, key: str, check: KeyCheck, keys: StoredKeys, env: Mapping[str, str]) -> str:
+def kept(vendor: Vendor, key: str, check: "KeyCheck", keys: StoredKeys, env: Mapping[str, str]) -> str:
     """Keep a key that was not rejected, and return what the user should know.
 
     Raises:

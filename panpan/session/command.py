@@ -4,6 +4,7 @@ A command shows shapes (`types/display.py`), and no face: each face draws them i
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -56,6 +57,21 @@ OptionSearch: TypeAlias = Callable[[str], Awaitable[Mapping[int, Option]]]
 already, and new ones behind those."""
 
 
+class Questions(Protocol):
+    """Asks on a terminal that nothing else draws on meanwhile."""
+
+    async def tell(self, text: str) -> None:
+        """Print lines."""
+
+    async def secret(self, question: str) -> str | None:
+        """Return what the user types, unseen; None if they leave."""
+        ...
+
+    async def choose(self, title: str, options: Sequence[Option]) -> int | None:
+        """Return which option the user picks; None if they leave."""
+        ...
+
+
 class Terminal(Protocol):
     """What a command may use; the REPL is one, and so is a fake in a test."""
 
@@ -92,6 +108,10 @@ class Terminal(Protocol):
         Raises:
             ConfigError: There is no program for that.
         """
+
+    def questions(self) -> AbstractAsyncContextManager[Questions]:
+        """Give the terminal away to what asks by itself, as for a key that must not be seen."""
+        ...
 
     def submit(self, prompt: str) -> None:
         """Begin a turn, or queue it behind the one that runs."""

@@ -36,6 +36,42 @@ def test_session_opens_behind_the_menu(panpan: Panpan, flags: list[str]) -> None
     assert not any(KEY in text for text in logs)
 
 
+@pytest.mark.parametrize("flags", [[], ["--plain"]])
+def test_login_in_a_session_mends_a_rejected_key(panpan: Panpan, flags: list[str]) -> None:
+    keys = panpan.home / "keys"
+    keys.mkdir(parents=True, mode=0o700)
+    (keys / "anthropic").write_text("sk-ant-outdated-0123456789")
+    with serving([say("Now it works.")], api_key=KEY) as server:
+        panpan.env["ANTHROPIC_BASE_URL"] = server.url
+        argv = [sys.executable, "-m", "panpan", *flags]
+        with Terminal(argv, env=panpan.environment(), cwd=panpan.workspace, columns=100, rows=30) as terminal:
+            terminal.wait_for("since you logged in to Anthropic")
+            terminal.send("hello\r")
+            terminal.wait_for("rejected the key from panpan login")
+            terminal.send("/login anthropic\r")
+            terminal.wait_for("it is not shown")
+            terminal.send("\x03")
+            terminal.wait_for("Nothing was kept.")
+            terminal.wait_for(lambda screen: screen.is_cursor_visible and screen.before_cursor.rstrip() == "❯")
+            terminal.send("/login anthropic\r")
+            terminal.wait_for(lambda screen: screen.text.count("it is not shown") == 2)
+            terminal.send(f"{KEY}\r")
+            terminal.wait_for("from the next message on panpan asks claude-")
+            terminal.send("hello again\r")
+            terminal.wait_for("Now it works.")
+            assert KEY.encode() not in bytes(terminal.raw)
+            terminal.send("\x04")
+            assert terminal.wait() == 0
+
+
+def test_login_command_without_a_terminal_is_an_error(panpan: Panpan) -> None:
+    panpan.env["ANTHROPIC_API_KEY"] = KEY
+    done = panpan.run("-p", "/login anthropic")
+
+    assert done.code == 2
+    assert "/login needs a terminal" in done.stderr
+
+
 @pytest.mark.parametrize("key", ["\x1b", "\x03", "4"])
 def test_leaving_the_menu_leaves_the_terminal_as_it_was(panpan: Panpan, key: str) -> None:
     argv = [sys.executable, "-m", "panpan"]

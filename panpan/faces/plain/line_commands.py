@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 
 import anyio
@@ -9,13 +10,14 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from panpan.app import slash_commands
 from panpan.cli_kit.failures import StdoutWriter
+from panpan.cli_kit.questions import TerminalQuestions
 from panpan.errors import ConfigError
 from panpan.faces.terminal.commands.choice_commands import SCREEN_COMMANDS
 from panpan.faces.terminal.commands.registry import all_commands, command_in, find, help_command, unknown
 from panpan.faces.terminal.rendering.cells import LEAST_WIDTH
 from panpan.faces.terminal.rendering.displays import display_rows, show_displays
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.session.command import Command, Next, Option, OptionSearch, Terminal, say
+from panpan.session.command import Command, Next, Option, OptionSearch, Questions, Terminal, say
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.content import Display
@@ -111,6 +113,9 @@ class LineTerminal:
             say(self, f"… {above:,} more lines above", "dim")
             rows = rows[-_MOST_READ:]
         self.show(*rows)
+
+    def questions(self) -> AbstractAsyncContextManager[Questions]:
+        return nullcontext(TerminalQuestions(is_plain=True))
 
     def submit(self, prompt: str) -> None:
         self.prompts.append(prompt)

@@ -1,12 +1,13 @@
 """The REPL of one session: it holds the parts together; how a part works is in its own file."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from time import monotonic
 
 import anyio
 
+from panpan.cli_kit.questions import TerminalQuestions
 from panpan.config.locations import Locations
 from panpan.config.ui_look import ThemeSetting
 from panpan.core.background import Background
@@ -32,7 +33,7 @@ from panpan.faces.terminal.screen.windows import Contents, DialogView
 from panpan.faces.terminal.terminal_state import TerminalState
 from panpan.faces.terminal.views.status import StatusView
 from panpan.faces.terminal.views.turn_view import AroundTurn, TurnView, greeting
-from panpan.session.command import Command, Leave, Next, Option, OptionSearch
+from panpan.session.command import Command, Leave, Next, Option, OptionSearch, Questions
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
 from panpan.types.agent import AgentKinds
@@ -209,6 +210,11 @@ class Repl:
 
     async def show_panel(self, sections: Mapping[str, Display]) -> None:
         await self._dialogs.ask(PanelDialog(sections, room=self._room_for_dialog))
+
+    @asynccontextmanager
+    async def questions(self) -> AsyncGenerator[Questions, None]:
+        async with self._screen.handed_over():
+            yield TerminalQuestions()
 
     def submit(self, prompt: str) -> None:
         self._prompts.submit(prompt)

@@ -5,11 +5,13 @@ from typing import Protocol, cast, get_args, runtime_checkable
 
 from anyio import to_thread
 
+from panpan.cli_kit.login import key_places, log_in, log_out
 from panpan.config.keys import KeyPath
-from panpan.config.locations import Locations
+from panpan.config.locations import Locations, panpan_home
 from panpan.config.models import ALIASES, VENDORS, Vendor, facts_about, known_models
 from panpan.config.settings import Settings
 from panpan.config.settings_writer import own_file, save_setting
+from panpan.config.stored_keys import NO_KEYS, StoredKeys
 from panpan.config.ui_look import ThemeSetting
 from panpan.errors import ConfigError, PanpanError
 from panpan.faces.terminal.rendering.cells import Scrollback
@@ -37,7 +39,7 @@ async def chosen_model(terminal: Terminal) -> str | None:
     info = terminal.session.info
     of_session = terminal.session.find(SessionModels)
     kinds = NO_KINDS if of_session is None else of_session.setup.kinds
-    models = models_for(terminal.session.settings, terminal.env, kinds)
+    models = models_for(terminal.session.settings, terminal.env, kinds, _keys(terminal))
     if not models:
         say(terminal, f"panpan asks {clean_line(info.choice)}; /model NAME changes that, such as /model ollama/NAME")
         return None
@@ -67,8 +69,38 @@ async def _effort(terminal: Terminal, value: str) -> None:
     say(terminal, f"effort from the next message on: {value}")
 
 
+async def _login(terminal: Terminal, provider: str) -> None:
+    async with terminal.questions() as ask:
+        vendor = await log_in(ask, _keys(terminal), terminal.env, provider)
+    if vendor is None:
+        return
+    session, models = terminal.session, terminal.session.find(SessionModels)
+    if models is not None and models.setup.model.provider == vendor.name:
+        reason = await session.use_model(f"{vendor.name}/{models.setup.model.model}")
+        say(terminal, f"from the next message on panpan asks {clean_line(reason)}")
+    else:
+        say(terminal, f"/model lets you choose a model of {vendor.title}")
+
+
+async def _logout(terminal: Terminal, provider: str) -> None:
+    async with terminal.questions() as ask:
+        said = await log_out(ask, _keys(terminal), terminal.env, provider)
+    say(terminal, said)
+    say(terminal, "This session goes on with the key that it has until you choose another model.", "dim")
+
+
+def _keys(terminal: Terminal) -> StoredKeys:
+    """Return the keys of the session, else those of the panpan home."""
+    models = terminal.session.find(SessionModels)
+    if models is not None:
+        return models.setup.loaded.keys
+    return StoredKeys(panpan_home(terminal.env, terminal.session.info.cwd))
+
+
 MODEL_COMMANDS: Sequence[Command] = (
     Command("model", "Choose the model", _model, arguments="[name]", offers_choice=True),
+    Command("login", "Give panpan an API key", _login, arguments="[provider]", needs_terminal=True),
+    Command("logout", "Remove an API key from panpan", _logout, arguments="[provider]", needs_terminal=True),
     Command("effort", "Choose how hard the model works", _effort, arguments="[level]", offers_choice=True),
 )
 
@@ -88,10 +120,12 @@ class DetectedModel:
     detail: str
 
 
-def models_for(settings: Settings, env: Mapping[str, str], kinds: ProviderKinds) -> Sequence[DetectedModel]:
+def models_for(
+    settings: Settings, env: Mapping[str, str], kinds: ProviderKinds, keys: StoredKeys = NO_KEYS
+) -> Sequence[DetectedModel]:
     """Return the models to offer; nothing is sent to find out."""
     of_kinds = (DetectedModel(name, name, detail) for name, detail in ready_models(kinds, env).items())
-    return [*_of_settings(settings), *_of_vendors(settings, env), *of_kinds]
+    return [*_of_settings(settings), *_of_vendors(settings, env, keys), *of_kinds]
 
 
 def _of_settings(settings: Settings) -> Iterator[DetectedModel]:
@@ -100,9 +134,9 @@ def _of_settings(settings: Settings) -> Iterator[DetectedModel]:
             yield DetectedModel(f"{name}/{model}", model, "from your settings")
 
 
-def _of_vendors(settings: Settings, env: Mapping[str, str]) -> Iterator[DetectedModel]:
+def _of_vendors(settings: Settings, env: Mapping[str, str], keys: StoredKeys) -> Iterator[DetectedModel]:
     for vendor in VENDORS:
-        if any(env.get(variable, "").strip() for variable in vendor.key_variables):
+        if any(key_places(vendor, keys, env)):
             for model in _models_of(vendor):
                 yield DetectedModel(f"{vendor.name}/{model}", model, _detail(vendor, model, settings))
 

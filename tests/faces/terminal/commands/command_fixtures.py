@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +23,7 @@ from panpan.faces.terminal.rendering.displays import pager_rows, show_displays
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.permissions.gate import PermissionGate
 from panpan.session.budget.budget import Budget
-from panpan.session.command import Next, Option, OptionSearch
+from panpan.session.command import Next, Option, OptionSearch, Questions
 from panpan.session.context_usage import ContextUsage, context_usage
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import AddedFolders, SessionInfo
@@ -132,6 +133,7 @@ class FakeTerminal:
     has_vim: bool = False
     waited_s: float = 0.0
     then: Next | None = None
+    asking: Questions | None = None
 
     def show(self, *lines: str) -> None:
         self.rows += lines
@@ -150,6 +152,10 @@ class FakeTerminal:
         for title, shape in sections.items():
             self.show(title)
             self.display(shape)
+
+    def questions(self) -> AbstractAsyncContextManager[Questions]:
+        assert self.asking is not None
+        return nullcontext(self.asking)
 
     async def read(self, *shapes: Display, from_end: bool = False) -> None:
         self.read_lines += pager_rows(shapes, self.width, self.theme)

@@ -79,7 +79,7 @@ def test_a_name_that_is_like_none_brings_the_way_to_the_list() -> None:
     )
 
 
-@pytest.mark.parametrize("line", ["/nosuch", "/login", "/foo", "/x", "/hq"])
+@pytest.mark.parametrize("line", ["/nosuch", "/signin", "/foo", "/x", "/hq"])
 def test_unknown_suggests_no_name_that_is_not_like_it(line: str) -> None:
     assert unknown(all_commands(slash_commands()), line).endswith("; /help lists what there is")
 

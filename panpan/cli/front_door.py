@@ -52,10 +52,12 @@ async def chosen_at_the_door(
         PanpanError: What was chosen cannot be kept.
     """
     servers = [server for server in await find() if server.models]
-    of_servers = [
-        Option(f"Use {one.title}, which runs here", f"{clean_line(one.models[0])}; it gets your prompts and code")
-        for one in servers
-    ]
+    of_servers = []
+    for server in servers:
+        model, change = detection.asked_about(home, server)
+        note = f"; changed: {change}" if change else ""
+        detail = f"{clean_line(model)}; it gets your prompts and code{note}"
+        of_servers.append(Option(f"Use {server.title}, which runs here", detail))
     options = [_KEY, *of_servers, _SMALL, _DEMO, _QUIT]
     while (picked := await ask.choose(TITLE, options)) is not None:
         option = options[picked]

@@ -1,6 +1,7 @@
 """The menu of a start without a model: what each row leads to, and that leaving leaves nothing."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,16 @@ async def test_server_that_is_picked_is_remembered_as_allowed(tmp_path: Path) ->
 
     later = await model_detection.detect_model(tmp_path, has_embedded=False, ask=None, say=lambda _: None, find=find)
     assert later.name == "ollama/qwen3:8b"
+
+
+async def test_server_that_changed_since_it_was_allowed_says_how(tmp_path: Path) -> None:
+    await Door(tmp_path, "Use Ollama", servers=[OLLAMA]).open()
+    door = Door(tmp_path, "Use Ollama", servers=[replace(OLLAMA, program="other", models=("llama3", "qwen3:8b"))])
+
+    assert await door.open() == "ollama/qwen3:8b, since Ollama runs here and you allowed it"
+    assert door.rows[1].endswith(
+        "qwen3:8b; it gets your prompts and code; changed: it calls itself other and not nothing"
+    )
 
 
 async def test_key_that_is_accepted_leads_to_its_vendor(tmp_path: Path) -> None:

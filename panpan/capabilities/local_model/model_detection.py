@@ -178,13 +178,28 @@ def embedded_model(reason: str) -> DetectedModel:
     return DetectedModel(MODEL_NAME, reason)
 
 
+def asked_about(home: Path, server: LocalServer) -> tuple[str, str]:
+    """Return the model that a yes to a server is about, and what has changed since the user was asked; empty: nothing.
+
+    Raises:
+        ConfigError: The answers cannot be understood.
+    """
+    return _asked_about(KnownAnswers(home / ANSWERS_FILE).of(server), server)
+
+
+def _asked_about(known: Answer | None, server: LocalServer) -> tuple[str, str]:
+    if known is None:
+        return server.models[0], ""
+    return known.model_of(server) or server.models[0], known.outdated_by(server)
+
+
 def allow_server(home: Path, server: LocalServer) -> DetectedModel:
-    """Return the first model of a server that the user has picked, which is remembered as their yes.
+    """Return a model of a server that the user has picked, which is remembered as their yes.
 
     Raises:
         PanpanError: The answer cannot be kept.
     """
-    answers, model = KnownAnswers(home / ANSWERS_FILE), server.models[0]
+    answers, (model, _) = KnownAnswers(home / ANSWERS_FILE), asked_about(home, server)
     answers.keep(server, Answer.to(server, model, True, answers.of(server)))
     return DetectedModel(f"{server.provider}/{model}", f"{server.title} runs here and you allowed it")
 
@@ -204,12 +219,11 @@ def has_embedded_model(env: Mapping[str, str]) -> bool:
 async def _allowed_model(server: LocalServer, answers: KnownAnswers, ask: Ask | None) -> str | None:
     """Return the model of a server that the user allowed, now or before; None where he allowed none."""
     known = answers.of(server)
-    change = known.outdated_by(server) if known is not None else ""
+    model, change = _asked_about(known, server)
     if known is not None and not change:
         return known.model_of(server) if known.is_allowed else None
     if ask is None:
         return None
-    model = (known.model_of(server) if known is not None else None) or server.models[0]
     is_allowed = await ask(_question(server, model, change))
     if is_allowed is None:
         return None

@@ -5,9 +5,12 @@ directory, limits, how it ends and what is kept of its output), but nobody is as
 gets all of their variables except keys.
 """
 
+import re
+import shlex
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from anyio import CancelScope
@@ -60,6 +63,31 @@ class UserCommands(UserShell):
         return await run_user_command(command, self._context(), show, scope=scope)
 
 
+_FULL_SCREEN = re.compile(
+    "n?vim?|view|vimdiff|nano|pico|emacs|micro|hx|helix|kak|joe|mc|ranger|nnn|lf|tig|lazygit|ncdu|[hba]?top|nvtop"
+)
+_BEFORE_PROGRAM = frozenset({"sudo", "env", "command", "exec", "time", "nice"})
+_WITHOUT_SCREEN = re.compile(r"-b\w*|-[eE]s\w*|--?(?:batch|headless|version|help)|-[hV]")
+"""Options with which such a program prints lines."""
+
+
+def full_screen_program(command: str) -> str:
+    """Return the program in a command line that is known to draw on the whole terminal; empty where there is none."""
+    words = shlex.shlex(command, posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    try:
+        parts = re.split(r"\0[;&|()]+\0", "\0".join(["", *words, ""]))
+    except ValueError:  # quotes that do not end
+        return ""
+    for part in (part.strip("\0").split("\0") for part in parts):
+        is_before = (word in _BEFORE_PROGRAM or re.match(r"\w+=", word) is not None for word in part)
+        program, *rest = part[sum(takewhile(bool, is_before)) :] or [""]
+        name = program.rpartition("/")[2]
+        if _FULL_SCREEN.fullmatch(name) and not any(_WITHOUT_SCREEN.fullmatch(word) for word in rest):
+            return name
+    return ""
+
+
 async def run_user_command(
     command: str, ctx: ToolContext, show: Callable[[str], None], *, scope: CancelScope | None = None
 ) -> UserCommandResult:
@@ -72,7 +100,7 @@ async def run_user_command(
         scope: Cancelling it stops the command with all that it started; what it printed until then is the result.
 
     Raises:
-        ToolError: The command is empty, too long, not UTF-8 or cannot be started.
+        ToolError: The command is empty, too long, not UTF-8, needs a terminal or cannot be started.
     """
     if not command.strip():
         raise ToolError("there is no command behind the !")
@@ -85,6 +113,8 @@ async def run_user_command(
         ) from None
     if size > MAX_COMMAND_BYTES:
         raise ToolError(f"the command has more than {MAX_COMMAND_BYTES:,} bytes; write a script file")
+    if program := full_screen_program(command):
+        raise ToolError(f"{program} needs a terminal; press Ctrl+Z and run it in the shell, then fg comes back here")
     # It runs as in the user's own shell: outside the sandbox, with all variables but keys.
     ctx = replace(
         ctx,

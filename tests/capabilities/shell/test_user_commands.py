@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from panpan.capabilities.shell.bash import MAX_COMMAND_BYTES, MAX_RESULT_CHARS
-from panpan.capabilities.shell.capability import INTERRUPTED, run_user_command
+from panpan.capabilities.shell.capability import INTERRUPTED, full_screen_program, run_user_command
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment, user_environment
@@ -124,5 +124,25 @@ def test_it_works_on_trio_as_well(tmp_path: Path) -> None:
 async def test_bytes_that_are_no_text_are_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="not UTF-8"):
         await run_user_command("echo \udcff\udcfe >made", context_in(tmp_path), ignore)
+
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "program"),
+    [
+        ("vim", "vim"), ("sudo vim /etc/hosts", "vim"), ("EDITOR=x nvim", "nvim"), ("cat a | vim -", "vim"),
+        ("cd x && /usr/bin/htop", "htop"), ("(vi x)", "vi"), ("ls;top", "top"), ("git log", ""), ("echo vim", ""),
+        ("grep -r vim .", ""), ("vim --version", ""), ("top -bn1", ""), ("emacs --batch -l x", ""), ("vim -es x", ""),
+        ("echo 'a; vim b'", ""), ("'not closed", ""), ("python vim.py > vim", ""), ("", ""), (";", ""),
+    ],
+)  # fmt: skip
+def test_full_screen_program_is_known(command: str, program: str) -> None:
+    assert full_screen_program(command) == program
+
+
+async def test_program_that_needs_a_terminal_is_not_started(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match=r"^vim needs a terminal; press Ctrl\+Z and run it in the shell"):
+        await run_user_command("touch made; vim made", context_in(tmp_path), ignore)
 
     assert not (tmp_path / "made").exists()

@@ -178,11 +178,11 @@ class MakeRoom(Hook):
 
         used, window = used_tokens(conversation), self._window_tokens()
         if refusal is not None and (not is_shorter or (window is not None and used > window)):
-            raise _as_refused(explain_too_large(conversation, window, is_refused=True), refusal) from refusal
+            raise _as_refused(explain_too_large(conversation, window, refusal), refusal) from refusal
         if refusal is None and used > limits.request_tokens and not self._has_said_too_large:
             self._has_said_too_large = True
             whose = f"{self._subagent}: " if self._subagent else ""
-            self._warn(f"{whose}{explain_too_large(conversation, window, is_refused=False)}; it is sent as it is")
+            self._warn(f"{whose}{explain_too_large(conversation, window, None)}; it is sent as it is")
 
     def _limits(self, conversation: Conversation, refusal: ContextOverflowError | None) -> Limits | None:
         """Return the limits; None: they are not known, or compaction is off."""

@@ -1,5 +1,6 @@
 """What a request holds now: how large each part is, where it may be cut, and why it stays too long."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -8,6 +9,7 @@ from panpan.capabilities.compaction.make_room import Limits
 from panpan.capabilities.compaction.summary import summary_in_reminder
 from panpan.core.conversation import Conversation
 from panpan.core.tool import Tool
+from panpan.errors import ContextOverflowError
 from panpan.session.context_usage import BYTES_PER_TOKEN, message_tokens, text_tokens, tool_tokens, used_tokens
 from panpan.types.messages import (
     MEMORY,
@@ -122,13 +124,33 @@ _ADVICE = {
 """Ways to make parts of a request smaller, for the user."""
 
 
-def explain_too_large(conversation: Conversation, window_tokens: int | None, *, is_refused: bool) -> str:
-    """Return the message for the user about a conversation that nothing more can leave."""
-    size = Size(conversation)
+_NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:[,_]\d{3})+(?![\w])|(?<![\w.])\d{4,9}(?!\w)")
+_FAR_MORE = 1.5
+"""Times our estimate from which the provider's count shows that the estimate is wrong."""
+
+
+def explain_too_large(
+    conversation: Conversation, window_tokens: int | None, refusal: ContextOverflowError | None
+) -> str:
+    """Return the message for the user about a conversation that nothing more can leave; None: it was not refused."""
+    size, is_refused = Size(conversation), refusal is not None
     total: dict[str, float] = {}
     for part, tokens in _weighed(conversation, size):
         total[part] = total.get(part, 0.0) + tokens
     largest = max(total, key=lambda part: total[part])
+    counts = [int(re.sub("[,_]", "", number)) for number in _NUMBER.findall(str(refusal or ""))]
+    if (counted := max(counts, default=0)) > _FAR_MORE * size.whole:
+        is_said = largest not in (_SYSTEM, _TOOLS)  # which are hardly what the provider means
+        most_are = f", and most of them are {largest}" if is_said else ""
+        advice = [
+            _ADVICE.get(largest, "") if is_said else "",
+            "/compact makes the conversation shorter",
+            "choose a model with a larger window (/model)",
+        ]
+        return (
+            f"the request is too long for the model's context window: the provider counts {counted:,} tokens"
+            f"{most_are}; {', or '.join(filter(None, advice))}"
+        )
     advice = [_ADVICE.get(largest, ""), "choose a model with a larger window (--model)"]
     is_window_sure = window_tokens is not None and (size.whole > window_tokens or not is_refused)
     if not is_window_sure:  # it must be smaller than what is known of the model

@@ -131,11 +131,28 @@ PARTS: dict[str, list[Message]] = {
 
 @pytest.mark.parametrize("name", PARTS)
 def test_what_is_large_is_named(name: str) -> None:
-    assert f"of them are {name}" in explain_too_large(conversation_of(PARTS[name]), 10_000, is_refused=True)
+    assert f"of them are {name}" in explain_too_large(conversation_of(PARTS[name]), 10_000, REFUSAL)
+
+
+@pytest.mark.parametrize(
+    ("said", "counted"),
+    [
+        ("prompt is too long: 214000 tokens > 200000 maximum", "214,000"),
+        ("maximum context length is 128,000 tokens, and you sent 131_072", "131,072"),
+    ],
+)
+def test_count_of_the_provider_is_believed_where_it_is_far_more(said: str, counted: str) -> None:
+    refusal = ContextOverflowError(f"the request is longer than the window: {said}", status=400)
+    conversation = conversation_of([UserMessage.of("hi")])
+    conversation.system = "you are helpful " * 100
+    text = explain_too_large(conversation, 200_000, refusal)
+
+    assert f"the provider counts {counted} tokens; /compact makes the conversation shorter" in text
+    assert "[tools]" not in text
 
 
 def test_a_system_prompt_that_is_large_is_named() -> None:
     conversation = conversation_of([UserMessage.of("hi")])
     conversation.system = GIANT
 
-    assert "of them are the system prompt; say less in it" in explain_too_large(conversation, None, is_refused=True)
+    assert "of them are the system prompt; say less in it" in explain_too_large(conversation, None, REFUSAL)

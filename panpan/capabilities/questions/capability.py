@@ -11,7 +11,7 @@ from panpan.errors import ToolError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.system.text.terminal_text import printable
-from panpan.types.content import Frozen, SummaryDisplay
+from panpan.types.content import Frozen, SummaryDisplay, text
 from panpan.types.events import Output, ToolYield
 from panpan.types.permission import Choice, UserAnswer, UserAsker, UserQuestion
 
@@ -115,7 +115,7 @@ def _output(args: AskUserInput, answers: Sequence[UserAnswer]) -> Output:
     ]
     return Output(
         "\n".join(f"{question} {answer}" for _, question, answer in said),
-        SummaryDisplay(text="; ".join(f"{header}: {answer}" for header, _, answer in said)),
+        text("\n".join(f"{header}: {answer}" for header, _, answer in said), "dim"),
     )
 
 

@@ -13,7 +13,7 @@ from panpan.capabilities.questions.capability import AskUserInput, AskUserQuesti
 from panpan.core.tool_executor import ToolExecutor
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
-from panpan.types.content import SummaryDisplay, ToolUseBlock
+from panpan.types.content import ToolUseBlock, text
 from panpan.types.events import Output, ToolFinished
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import Choice, UserAnswer, UserAsker, UserQuestion
@@ -107,7 +107,7 @@ async def test_people_see_the_answers_by_their_headers(tmp_path: Path) -> None:
 
     output = await call(user, tmp_path, DATABASE, CHECKS)
 
-    assert output.display == SummaryDisplay(text="Database: Postgres; Checks: ruff, mypy")
+    assert output.display == text("Database: Postgres\nChecks: ruff, mypy", "dim")
 
 
 async def test_who_declines_is_not_asked_again(tmp_path: Path) -> None:

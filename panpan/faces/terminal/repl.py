@@ -73,6 +73,7 @@ class Repl:
             can_move=lambda: background is not None and bool(background.movable),
             doing=lambda: self._todos.doing,
             asked_about=lambda: asking.asked_about,
+            spent_usd=lambda: session.budget.spent.known_usd,
         )
         self._view = TurnView(
             self,
@@ -279,6 +280,7 @@ class Repl:
     # What comes from below
 
     def _turn_has_begun(self) -> None:
+        self._todos.turn_has_begun()
         self._attention.begun()
 
     def _turn_is_over(self, duration_s: float) -> None:

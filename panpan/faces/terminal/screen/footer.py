@@ -75,11 +75,18 @@ class TodosView:
     def __init__(self, todos: Callable[[], Sequence[ChecklistItem]]) -> None:
         self._todos = todos
         self._is_hidden = False
+        self._before_turn: Sequence[ChecklistItem] = ()
+
+    def turn_has_begun(self) -> None:
+        """Take the list for one of earlier turns, until the model changes it."""
+        self._before_turn = self._todos()
 
     @property
     def doing(self) -> str:
-        """Text of the todo in progress; empty where there is none."""
-        return next((clean_line(todo.active_form) for todo in self._todos() if todo.status == "in_progress"), "")
+        """Text of the todo in progress; empty where there is none, or where the turn has not touched the list."""
+        if (todos := self._todos()) == self._before_turn:
+            return ""
+        return next((clean_line(todo.active_form) for todo in todos if todo.status == "in_progress"), "")
 
     def lines(self, width: int, room: int, theme: Theme) -> Sequence[str]:
         """Return the checklist, or nothing where it is hidden or all of it is done.

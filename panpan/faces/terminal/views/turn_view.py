@@ -16,6 +16,7 @@ from panpan.faces.turn_text import (
     TokensSoFar,
     WaitingTime,
     beginning_of_last_turns,
+    cost_in_short,
     earlier,
     past_events,
     task_end_told,
@@ -42,7 +43,7 @@ from panpan.types.events import (
     TurnEnded,
     Waiting,
 )
-from panpan.types.messages import Message, UserMessage
+from panpan.types.messages import AssistantMessage, Message, UserMessage
 from panpan.types.permission import PermissionQuestion
 from panpan.version import __version__
 
@@ -126,6 +127,8 @@ class AroundTurn:
     """Returns what the model says that it is doing; empty where it says nothing."""
     asked_about: Callable[[], Collection[str]] = tuple
     """Returns the ids of the calls about which the user is asked at the moment."""
+    spent_usd: Callable[[], float] = lambda: 0.0
+    """Returns the US dollars that the session has cost so far, as far as they are known."""
 
 
 class TurnView:
@@ -164,6 +167,11 @@ class TurnView:
         self._waits_for = ""
         self._retry: RetryScheduled | None = None
         self._retry_at_s = 0.0
+        self._is_arriving = False
+        """True while a reply comes."""
+        self._broken = 0
+        """Replies of the turn that broke off."""
+        self._spent_before_usd = 0.0
 
     @property
     def is_in_retry_pause(self) -> bool:
@@ -210,6 +218,7 @@ class TurnView:
         """A turn begins; None: the model is woken, for what was said already."""
         self._began_s, self._waited_before_s = monotonic(), self._waiting.seconds
         self._tokens = TokensSoFar()
+        self._broken, self._is_arriving, self._spent_before_usd = 0, False, self._around.spent_usd()
         if prompt is not None:
             self._show_prompt(prompt)
         self._around.has_begun()
@@ -225,7 +234,9 @@ class TurnView:
             case Waiting(reason=reason):
                 self._waits_for = reason
             case ReplyStarted():
-                self._waits_for, self._retry = "", None
+                self._waits_for, self._retry, self._is_arriving = "", None, True
+            case AssistantMessage():
+                self._is_arriving = False
             case (
                 PermissionDecided(saved_rule=rule)
                 | SubagentEvent(innermost=SubagentEvent(event=PermissionDecided(saved_rule=rule)))
@@ -233,6 +244,7 @@ class TurnView:
                 say(self._canvas, f"✓ kept for this project: {rule}", "dim")
             case RetryScheduled(delay_s=delay_s):
                 self._retry, self._retry_at_s = event, monotonic() + delay_s
+                self._broken, self._is_arriving = self._broken + self._is_arriving, False
             case Compacted(compaction=compaction):
                 self._waits_for = ""
                 for line in compaction_lines(compaction):
@@ -248,6 +260,7 @@ class TurnView:
     def fail(self, message: str) -> None:
         """The turn ended with an error."""
         self._finish()
+        self._broken, self._is_arriving = self._broken + self._is_arriving, False
         say(self._canvas, f"✗ {message}", "bad")
 
     def note(self, text: str) -> None:
@@ -262,6 +275,11 @@ class TurnView:
     def end(self) -> None:
         """The turn is over, in whatever way."""
         self._finish()
+        if self._broken:
+            usd = self._around.spent_usd() - self._spent_before_usd
+            cost = f": {cost_in_short(usd, is_estimated=True)} in this turn" if usd else ""
+            times = "once" if self._broken == 1 else f"{self._broken} times"
+            say(self._canvas, f"the reply broke off {times}; each try is paid{cost}", "dim")
         duration_s, self._began_s = self.duration_s, None
         self._around.is_over(duration_s)
         self._canvas.refresh()

@@ -39,6 +39,15 @@ def test_a_list_of_which_all_is_done_or_that_is_empty_takes_no_room() -> None:
     assert View("pending").view.doing == ""
 
 
+def test_what_an_earlier_turn_was_doing_is_not_what_this_one_does() -> None:
+    shown = View("in_progress", "pending")
+    shown.view.turn_has_begun()
+    assert shown.view.doing == ""
+
+    shown.todos = todos("completed", "in_progress")
+    assert shown.view.doing == "doing 2"
+
+
 def test_the_key_hides_it_and_shows_it_again() -> None:
     shown = View("pending")
 

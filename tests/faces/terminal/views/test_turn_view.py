@@ -55,12 +55,18 @@ class View:
         self.is_asking = False
         self.doing = ""
         self.can_move = False
+        self.spent_usd = 1.0
         self.clock = Clock()
         self.waiting = WaitingTime(self.clock)
         self.turns = TurnView(
             self.canvas,
             Conversation(),
-            AroundTurn(is_asking=lambda: self.is_asking, doing=lambda: self.doing, can_move=lambda: self.can_move),
+            AroundTurn(
+                is_asking=lambda: self.is_asking,
+                doing=lambda: self.doing,
+                can_move=lambda: self.can_move,
+                spent_usd=lambda: self.spent_usd,
+            ),
             waiting=self.waiting,
         )
 
@@ -302,3 +308,33 @@ def test_a_question_is_of_the_turn_where_the_turn_waits_for_who_asks() -> None:
     of_subagents = [replace(own, tool_use_id=id_, agent="explore: it") for id_ in ("7", "8")]
 
     assert [view.turns.is_of_turn(question) for question in (own, *of_subagents)] == [True, True, False]
+
+
+@pytest.mark.parametrize(("fails", "times"), [(True, 3), (False, 2)])
+def test_replies_that_broke_off_are_said_to_be_paid(fails: bool, times: int) -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    view.turns.show(RetryScheduled(2, "the provider has a problem (529)", 0.0))  # which had sent nothing
+    for attempt in (3, 4):
+        view.turns.show(ReplyStarted("1", "m"))
+        view.turns.show(RetryScheduled(attempt, "the connection broke", 0.0))
+    view.turns.show(ReplyStarted("1", "m"))
+    view.spent_usd = 1.25
+    if fails:
+        view.turns.fail("the connection broke")
+    else:
+        view.turns.show(answer("at last"))
+    view.turns.end()
+
+    assert f"the reply broke off {times} times; each try is paid: ~$0.2500 in this turn" in " ".join(view.canvas.rows)
+
+
+def test_a_turn_in_which_none_broke_off_says_nothing_of_it() -> None:
+    view = View()
+    for _ in range(2):
+        view.turns.begin(UserMessage.of("go"))
+        view.turns.show(ReplyStarted("1", "m"))
+        view.turns.show(answer("here"))
+        view.turns.end()
+
+    assert "broke off" not in "".join(view.canvas.rows)

@@ -231,6 +231,19 @@ def test_typing_never_waits_for_the_list_of_files(panpan: Panpan, start: Start) 
         repl.type("look at @fi and what I type behind it comes at once")
 
 
+def test_a_paste_without_marks_is_one_message(panpan: Panpan, start: Start) -> None:
+    with serving([SEEN]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.send("\r".join(f"line {number} of many" for number in range(300)) + "\r")
+        repl.wait_for("[pasted #1: 300 lines]")
+        repl.send(keys.ENTER)
+        repl.wait_for("line 299 of many")
+        repl.wait_for_prompt()
+
+    assert len(server.requests) == 1
+
+
 def test_help_is_a_panel_that_goes_away(panpan: Panpan, start: Start) -> None:
     with serving([]) as server:
         panpan.use(server)

@@ -3,7 +3,8 @@
 The rules: Escape is an ESC that nothing follows before `flush`, and nothing else is; an ESC before a character is Alt
 with it; a sequence that nobody here knows, such as an answer that comes late, is dropped whole. prompt_toolkit's own
 parser takes such a sequence for Escape and letters, and Escape ends what runs. Its table of sequences belongs to all
-inputs of a process, so it is only read here.
+inputs of a process, so it is only read here. Lines that come faster than anybody types are one paste, also where the
+terminal does not mark it; else each would be sent.
 
 The grammar is that of ECMA-48, section 5.4, and of xterm (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html).
 """
@@ -45,6 +46,12 @@ _BEGUN = re.compile(
     re.VERBOSE,
 )
 """As much of a sequence as there is."""
+_KEY = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""What a paste of text does not hold."""
+_FAST_LINES = 4
+"""That many lines in one read are no typing, nor what is typed ahead while panpan is busy."""
+_FAST_CHARS = 200
+"""That many characters in two lines are none, either."""
 _STRING_INTRODUCERS = "]P_^X"
 _INTRODUCER_CHARS = 2
 """So much of a sequence alone is Alt with a character, if nothing follows."""
@@ -70,10 +77,17 @@ class KeyParser(Vt100Parser):
         """The beginning of an answer whose end has not come in time; it may still come."""
         self._pasted: list[str] | None = None
         """Parts of a paste; None: there is none."""
+        self._unmarked: list[str] = []
+        """Parts of a paste from a terminal that does not mark it."""
 
     def feed(self, data: str) -> None:
         if self._late:
             data = self._after_late(data)
+        if self._unmarked and _KEY.search(data):
+            self._end_unmarked()
+        if self._unmarked or (not self._held and self._pasted is None and _is_pasted(data)):
+            self._unmarked.append(data)
+            return
         data, self._held = self._held + data, ""
         at = 0
         while at < len(data):
@@ -81,6 +95,8 @@ class KeyParser(Vt100Parser):
 
     def flush(self) -> None:
         """Nothing came for a while: what is held is all that there is of it."""
+        if self._unmarked:
+            self._end_unmarked()
         if self._pasted is not None:
             return
         held, self._held = self._held, ""
@@ -162,11 +178,22 @@ class KeyParser(Vt100Parser):
         self.feed_key_callback(KeyPress(Keys.BracketedPaste, text))
         return end + len(_PASTE_ENDS)
 
+    def _end_unmarked(self) -> None:
+        text = "".join(self._unmarked)
+        self._unmarked.clear()
+        self.feed_key_callback(KeyPress(Keys.BracketedPaste, text))
+
     def _after_late(self, data: str) -> str:
         """Return what stands behind the end of the late answer; all of it, where that is not there."""
         late, self._late = self._late, ""
         answer = _STRING.match(late + data)
         return data if answer is None else data[answer.end() - len(late) :]
+
+
+def _is_pasted(data: str) -> bool:
+    """Return True if what came in one read was not typed: lines behind lines, which would be sent one by one."""
+    lines = sum(bool(line.strip()) for line in re.split(r"[\r\n]", data))
+    return (lines >= _FAST_LINES or (lines > 1 and len(data) >= _FAST_CHARS)) and not _KEY.search(data)
 
 
 def _keys(sequence: str) -> tuple[Keys, ...]:

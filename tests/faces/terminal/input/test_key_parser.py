@@ -186,6 +186,50 @@ def test_a_pause_does_not_end_a_paste() -> None:
     assert [press.data for press in pressed] == ["a"]
 
 
+PASTED = "<bracketed-paste>"
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [
+        ("one\rtwo\rthree\rfour\r",),
+        ("one\rtwo\rthree\rfour", "\rfi", "ve\rsix\r"),
+        ("a\n\tb\n\nc\nd",),
+        ("x" * 200 + "\ry",),
+        ("x" * 1_000 + "\ry", "z\r"),
+    ],
+)
+def test_lines_that_come_at_once_are_one_paste(reads: tuple[str, ...]) -> None:
+    assert presses_of(*reads) == [(PASTED, "".join(reads))]
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "one\rtwo\rhalf a thi",  # typed ahead
+        "x" * 1_000 + "\r",  # what a program sends as one message
+        "\r\r\r\r   \r",  # Enter, held down
+        "a\rb\rc\r\x03d\r",  # a key among them
+        "a\rb\rc\x1b[Ad\r",
+    ],
+)
+def test_what_may_be_typed_is_no_paste(typed: str) -> None:
+    assert PASTED not in keys_of(typed)
+
+
+def test_a_paste_without_marks_ends_with_a_key_or_a_pause() -> None:
+    lines = "one\rtwo\rthree\rfour"
+
+    assert keys_of(lines, "\x1b") == [PASTED, *LONE_ESCAPE]
+    assert keys_of(lines, "\x03") == [PASTED, "c-c"]
+    pressed: list[KeyPress] = []
+    parser = KeyParser(pressed.append)
+    parser.feed(lines)
+    parser.flush()
+    parser.feed("\r")
+    assert [press.data for press in pressed] == [lines, "\r"], "Enter sends it"
+
+
 PARAMETERS = st.text("0123456789:;<=>?", max_size=6)
 FINAL = st.characters(min_codepoint=0x40, max_codepoint=0x7E)
 INTERMEDIATES = st.text(" !\"#$%&'()*+,-./", max_size=2)
@@ -215,7 +259,7 @@ def test_nothing_well_formed_is_escape_or_typed_in_whatever_pieces_it_comes(part
     assert presses_of(*pieces(data, cuts)) == pressed
 
 
-@given(st.text("\x1b[]OPM;0123?c~\\\x07ap\r", max_size=20), st.lists(st.integers(0, 200), max_size=6))
+@given(st.text("\x1b[]OPM;0123?c~\\\x07ap", max_size=20), st.lists(st.integers(0, 200), max_size=6))
 def test_whatever_comes_its_pieces_are_the_whole(data: str, cuts: list[int]) -> None:
     assert presses_of(*pieces(data, cuts)) == presses_of(data)
 

@@ -104,25 +104,32 @@ def _most_in_a_second(arrivals: Sequence[tuple[float, int]]) -> int:
 
 
 def _start(runs: int) -> Iterator[Figure]:
-    ours, beside = [], []
+    firsts, bare, ours, beside = [], [], [], []
     with bench() as place, serving({"replies": []}) as server:
         _start_ms(place, server.url)  # the first run compiles
         for _ in range(runs):
+            bare.append(place.python("import click").wall_s * 1000)
             beside.append(place.python("import prompt_toolkit").wall_s * 1000)
-            ours.append(_start_ms(place, server.url))
+            first_ms, prompt_ms = _start_ms(place, server.url)
+            firsts.append(first_ms)
+            ours.append(prompt_ms)
+    first = Figure("start to the first sign on the screen", "ms", firsts, at_most=150)
+    click = Figure('python -c "import click"', "ms", bare)
+    yield from (first, click, ratio("the one as a multiple of the other", first, click, at_most=3))
     prompt = Figure("start to a prompt that shows what is typed", "ms", ours, at_most=400)
     toolkit = Figure('python -c "import prompt_toolkit"', "ms", beside)
     yield from (prompt, toolkit, ratio("the one as a multiple of the other", prompt, toolkit))
 
 
-def _start_ms(place: Bench, url: str) -> float:
+def _start_ms(place: Bench, url: str) -> tuple[float, float]:
+    """Return milliseconds from the start to the first sign, and to an input that shows what is typed."""
     started_at = time.monotonic()
     with place.on_terminal(url) as terminal:
-        # typed before, the terminal itself would show it
-        _wait_for_bytes(terminal, "❯")
+        # typed before the input is drawn, which is behind the first sign, the terminal itself would show it
+        terminal.wait_for(lambda _: terminal.raw.count("❯".encode()) > 1, timeout_s=_TIMEOUT_S)
         terminal.send(_TYPED)
         _wait_for_bytes(terminal, _TYPED)
-        return (time.monotonic() - started_at) * 1000
+        return (terminal.arrivals[0][0] - started_at) * 1000, (time.monotonic() - started_at) * 1000
 
 
 def _wait_for_bytes(terminal: Terminal, text: str) -> None:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from panpan.session.session import Session
 
 
+FIRST_SIGN = "❯ "
+"""Shown where the input will be, before what draws it is imported; the terminal echoes what is typed behind it."""
+
+
 def run(options: Options) -> int:
     """Run a headless turn or the interactive loop, and return the exit code.
 
@@ -58,6 +62,8 @@ def run(options: Options) -> int:
             from panpan.cli.line_command import run_line_loop_for
 
             return anyio.run(run_line_loop_for, options, out)
+        sys.stdout.write(FIRST_SIGN)
+        sys.stdout.flush()
         from panpan.cli.repl_command import run_repl_for
 
         return anyio.run(partial(run_repl_for, options, look))

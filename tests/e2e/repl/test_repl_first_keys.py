@@ -1,7 +1,9 @@
 """Keys that are pressed while the session is still being opened."""
 
+import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +11,7 @@ from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
 from tests.e2e.repl.driver import INSTALLED, Repl, texts_of, was_given_back
 from tests.model_server import say, serving
-from tests.terminal_emulator import keys
+from tests.terminal_emulator import Terminal, keys
 
 OPENING = "opening the session"
 
@@ -22,6 +24,18 @@ def opening(panpan: Panpan, start: Start) -> Iterator[Repl]:
         repl = start(waits=False, program=INSTALLED)
         repl.wait_for(OPENING)
         yield repl
+
+
+def test_something_is_on_the_screen_before_what_draws_it_is_imported(panpan: Panpan, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    # stands for a machine on which the import takes any time
+    (tmp_path / "prompt_toolkit.py").write_text(f"open({str(gate)!r}).read()\n")
+    environment = dict(panpan.environment()) | {"PYTHONPATH": str(tmp_path), "ANTHROPIC_API_KEY": "sk-no-matter"}
+    with Terminal(INSTALLED, env=environment, cwd=panpan.workspace) as terminal:
+        terminal.wait_for(lambda screen: screen.row_of_cursor.startswith("❯"))
+        terminal.send("typed early")
+        terminal.wait_for(lambda screen: screen.row_of_cursor == "❯ typed early")
 
 
 def test_what_is_sent_waits_for_the_session_and_keeps_its_order(panpan: Panpan, start: Start) -> None:

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Self, assert_never
 
@@ -39,6 +40,7 @@ from panpan.core.tool_call import (
     shortened,
 )
 from panpan.errors import PanpanError, ToolError, unwrap_single_exception
+from panpan.system.files.paths import PathResolver
 from panpan.types.content import AssistantContent, ToolResultBlock, ToolUseBlock
 from panpan.types.events import (
     Output,
@@ -162,8 +164,8 @@ class ToolExecutor(AsyncContextManagerMixin):
         for event in done:
             event.set()
 
-    async def _refusal_at_last(self, call: ToolCall) -> Output | None:
-        """Tell the hooks and the ledger that an allowed call runs now; return why it does not, after all."""
+    async def _refusal_at_last(self, call: ToolCall) -> str:
+        """Tell the hooks and the ledger that an allowed call runs now; return why it does not, after all, if so."""
         name, has_effect = call.tool.name, not (call.effects.is_read_only or call.context.box == "looking")
         for hook in self._hooks if has_effect else ():
             try:
@@ -171,13 +173,13 @@ class ToolExecutor(AsyncContextManagerMixin):
             except Exception:  # who only looks on must not keep an allowed call from running
                 log.exception("the hook %s failed before %s", type(hook).__name__, name)
         if denial := next(filter(None, (hook.denies_all() for hook in self._hooks)), None):
-            return Output(shortened(f"{name} was not run: {denial.reason.text}"), is_error=True)
+            return denial.reason.text
         try:
             if has_effect:
                 await self._ledger.call_starts(call)
         except PanpanError as error:  # what cannot be noted must not be done
-            return Output(shortened(f"{name} was not run: {error}"), is_error=True)
-        return None
+            return str(error)
+        return ""
 
     async def _output_of(self, call: PreparedCall, send: MemoryObjectSendStream[ToolEvent], runs_alone: bool) -> Output:
         """Ask whether the call may run, run it, and let the hooks see what came of it."""
@@ -197,9 +199,10 @@ class ToolExecutor(AsyncContextManagerMixin):
             return Output(f"{call.use.name} was not run: its arguments changed after the decision", is_error=True)
 
         opened = self._opened(tool_call, permission)
-        if (refusal := await self._refusal_at_last(opened)) is not None:
-            return refusal
+        if why := await self._refusal_at_last(opened):
+            return Output(shortened(f"{call.use.name} was not run: {why}"), is_error=True)
         self.begun.add(call.use.id)
+        cwd = paths.cwd
         started_at = perf_counter()
         output = await self._attempt(opened, permission, send)
         while output.blocked and (more := await permission_to_retry(tool_call, output.blocked, self._hooks, self._ask)):
@@ -210,8 +213,8 @@ class ToolExecutor(AsyncContextManagerMixin):
             opened = self._opened(
                 tool_call, replace(more, approved_paths=permission.approved_paths | more.approved_paths)
             )
-            if (refusal := await self._refusal_at_last(opened)) is not None:
-                output = refusal
+            if why := _cannot_return(paths, cwd) or await self._refusal_at_last(opened):
+                output = output.with_note(shortened(f"it was not run again: {why}"))
                 break
             started_at = perf_counter()
             output = await self._attempt(opened, more, send)
@@ -244,6 +247,16 @@ class ToolExecutor(AsyncContextManagerMixin):
         await send.send(ToolStarted(call.tool_use_id, tool.name, title, limit_s, tool.starts_agents, tool.asks_user))
         output = await _run_tool(tool, call.args, call.context, send)
         return output.with_note(permission.said) if permission.said else output
+
+
+def _cannot_return(paths: PathResolver, cwd: Path) -> str:
+    """Make `cwd`, in which a call was decided about, the working directory again; return why it cannot be, if so."""
+    try:
+        if paths.cwd != cwd:
+            paths.change_directory(cwd)
+    except ToolError as error:
+        return str(error)
+    return "" if paths.cwd == cwd else f"{cwd} leads to {paths.cwd} now"
 
 
 def _decided(use: ToolUseBlock, permission: Permission) -> PermissionDecided:

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
+import pytest
 from pydantic import BaseModel
 
 from panpan.core.hooks import Hook, ToolCall
@@ -165,3 +166,61 @@ async def test_what_was_opened_to_the_first_try_is_open_to_the_second(tmp_path: 
     await run(tmp_path, tool, Retries(Allow(Reason("fine"), frozenset({place})), QUESTION))
 
     assert tool.approved == [frozenset({place})] * 2
+
+
+class Moves(Fetches):
+    """Ends in another folder, as `cd sub && make` does."""
+
+    def __init__(self, *, removes: bool = False) -> None:
+        super().__init__()
+        self.began_in: list[Path] = []
+        self.removes = removes
+
+    async def run(self, args: Nothing, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        self.began_in.append(ctx.paths.cwd)
+        ctx.paths.change_directory(ctx.paths.root / "sub")
+        if self.removes:
+            self.began_in[0].rmdir()
+        async for item in super().run(args, ctx):
+            yield item
+
+
+async def test_retry_begins_in_the_folder_of_the_first_attempt(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    tool = Moves()
+
+    await run(tmp_path, tool, Retries(FINE, QUESTION))
+
+    assert tool.began_in == [tmp_path, tmp_path]
+
+
+@pytest.mark.parametrize("comes", ["nothing", "a link"])
+async def test_retry_whose_folder_is_gone_does_not_run(tmp_path: Path, comes: str) -> None:
+    (tmp_path / "sub").mkdir()
+    (begins := tmp_path / "here").mkdir()
+    tool, context = Moves(removes=True), context_in(tmp_path)
+    context.paths.change_directory(begins)
+
+    class Links(Retries):
+        async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
+            if comes == "a link":
+                begins.symlink_to("sub")
+            return await super().after_block(call, blocked)
+
+    executor = ToolExecutor({tool.name: tool}, context, (Links(FINE, QUESTION),), ask=ScriptedAsker(YES))
+    async with executor, aclosing(executor.run([ToolUseBlock(id="1", name=tool.name, input={})])) as running:
+        (result,) = [event async for event in running if isinstance(event, ToolResultMessage)]
+
+    assert tool.ran == ["usual"]
+    assert result.text.startswith("no network\n[it was not run again: ")
+
+
+async def test_what_the_first_attempt_did_is_told_if_no_second_may_run(tmp_path: Path) -> None:
+    class Fails(Retries):
+        def denies_all(self) -> Deny | None:
+            return Deny(Reason("a guard failed")) if self.seen else None
+
+    tool = Fetches()
+    text, _, _ = await run(tmp_path, tool, Fails(FINE, QUESTION))
+
+    assert (tool.ran, text) == (["usual"], "no network\n[it was not run again: a guard failed]")

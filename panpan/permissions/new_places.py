@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from anyio import get_cancelled_exc_class, to_thread
 
+from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook, ToolCall
 from panpan.permissions.reach.deletions import INSTALLED
 from panpan.system.files.folder_tree import make_private_folder
@@ -71,8 +72,8 @@ class NewPlaces(Hook):
 
     async def before_effect(self, call: ToolCall) -> None:
         if await _runs_boxed(call):
-            before = self._since_background
-            self._before[call.tool_use_id] = before if before is not None else await _look(call)
+            before = self._before.get(call.tool_use_id)  # it runs again, after an attempt that failed
+            self._before[call.tool_use_id] = before or self._since_background or await _look(call)
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         before = self._before.pop(call.tool_use_id, None)
@@ -99,6 +100,9 @@ class NewPlaces(Hook):
         advice = "Tell the user what they are for, and do not make them again unless the user asks"
         note = f"[{told}; {done}{asked}. {advice}]"
         return Output((*output.blocks, TextBlock(text=note)), output.display, is_error=output.is_error)
+
+    async def turn_ended(self, conversation: Conversation) -> None:
+        self._before.clear()  # of calls that were interrupted
 
     async def _settled(self, shown: str, new: _Places) -> tuple[str, str]:
         """Return what became of new places, and how the user was asked, for the model; both in words.

@@ -85,6 +85,17 @@ async def test_what_was_there_and_what_is_not_protected_is_not_told(tmp_path: Pa
     assert not work.warned
 
 
+async def test_what_an_attempt_made_that_failed_is_told_after_the_next(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    call = await work.call()
+
+    await work.hook.before_effect(call)
+    work.make(".envrc")
+    await work.hook.before_effect(call)  # it runs again, with the network
+
+    assert ".envrc" in (await work.hook.after_tool(call, Output("made"))).text
+
+
 async def test_a_folder_made_anew_under_an_old_name_is_told(tmp_path: Path) -> None:
     work = Workspace(tmp_path)
     work.make("sub/.git/config")

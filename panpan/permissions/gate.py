@@ -314,7 +314,10 @@ class PermissionGate(Gate):
         return await anyio.to_thread.run_sync(judge, subject) if subject.is_large else judge(subject)
 
     async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
-        if self.mode == "plan" or blocked.use != "on" or blocked.box == "usual":
+        denial = await self.recheck(call)
+        if denial is not None or self.mode == "plan":
+            return denial or Deny(Reason("plan mode opens nothing more", "mode"))
+        if blocked.use != "on" or blocked.box == "usual":
             return None
         if blocked.box == "looking":
             self._needing_more.add(command_line(call.effects) or "")

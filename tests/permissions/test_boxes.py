@@ -214,7 +214,8 @@ async def test_in_plan_mode_and_beyond_a_look_nothing_runs_again_by_the_gate(pro
     ):
         assert await gate.after_block(call, blocked) is None
     gate.mode = "plan"
-    assert await gate.after_block(call, Blocked("x", "on", box="looking")) is None
+    for blocked in (Blocked("x", "on", box="looking"), Blocked("x", "off", box="unasked"), Blocked("x", "network")):
+        assert isinstance(await gate.after_block(call, blocked), Deny), "also where another hook would ask"
 
 
 async def test_what_is_hidden_where_a_command_ran_unasked_is_asked_about(project: Project) -> None:

@@ -34,6 +34,7 @@ from panpan.types.permission import (
     Allow,
     Ask,
     Asker,
+    Blocked,
     Decision,
     Deny,
     PermissionAnswer,
@@ -215,13 +216,10 @@ class ChildGate(Gate):
         return self._own.mode
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
-        decisions = [decision for gate in self._gates if (decision := await gate.before_tool(call)) is not None]
-        if not decisions:
-            return None
-        strictest = reduce(stricter, decisions)
-        if isinstance(strictest, Ask):  # a mode is the main agent's
-            return replace(strictest, offer=replace(strictest.offer, mode=None), use_mode=None)
-        return strictest
+        return _of_subagent([await gate.before_tool(call) for gate in self._gates])
+
+    async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
+        return _of_subagent([await gate.after_block(call, blocked) for gate in self._gates])
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         for gate in self._gates:
@@ -231,6 +229,15 @@ class ChildGate(Gate):
     async def recheck(self, call: ToolCall) -> Deny | None:
         denials = [denial for gate in self._gates if (denial := await gate.recheck(call)) is not None]
         return denials[0] if denials else None
+
+
+def _of_subagent(decisions: Sequence[Decision | None]) -> Decision | None:
+    """Return the strictest decision of several gates; None where none has an opinion."""
+    found = [decision for decision in decisions if decision is not None]
+    strictest = reduce(stricter, found) if found else None
+    if isinstance(strictest, Ask):  # a mode is the main agent's
+        return replace(strictest, offer=replace(strictest.offer, mode=None), use_mode=None)
+    return strictest
 
 
 def stricter(first: Decision, second: Decision) -> Decision:

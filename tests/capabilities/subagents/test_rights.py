@@ -16,6 +16,7 @@ from panpan.types.agent import AgentAccess, AgentDefinition
 from panpan.types.permission import (
     Allow,
     Ask,
+    Blocked,
     Decision,
     Deny,
     PermissionMode,
@@ -52,6 +53,16 @@ def test_the_stricter_word_counts_and_opens_no_path_that_one_of_them_keeps_close
 
 def definition(mode: PermissionMode | None) -> AgentDefinition:
     return AgentDefinition("worker", "works", "Work.", AgentAccess(permission_mode=mode))
+
+
+@pytest.mark.parametrize(("parents", "own"), [("plan", None), ("default", "plan"), ("plan", "default")])
+async def test_nothing_of_a_subagent_runs_again_in_plan_mode(
+    tmp_path: Path, parents: PermissionMode, own: PermissionMode | None
+) -> None:
+    parent = PermissionGate(mode=parents)
+    child = gate_of_child(parent, parent, definition(own))
+
+    assert isinstance(await child.after_block(await bash_in(tmp_path), Blocked("x", "off")), Deny)
 
 
 @pytest.mark.parametrize("make", [lambda root: write_in(root), lambda root: bash_in(root)], ids=["write", "bash"])

@@ -15,6 +15,7 @@ PLAN_MODE_NOTICE = (
     "plan mode is on: nothing may be changed until the user leaves it; look around with tools that only read, and "
     "describe what you would do"
 )
+_MAY_CHANGE = "may change things"
 _ONLY_WHEN_IT_RUNS = "parts of the command are only known when it runs"
 _MOST_CHARS = 80
 """Of a command within a sentence."""
@@ -103,7 +104,7 @@ def not_allowed(subject: Subject) -> Reason:
     effect = _in_the_way(subject.facts)
     command, doubt = effect.command.source if effect else "", _doubt(effect, subject.facts, is_placed=subject.is_placed)
     return Reason(
-        f"it may change things{_about(command, doubt, subject)}",
+        _named(command, doubt, subject) or _MAY_CHANGE,
         "unknown" if effect is None or is_unknown(effect) else "not-allowed",
         command=command,
         assumption=doubt,
@@ -113,8 +114,8 @@ def not_allowed(subject: Subject) -> Reason:
 def by_plan_mode(subject: Subject) -> Reason:
     """Return that plan mode denies a call which does not only read."""
     reason = not_allowed(subject)
-    about = _about(reason.command, reason.assumption, subject) if subject.facts is not None else ""
-    return replace(reason, kind="mode", text=f"{PLAN_MODE_NOTICE}{about}")
+    about = _named(reason.command, reason.assumption, subject) if subject.facts is not None else ""
+    return replace(reason, kind="mode", text=f"{PLAN_MODE_NOTICE} ({about})" if about else PLAN_MODE_NOTICE)
 
 
 def _in_the_way(facts: LineFacts) -> Effect | None:
@@ -133,9 +134,10 @@ def _looks_somewhere(effect: Effect) -> bool:
     return effect.only_looks_somewhere and not effect.is_read_only
 
 
-def _about(command: str, doubt: str, subject: Subject) -> str:
-    is_part = command.strip() not in ("", (subject.command or "").strip())  # the whole of it is on the screen anyway
-    return f" (`{_shortened(command)}`: {doubt})" if is_part else f" ({doubt})" if doubt else ""
+def _named(command: str, doubt: str, subject: Subject) -> str:
+    """Return the doubt, behind the command it is about, unless that is the whole line, which is on the screen."""
+    is_part = command.strip() not in ("", (subject.command or "").strip())
+    return f"`{_shortened(command)}`: {doubt}" if is_part else doubt
 
 
 def is_unknown(effect: Effect) -> bool:
@@ -145,21 +147,21 @@ def is_unknown(effect: Effect) -> bool:
 
 def _doubt(effect: Effect | None, facts: LineFacts, *, is_placed: bool) -> str:
     if effect is not None:
-        return f"{effect.why}, but it is not known where it runs" if _looks_somewhere(effect) else effect.why
+        return f"{effect.why}, but panpan cannot tell in which folder" if _looks_somewhere(effect) else effect.why
     if facts.is_read_only and is_placed:
         return _ONLY_WHEN_IT_RUNS
     if facts.is_read_only:
-        return "it is to run with more than the sandbox for looking gives"
-    return f"there is {', '.join(facts.line.oddities)} in it" if facts.line.oddities else "nothing is known of it"
+        return "asks for more than the sandbox for looking gives"
+    return f"there is {', '.join(facts.line.oddities)} in it" if facts.line.oddities else ""
 
 
 def _what_it_does(subject: Subject) -> str:
     told = subject.told
     if told.only_changes_files:
-        return "it changes files"
+        return "changes files"
     if told.is_complete and told.uses_web:
-        return "it reaches into the network"
-    return "no rule allows it yet" if told.is_read_only else "it may change things"
+        return "uses the network"
+    return "no rule allows it yet" if told.is_read_only else _MAY_CHANGE
 
 
 def _with_part(reason: Reason, rule: Rule, subject: Subject) -> Reason:

@@ -109,14 +109,14 @@ def _judge(command: SimpleCommand, most_wrappers: int) -> Effect:
 
 def _only_redirects(command: SimpleCommand) -> Effect:
     if command.assignments:
-        return _unknown(command, None, "it sets variables of the shell, which may change what follows")
+        return _unknown(command, None, "sets shell variables, which may change what follows")
     return Effect(command, None, (), (), _looks("it only opens the files that it redirects"))
 
 
 def _of_program(command: SimpleCommand, most_wrappers: int) -> Effect:
     name, arguments = command.words[0].text, command.words[1:]
     if name is None:
-        return _unknown(command, None, f"what {command.words[0].source} is becomes known only when it runs")
+        return _unknown(command, None, f"{command.words[0].source} is known only when it runs")
     if command.assignments:
         names = ", ".join(command.assignments)
         changed = _of_program(replace(command, assignments=()), most_wrappers)
@@ -149,7 +149,7 @@ def _searching(effect: Effect, arguments: Sequence[Word]) -> Effect:
 
 def _by_path(command: SimpleCommand, name: str, most_wrappers: int) -> Effect:
     """Judge a program that is named by its path; never as harmless, since the table speaks of names on the PATH."""
-    why = f"{name} is run by its path"
+    why = f"runs a program by its path: {name}"
     folder, _, base = name.rpartition("/")
     if folder not in _SYSTEM_FOLDERS or not base:
         effect = _unknown(command, name if name.startswith("/") else None, why)
@@ -257,7 +257,10 @@ def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) 
         return _of_find(command, refusal)
     kind = kind_of(name, [word.text or "" for word in arguments])
     never = load_table().never.get(name, "")
-    about = f"{name}: {never or kind.why}" if never or kind.why else f"panpan does not know what {name} does here"
+    if never:
+        about = f"{name}: {never}"
+    else:
+        about = f"{kind.why}: {name}" if kind.why else f"panpan does not know what {name} does here"
     runs_code = True if never else kind.runs_code
     effect = Effect(command, name, None, None, Kind(runs_code, kind.uses_network, refusal or about))
     return _with_folders(effect, name, most_wrappers)
@@ -296,7 +299,7 @@ def _of_wrapped(command: SimpleCommand, name: str, wrapped: Wrapped, most_wrappe
         kind=Kind(
             inner.runs_code if wrapped.is_transparent else True,
             inner.uses_network,
-            f"{name} runs {inner.program or 'a program'}, and {inner.why}",
+            f"{name} runs {inner.program or 'a program'}: {inner.why}",
         ),
     )
     if not wrapped.adds_words:
@@ -313,7 +316,7 @@ def _of_git(command: SimpleCommand, refusal: str) -> Effect:
         "git",
         (more.folder,),
         (more.folder,) if more.is_known else None,
-        Kind(True, more.uses_network, refusal or "this git command is not one that only looks"),
+        Kind(True, more.uses_network, refusal or "this git command does more than look"),
         Search((more.folder,) if shows else ()),
         Look(
             gathers=command.words[1:] if shows or more.form == "clone" else (),

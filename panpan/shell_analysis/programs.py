@@ -179,8 +179,8 @@ def kind_of(name: str, arguments: Sequence[str]) -> Kind:
     runs_code = True if base in _RUNS_CODE else None
     fetches = bool(operands) and operands[0] in _FETCHING.get(base, ())
     if base in _NETWORK or fetches:
-        return Kind(runs_code, uses_network=True, why="it uses the network")
-    return Kind(runs_code, uses_network=None, why="it runs code that its arguments or files name" if runs_code else "")
+        return Kind(runs_code, uses_network=True, why="uses the network")
+    return Kind(runs_code, uses_network=None, why="runs code" if runs_code else "")
 
 
 GIT_NETWORK = frozenset({"archive", "clone", "fetch", "ls-remote", "pull", "push", "remote", "send-email", "svn"})

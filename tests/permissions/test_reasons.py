@@ -89,12 +89,12 @@ def test_a_command_that_is_known_to_write_is_not_allowed_rather_than_unknown(pro
     ("command", "part", "doubt"),
     [
         ("if [ -f a ]; then cat a; fi", "", "there is an if in it"),
-        ("for x in a; do cat a; done; ls", "for x in a", "sets variables"),
+        ("for x in a; do cat a; done; ls", "for x in a", "sets shell variables"),
         ("while [ -f a ]; do rm a; done", "rm a", "rm changes files"),
         ("cat $(ls)", "cat $(ls)", "only known when it runs"),
         ("ls -a | xargs cat", "xargs cat", "what xargs gives to cat is known only when it runs"),
         ("cat list | xargs rm", "xargs rm", "rm changes files"),
-        ("(cd src && make)", "make", "make: it runs code that its arguments or files name"),
+        ("(cd src && make)", "make", "`make`: runs code: make"),
         ("[[ -v x ]]", "", "with -v"),
     ],
 )
@@ -186,7 +186,7 @@ def test_a_look_in_a_folder_that_is_not_known_says_so(project: Project) -> None:
 
     assert isinstance(found, Ask)
     assert found.reason.command == "cat a"
-    assert "not known where it runs" in found.reason.assumption
+    assert "cannot tell in which folder" in found.reason.assumption
 
 
 @pytest.mark.parametrize("command", ["make", "ls; make"])

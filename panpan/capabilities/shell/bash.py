@@ -34,6 +34,7 @@ from panpan.system.processes.limits import limited
 from panpan.system.processes.process import Leaving, LineFolder, ProcessEnded, ProgressPacer, run_process
 from panpan.system.sandbox.command_sandbox import Bounds
 from panpan.types.content import SummaryDisplay
+from panpan.types.content import text as shown
 from panpan.types.events import Output, Progress, ToolYield
 from panpan.types.permission import Box, SandboxUse
 
@@ -149,7 +150,11 @@ class BashTool(Tool[BashInput]):
         from panpan.permissions.sandbox_questions import failure_of  # no session needs it before its first command
 
         failure = await failure_of(args.command, self.facts(args), text, ended, start, ctx)
-        yield replace(_output(text, [*_ending(ended, args), *notes, *failure.notes], ended), blocked=failure.blocked)
+        notes = [*_ending(ended, args), *notes]
+        output = replace(_output(text, [*notes, *failure.notes], ended), blocked=failure.blocked)
+        if failure.blocked is not None:  # what to do about it is told to the model alone; the user is asked
+            output = replace(output, display=shown(_output(text, [*notes, failure.blocked.reason], ended).text))
+        yield output
 
     async def _started_in_background(
         self, args: BashInput, ctx: ToolContext, cwd: Path, environment: Mapping[str, str]

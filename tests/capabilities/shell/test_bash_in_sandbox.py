@@ -14,6 +14,7 @@ import pytest_asyncio
 from panpan.capabilities.shell.bash import BashInput, BashTool
 from panpan.system.sandbox.bubblewrap import Bubblewrap
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.types.content import TextDisplay
 from panpan.types.events import Output
 from panpan.types.permission import Blocked, Opening
 from tests.capabilities.shell.conftest import Shell
@@ -52,7 +53,10 @@ async def test_a_failure_by_the_sandbox_says_what_would_let_it_run(boxed: Shell)
         "the sandbox blocks changes outside the workspace", "off"
     )
     (boxed.root / ".git").mkdir()
-    assert (await boxed.run("echo x >.git/config")).blocked == Blocked("the sandbox blocks .git", "off")
+    failed = await boxed.run("echo x >.git/config")
+    assert failed.blocked == Blocked("the sandbox blocks .git", "off")
+    assert isinstance(failed.display, TextDisplay)
+    assert failed.display.text.endswith("[exit code 1]\n[the sandbox blocks .git]"), "no advice to the model"
     assert (await boxed.run("false")).blocked is None
     assert (await boxed.run(f"echo x >{outside} || true")).blocked is None, "the line went well"
 

@@ -16,6 +16,7 @@ from panpan.faces.terminal.rendering.cells import (
 )
 from panpan.faces.terminal.rendering.displays import checklist_lines, diff_rows, display_rows
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.turn_text import text_for_people
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, spoken_s
 from panpan.types.attachments import ToldCommand, attached_names, command_told_in, data_lines
 from panpan.types.content import (
@@ -281,9 +282,10 @@ def _title(title: str, agent: Role | None, theme: Theme) -> str:
 
 
 def _text_rows(message: ToolResultMessage, room: int) -> list[str]:
-    """Return what the model reads of a result, in rows; pictures as marks."""
+    """Return what came of a call, in rows; pictures as marks."""
     blocks = [block for block in message.result.content if isinstance(block, ImageBlock | DocumentBlock)]
-    return [*printed_rows(message.text, room), *(row for one in blocks for row in wrapped(attachment_mark(one), room))]
+    marks = [row for block in blocks for row in wrapped(attachment_mark(block), room)]
+    return [*printed_rows(text_for_people(message), room), *marks]
 
 
 def _folded(rows: Sequence[str], head: int, tail: int) -> list[str]:

@@ -22,6 +22,7 @@ from panpan.types.content import (
     TextBlock,
     ToolResultBlock,
 )
+from panpan.types.content import text as text_display
 from panpan.types.messages import ToolResultMessage
 from tests.faces.terminal.rendering.looks import NASTY, check
 from tests.faces.terminal.rendering.shapes import shapes
@@ -163,6 +164,12 @@ def test_changes_are_shown_as_diffs() -> None:
         "    1 - a",
         "    1 + b",
     ]
+
+
+def test_error_with_words_for_people_shows_these() -> None:
+    failed = result("[exit code 1]\n[call again]", text_display("[exit code 1]"), is_error=True)
+
+    assert result_lines(failed, 60, PLAIN) == ["  └ [exit code 1]"]
 
 
 def test_a_refused_change_stays_to_be_seen_and_is_dim() -> None:

@@ -152,7 +152,7 @@ async def test_a_session_goes_on_in_the_mode_it_was_left_in(place: Place) -> Non
 
     async with place.open(overrides=overrides, continues=True, is_attended=True) as session:
         assert session.permission_mode == "acceptEdits"
-    assert any("goes on in the mode acceptEdits" in warning for warning in place.warnings)
+    assert any("resumed in mode acceptEdits" in warning for warning in place.warnings)
     async with place.open(overrides=overrides, continues=True) as session:
         assert session.permission_mode == "default"
     async with place.open(overrides={**overrides, "permission.mode": "plan"}, continues=True) as session:

@@ -127,11 +127,11 @@ class SandboxQuestions(Hook):
             if is_granted:
                 reason = Reason("the setting sandbox.outside lets it run outside the sandbox", "sandbox")
                 return Allow(reason, opening=Opening("off"))
-            reason = Reason("it changes .git, which the sandbox blocks", "sandbox", flags=await _outside_flag(call))
+            reason = Reason("changes .git, which the sandbox blocks", "sandbox", flags=await _outside_flag(call))
             openings = await _outside_openings(call)
         elif fetches(facts) and not call.context.sandbox.has_network and await _lacks_hosts(call):
             flags = await _network_flag(call)
-            reason = Reason("it needs the network, which the sandbox blocks", "sandbox", flags=flags)
+            reason = Reason("needs the network, which the sandbox blocks", "sandbox", flags=flags)
             openings = await _network_openings(call)
         else:
             return None
@@ -267,8 +267,8 @@ def _facts(call: ToolCall) -> LineFacts | None:
 
 
 _WISHES = {
-    "network": "it runs in the sandbox, but with the network, this machine's own servers included",
-    "off": "it runs outside the sandbox, with all your rights",
+    "network": "runs in the sandbox with the network, including this machine's own servers",
+    "off": "runs outside the sandbox, with all your rights",
 }
 
 

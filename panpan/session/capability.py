@@ -229,7 +229,7 @@ class UserCommandResult:
     """True if it failed, was stopped or took too long."""
 
 
-NO_SHELL = "this session has no shell, so that no command can be run"
+NO_SHELL = "this session has no shell to run commands"
 
 
 class UserShell(Protocol):

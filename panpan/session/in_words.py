@@ -106,7 +106,7 @@ def compaction_lines(compaction: Compaction) -> Sequence[str]:
         lines.append(f"dropped: {_dropped(compaction)}")
     if report.problem:
         lines.append(f"no summary: {report.problem}; the computed record stands in its place")
-    lines.append("all of it is in the session's log; /compact undo takes it back")
+    lines.append("the session's log keeps all of it; /compact undo restores it")
     return lines
 
 

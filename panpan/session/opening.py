@@ -59,9 +59,9 @@ def resumed_mode(
         return settings
     is_looser = STRICTNESS[left_in] < STRICTNESS[settings]
     if left_in == "bypassPermissions" or (is_looser and not is_interactive):
-        warn(f"the session was left in the mode {left_in} and goes on in {settings}; --permission-mode sets another")
+        warn(f"resumed in mode {settings} instead of {left_in}; --permission-mode sets another")
         return settings
-    warn(f"the session goes on in the mode {left_in}, in which it was left; --permission-mode sets another")
+    warn(f"resumed in mode {left_in}, as you left it; --permission-mode sets another")
     return left_in
 
 
@@ -79,8 +79,8 @@ class EarlierModel:
         if self.name == now:
             return ""
         name = clean_line(self.name)
-        back = f"; --model {name} or /model {name} goes on with that one" if self.is_at_hand else ""
-        return f"the session was last with {name} and goes on with {now}{back}"
+        back = f"; --model {name} or /model {name} switches back" if self.is_at_hand else ""
+        return f"resumed with {now} instead of {name}{back}"
 
 
 def prefix_note(model: str, profile: ModelProfile) -> str:

@@ -218,7 +218,7 @@ class Session(AsyncContextManagerMixin):
             yield CommandRan(line, result.text)
         data = _behind_typed(message)
         if data and not result.prompts:
-            self.agent.warn(f"{line.split()[0]} asks no model, so that what was given with it is not used")
+            self.agent.warn(f"{line.split()[0]} asks no model and ignores the data that came with it")
         for prompt in result.prompts:
             asked = await self.prepared(UserMessage(content=(TextBlock(text=prompt), *data)))
             async with aclosing(self.send(asked)) as events:

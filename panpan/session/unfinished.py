@@ -132,9 +132,8 @@ class UnfinishedCalls:
             return self._outcome, ""
         if self._ask is None:
             raise UnfinishedCallError(
-                f"panpan ended while {what} ran, and cannot know whether that finished; it is not done again unasked. "
-                f"Look, then go on with `{self._command}` on a terminal, or with --unfinished finished, "
-                "not-run or unclear"
+                f"panpan ended while {what} ran, and cannot know whether that finished. Look, then run "
+                f"`{self._command}` on a terminal, or add --unfinished finished, not-run or unclear"
             )
         choices = [
             Choice("It finished", "the model goes on from there"),
@@ -157,11 +156,11 @@ class UnfinishedCalls:
                 f"{what} was begun before panpan ended, and still runs (processes {numbers}); wait for it or end it, "
                 f"then go on with `{self._command}`"
             )
-        question = f"This was begun before panpan ended, and still runs: {what}. What shall become of it?"
+        question = f"Still running from before panpan ended: {what}. What should happen to it?"
         choices = [
             Choice("Wait for it", "then you are asked whether it did its work"),
             Choice("End it", f"ends {numbers}"),
-            Choice("Let it run", "the model goes on beside it"),
+            Choice("Let it run", "the model works while it runs"),
         ]
         chosen, _ = await _answer(self._ask, question, choices)
         if chosen == "Wait for it":

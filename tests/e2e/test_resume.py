@@ -81,10 +81,8 @@ def test_a_session_that_goes_on_with_another_model_says_so_in_one_line(panpan: P
         done = panpan.run("-c", "-p", "two", "--model", "claude-haiku-4-5")
 
     opus, haiku = "claude-opus-4-5", "claude-haiku-4-5"
-    said = (
-        f"the session was last with {opus} and goes on with {haiku}; --model {opus} or /model {opus} goes on with that"
-    )
-    assert (done.stdout, done.stderr) == ("Second.\n", f"panpan: {said} one\n")
+    said = f"resumed with {haiku} instead of {opus}; --model {opus} or /model {opus} switches back"
+    assert (done.stdout, done.stderr) == ("Second.\n", f"panpan: {said}\n")
 
 
 @pytest.mark.parametrize("flags", [["-c"], ["-r", "01"]])

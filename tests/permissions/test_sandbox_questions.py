@@ -171,7 +171,7 @@ async def test_a_call_that_gate_and_sandbox_ask_about_is_one_question_with_both_
     decision = await judged(tmp_path, command="make", sandbox="off")
     assert isinstance(decision, Ask)
     assert "runs code: make" in decision.reason.text
-    assert decision.reason.text.endswith("it runs outside the sandbox, with all your rights")
+    assert decision.reason.text.endswith("runs outside the sandbox, with all your rights")
     assert (decision.is_protected, decision.rule) == (True, None)
     assert decision.offer.openings == (Opening("off"),), "once: the model may have written what it makes"
 
@@ -179,7 +179,7 @@ async def test_a_call_that_gate_and_sandbox_ask_about_is_one_question_with_both_
 async def test_what_only_looks_is_asked_about_outside_the_sandbox_for_that_reason_alone(tmp_path: Path) -> None:
     decision = await judged(tmp_path, command="ls", sandbox="off")
     assert isinstance(decision, Ask)
-    assert decision.reason.text == "it runs outside the sandbox, with all your rights"
+    assert decision.reason.text == "runs outside the sandbox, with all your rights"
 
 
 async def test_in_plan_mode_nothing_runs_outside_the_sandbox(tmp_path: Path) -> None:

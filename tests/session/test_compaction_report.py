@@ -21,7 +21,7 @@ def test_it_says_what_was_kept_computed_summarised_and_dropped_and_how_to_take_i
         "summarised by the model: 40 messages",
         "dropped: 1 output of tools, which a note stands for",
         "no summary: the model refused; the computed record stands in its place",
-        "all of it is in the session's log; /compact undo takes it back",
+        "the session's log keeps all of it; /compact undo restores it",
     ]
 
 

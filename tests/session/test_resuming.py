@@ -66,12 +66,12 @@ def test_a_log_of_a_newer_panpan_is_told(tmp_path: Path) -> None:
     [
         (None, "default", False, True, "default", None),
         ("plan", "plan", False, False, "plan", None),
-        ("plan", "default", False, False, "plan", "goes on in the mode plan"),
-        ("acceptEdits", "default", False, True, "acceptEdits", "goes on in the mode acceptEdits"),
-        ("acceptEdits", "default", False, False, "default", "left in the mode acceptEdits and goes on in default"),
-        ("default", "plan", False, False, "plan", "left in the mode default and goes on in plan"),
-        ("default", "plan", False, True, "default", "goes on in the mode default"),
-        ("bypassPermissions", "default", False, True, "default", "left in the mode bypassPermissions"),
+        ("plan", "default", False, False, "plan", "resumed in mode plan"),
+        ("acceptEdits", "default", False, True, "acceptEdits", "resumed in mode acceptEdits"),
+        ("acceptEdits", "default", False, False, "default", "resumed in mode default instead of acceptEdits"),
+        ("default", "plan", False, False, "plan", "resumed in mode plan instead of default"),
+        ("default", "plan", False, True, "default", "resumed in mode default"),
+        ("bypassPermissions", "default", False, True, "default", "instead of bypassPermissions"),
         ("bypassPermissions", "bypassPermissions", False, True, "bypassPermissions", None),
         ("plan", "acceptEdits", True, True, "acceptEdits", None),
         ("bypassPermissions", "default", True, True, "default", None),
@@ -98,8 +98,8 @@ def test_a_session_goes_on_in_the_mode_in_which_it_was_left_where_that_is_safe(
     ("earlier", "now", "note"),
     [
         (EarlierModel("big", True), "big", ""),
-        (EarlierModel("big", True), "small", "--model big or /model big goes on with that one"),
-        (EarlierModel("big", False), "small", "the session was last with big and goes on with small"),
+        (EarlierModel("big", True), "small", "--model big or /model big switches back"),
+        (EarlierModel("big", False), "small", "resumed with small instead of big"),
     ],
 )
 def test_a_session_that_goes_on_with_another_model_says_so(earlier: EarlierModel, now: str, note: str) -> None:

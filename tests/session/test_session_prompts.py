@@ -138,4 +138,4 @@ async def test_data_that_a_slash_command_does_not_use_is_told(root: Path) -> Non
     async with session:
         await events_of(session, message("/cost", "data"))
 
-    assert warnings == ["/cost asks no model, so that what was given with it is not used"]
+    assert warnings == ["/cost asks no model and ignores the data that came with it"]

@@ -434,7 +434,7 @@ def _told_to_user(tasks: Sequence[Task]) -> Iterator[str]:
     for states, text in (
         (("running",), "still running in the background, as before"),
         (("finished", "failed"), "ended in the background meanwhile"),
-        (("lost",), "lost in the background, and nobody knows how far it came"),
+        (("lost",), "lost in the background, state unknown"),
     ):
         of_them = [task for task in tasks if task.record.state in states]
         if of_them:

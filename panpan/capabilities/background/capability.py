@@ -143,7 +143,7 @@ def _ids(session: Session) -> Sequence[str]:
 TASK_COMMANDS: Sequence[Command] = (
     Command(
         "tasks",
-        "Show what runs in the background, and stop it",
+        "List background tasks, or stop one",
         _tasks,
         arguments="[number or id]",
         is_immediate=True,

@@ -74,7 +74,7 @@ async def _permissions(terminal: Terminal, wanted: str) -> None:
     if wanted:
         mode = next((mode for mode in MODES if mode.lower() == wanted.lower()), None)
         if mode is None:
-            raise ConfigError(f"no mode is called {clean_line(wanted)}; there are {', '.join(MODES)}")
+            raise ConfigError(f"unknown mode {clean_line(wanted)}; choose {', '.join(MODES)}")
         if mode == "auto":
             await terminal.session.agent.context.sandbox.find_trouble()
         _set_mode(terminal, mode)
@@ -119,11 +119,11 @@ def _set_mode(terminal: Terminal, mode: PermissionMode) -> None:
 
 _MEANING = {
     "default": "; what changes something is asked",
-    "acceptEdits": "; edits in the workspace run unasked",
-    "auto": "; edits, and commands in the sandbox, run unasked",
+    "acceptEdits": "; edits in the workspace run without asking",
+    "auto": "; edits and sandboxed commands run without asking",
     "plan": "; panpan looks and plans, and changes nothing",
     "dontAsk": "; what would be asked is refused",
-    "bypassPermissions": "; nearly everything runs unasked",
+    "bypassPermissions": "; nearly everything runs without asking",
 }
 
 

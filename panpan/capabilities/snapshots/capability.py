@@ -145,6 +145,6 @@ async def _diff(terminal: Terminal, rest: str) -> None:
 
 UNDO_COMMANDS: Sequence[Command] = (
     Command("diff", "Show what this session has changed in files", _diff),
-    Command("undo", "Take back what the last turn changed in files", _undo, offers_choice=True),
-    Command("redo", "Do again what was undone", _redo, offers_choice=True),
+    Command("undo", "Undo the file changes of the last turn", _undo, offers_choice=True),
+    Command("redo", "Redo what you undid", _redo, offers_choice=True),
 )

@@ -61,7 +61,7 @@ async def _undo(snapshots: Snapshots, is_redo: bool, says_yes: bool, skip_change
         return 1 if plan.conflicts else 0
     if plan.conflicts and says_yes and not skip_changed:
         raise SnapshotError(
-            "nothing was changed, since some of these files have to stay as they are; --skip-changed leaves those"
+            "nothing was changed: some of these files have changed since; --skip-changed leaves them out"
         )
     if not says_yes and not _asked(plan):
         say("nothing was changed")
@@ -73,7 +73,7 @@ async def _undo(snapshots: Snapshots, is_redo: bool, says_yes: bool, skip_change
 
 def _asked(plan: RestorePlan) -> bool:
     if not sys.stdin.isatty():
-        raise AnswerNeededError("nothing was changed: nobody is there to be asked; --yes does it unasked")
+        raise AnswerNeededError("nothing was changed: there is no terminal to ask on; add --yes")
     rest = " to the others" if plan.conflicts else ""
     return click.confirm(f"Do it{rest}?", default=False)
 

@@ -161,7 +161,7 @@ class Undo:
             SnapshotError: Nothing was undone since files were last changed, or it cannot be worked out.
         """
         if (operation := (await self._history()).undone) is None:
-            raise SnapshotError("there is nothing to redo: nothing was undone since files were last changed")
+            raise SnapshotError("there is nothing to redo since files were last changed")
         return await self._plan("redo", operation.steps)
 
     async def plan_rewind(self, message_uuid: str) -> RestorePlan:
@@ -187,7 +187,7 @@ class Undo:
         async with self._workspace.lock:
             for folder in plan.folders:
                 if (await folder.store.take()).id != folder.now.id:
-                    raise SnapshotError("files have changed since this was worked out, so nothing was done; look again")
+                    raise SnapshotError("nothing was changed: files have changed meanwhile; try again")
             with anyio.CancelScope(shield=True):  # a part of it would be neither state
                 for folder in plan.folders:
                     await to_thread.run_sync(folder.store.remove_leavings)
@@ -289,15 +289,15 @@ def nothing_to_do(plan: RestorePlan) -> str:
     if plan.files:
         return ""
     if plan.conflicts:
-        return "nothing can be brought back: each of these files was changed since"
+        return "nothing can be undone: each of these files has changed since"
     if plan.notes:
-        return f"no file of this workspace was changed; the next {plan.cause} goes on from there"
-    return f"the files are as they should be already; the next {plan.cause} goes on from there"
+        return f"no file of this workspace was changed; the next {plan.cause} continues from there"
+    return f"the files are already as before; the next {plan.cause} continues from there"
 
 
 def done_line(plan: RestorePlan) -> str:
     """Return the outcome on one line."""
     if not plan.files:
-        return f"no file was changed; the next {plan.cause} goes on from there"
+        return f"no file was changed; the next {plan.cause} continues from there"
     back = {"undo": "redo", "redo": "undo", "rewind": "undo"}[plan.cause]
     return f"{_DONE[plan.cause]}: {files_in_short(plan.files)}; {back} takes it back"

@@ -121,5 +121,5 @@ def _state(record: AgentRecord, running: Collection[str]) -> str:
 
 
 AGENTS_COMMANDS: Sequence[Command] = (
-    Command("agents", "Show the subagents: which there are, and which have run", _agents, is_immediate=True),
+    Command("agents", "List the subagents, and those that have run", _agents, is_immediate=True),
 )

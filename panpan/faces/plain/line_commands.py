@@ -24,11 +24,11 @@ from panpan.types.content import Display
 
 KEYS: Sequence[tuple[str, str]] = (
     ("Enter", "send; lines that are pasted together are one prompt"),
-    ("Ctrl+C", "end what runs; at the prompt: drop the line, and twice: leave"),
-    ("Ctrl+D", "leave, as exit does; panpan -c goes on where you were"),
+    ("Ctrl+C", "interrupt; at the prompt: drop the line; twice: quit"),
+    ("Ctrl+D", "quit, as exit does; panpan -c resumes"),
     ("y, a, l, n", "answer a question: yes, always, always the like, no; anything else is a no with your words"),
     ("/", "at the beginning: a command"),
-    ("!", "at the beginning: the rest runs in the shell, and the model gets what it printed"),
+    ("!", "at the beginning: run a shell command; the model gets its output"),
     ("@", "a file or folder"),
 )
 _MOST_READ = 100

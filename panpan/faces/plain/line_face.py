@@ -57,7 +57,7 @@ _ANSWERS: Mapping[PermissionMode, str] = {
     "acceptEdits": "a = go on, and accept edits automatically",
     "auto": "m = go on in auto mode, as before",
     "dontAsk": "d = go on in the mode dontAsk, as before",
-    "bypassPermissions": "b = go on in the mode bypassPermissions, as before: nearly everything runs unasked",
+    "bypassPermissions": "b = go on in bypassPermissions mode: nearly everything runs without asking",
 }
 
 

@@ -70,9 +70,9 @@ class TerminalState:
                 self.history.append_string(text)
         if not_sent:
             count, them = ("1 message was", "it") if len(not_sent) == 1 else (f"{len(not_sent)} messages were", "them")
-            self.warn(f"{count} not sent: the key up recalls {them} when panpan runs again")
+            self.warn(f"{count} not sent: press Up in the next session to get {them} back")
         if typed:
-            self.warn("what you typed is kept: the key up recalls it when panpan runs again")
+            self.warn("panpan keeps what you typed; press Up in the next session to get it back")
 
     def use_theme(self, setting: ThemeSetting) -> None:
         """Show everything from now on in another theme."""

@@ -93,7 +93,7 @@ def nothing_known(whose: str, model: str | None) -> str:
     what = "the next request" if model is None else f"a reply of {model or 'the model'}"
     advice = "go on without --max-budget-usd" if not whose else "go on without a limit on its money"
     return (
-        f"the price of {what} is not known, so that what is spent{_of(whose, by='by')} cannot be counted; {advice}, or "
+        f"what is spent{_of(whose, by='by')} cannot be counted, since the price of {what} is not known; {advice}, or "
         "choose a model with a known price"
     )
 

@@ -117,7 +117,7 @@ def _format_of(suffix: str) -> Callable[[Transcript], str]:
         case ".jsonl":
             return claude_text
         case _:
-            raise ConfigError(f"no format is called {suffix}; name a file that ends in .md, .html, .json or .jsonl")
+            raise ConfigError(f"unknown format {suffix}; choose a name that ends in .md, .html, .json or .jsonl")
 
 
 FORMAT = "panpan-session"

@@ -205,8 +205,8 @@ class SessionLog:
             raise SessionLogError(f"the session log {self.path} may not be on disk: {error.strerror}") from error
         if is_deleted:
             raise SessionLogError(
-                f"another program has deleted or replaced the session log {self.path}, so that nothing said here "
-                "will be there later; /export keeps it, and /clear begins a new session"
+                f"another program has deleted or replaced the session log {self.path}; "
+                "save this conversation with /export, then begin a new session with /clear"
             )
 
     def close(self) -> None:
@@ -238,7 +238,7 @@ class SessionLog:
             self._is_torn = self._is_torn if written else ends_in_mid_line(self._fd)
             raise SessionLogError(
                 f"the session log {self.path} cannot be written: {error.strerror}; "
-                "what was said since is kept in memory and written as soon as it can be"
+                "panpan keeps the new messages in memory and tries again"
             ) from error
         self._is_torn = False
 

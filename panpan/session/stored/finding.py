@@ -59,8 +59,8 @@ def find_session(home: Path, folder: Path, wanted: str) -> Path:
             "brings it back"
         )
     raise NoSuchSessionError(
-        f"there is no session {wanted!r}; `panpan sessions --all` lists them, "
-        "`panpan sessions search --all` looks in what was said in all projects"
+        f"there is no session {wanted!r}; list them with `panpan sessions --all`, "
+        "or search in them with `panpan sessions search --all WORDS`"
     )
 
 
@@ -80,8 +80,8 @@ def newest_interactive(folder: Path) -> Path:
         return found
     if logs:
         raise SessionError(
-            "the only sessions of this folder are runs with -p or a pipe, which `panpan sessions --runs` lists; "
-            f"panpan -r {logs[0].stem} goes on with the newest"
+            "this folder has only runs with -p or a pipe, which `panpan sessions --runs` lists; "
+            f"resume the newest with panpan -r {logs[0].stem}"
         )
     raise SessionError("there is no session to continue in this folder; start one without -c")
 

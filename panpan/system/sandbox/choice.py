@@ -74,7 +74,7 @@ def _candidates(places: str, platform: str, sandbox_exec: str) -> Iterator[tuple
 def _bubblewrap(places: str, has_user_namespace: bool) -> Sandbox:
     program = shutil.which("bwrap", path=places)
     if program is None:
-        raise ToolError("it is not installed; the package is called bubblewrap")
+        raise ToolError("it is not installed; install the package bubblewrap")
     return Bubblewrap(program, has_user_namespace=has_user_namespace)
 
 

@@ -161,7 +161,7 @@ async def test_one_that_is_gone_without_a_code_is_lost(home: Home) -> None:
     (info,) = home.opened().tasks
 
     assert (info.state, info.exit_code, info.ended_at) == ("lost", None, None)
-    assert home.warnings == [f"lost in the background, and nobody knows how far it came: {info.id} (a server)"]
+    assert home.warnings == [f"lost in the background, state unknown: {info.id} (a server)"]
 
 
 @pytest.mark.parametrize("change", ["pid", "born", "mark"])

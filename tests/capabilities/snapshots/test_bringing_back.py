@@ -325,7 +325,7 @@ async def test_a_file_that_changes_after_the_plan_was_shown_is_not_touched(place
     plan = await place.snapshots.undo.plan_undo()
     place.write("a", "user\n")
 
-    with pytest.raises(SnapshotError, match="changed since this was worked out"):
+    with pytest.raises(SnapshotError, match="have changed meanwhile"):
         await place.snapshots.undo.restore(plan)
     assert place.read("a") == "user\n"
 

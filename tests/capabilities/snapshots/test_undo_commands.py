@@ -79,7 +79,7 @@ async def test_what_is_as_it_should_be_is_passed_over(place: KeptWorkspace) -> N
     terminal = await type_in(terminal_of(place, picks=None), "/undo")
     await type_in(terminal_of(place, picks=0), "/undo")
 
-    assert "as they should be already" in terminal.text
+    assert "already as before" in terminal.text
     assert place.state() == {}
 
 

@@ -101,7 +101,7 @@ def test_two_escapes_clear_the_input_and_what_was_cleared_comes_back(panpan: Pan
         repl.send(keys.ctrl("s"))
         repl.wait_for(ends_input("a long thought"))
         repl.send(keys.ctrl("c"))
-        repl.wait_for("Ctrl+S brings back")
+        repl.wait_for("Ctrl+S restores")
         repl.send(keys.ctrl("s"))
         repl.wait_for(ends_input("a long thought"))
         repl.send(keys.ENTER)
@@ -136,10 +136,10 @@ def test_ctrl_s_puts_aside_and_brings_back(panpan: Panpan, start: Start) -> None
         repl = start()
         repl.wait_for("? shortcuts")
         repl.send(keys.ctrl("s"))
-        repl.wait_for("nothing was put aside")
+        repl.wait_for("nothing is stashed")
         repl.type("for later")
         repl.send(keys.ctrl("s"))
-        repl.wait_for("put aside; Ctrl+S")
+        repl.wait_for("stashed; Ctrl+S")
         repl.turn("first this", "Seen.")
         repl.send(keys.ctrl("s"))
         repl.wait_for(lambda screen: screen.row_of_cursor == "❯ for later")
@@ -149,7 +149,7 @@ def test_ctrl_s_puts_aside_and_brings_back(panpan: Panpan, start: Start) -> None
 
 @pytest.mark.parametrize(
     ("pressed", "said"),
-    [(keys.ctrl("b"), "nothing runs in the background"), (keys.ctrl("t"), "the model has no todos")],
+    [(keys.ctrl("b"), "nothing runs in the background"), (keys.ctrl("t"), "there are no todos")],
     ids=["tasks", "todos"],
 )
 def test_keys_that_show_something_interrupt_nothing(panpan: Panpan, start: Start, pressed: str, said: str) -> None:

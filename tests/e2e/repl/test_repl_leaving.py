@@ -188,7 +188,7 @@ def test_what_was_shown_is_recorded_and_what_was_not_sent_is_said_and_recalled(
             said = "2 messages were not sent"
         else:
             repl.signal(signal.SIGTERM)
-            said = "what you typed is kept"  # an interrupt had given it back
+            said = "panpan keeps what you typed"  # an interrupt had given it back
         repl.wait_for(said)
         repl.wait()
 

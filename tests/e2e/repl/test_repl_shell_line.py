@@ -134,7 +134,7 @@ def test_a_slash_command_that_asks_nobody_works_meanwhile(panpan: Panpan, start:
         repl = start()
         begin_command(repl, panpan)
         repl.submit("/status")
-        repl.wait_for("what the model does by itself")
+        repl.wait_for("the model's default")
         repl.submit("/clear")
         repl.wait_for(queue("/clear"))
         assert "cat pipe" in repl.children()

@@ -31,7 +31,7 @@ def test_resume_without_an_id_lets_one_pick_a_session(panpan: Panpan, start: Sta
         panpan.run("-p", "the first question")
         repl = start("-r", waits=False)
         repl.answer("Resume which session?", ENTER)
-        repl.wait_for("goes on after")
+        repl.wait_for("resumed after")
         repl.turn("and the second", "Second.")
 
     assert "the first question" in str(server.requests[1].messages)

@@ -56,7 +56,7 @@ def test_the_command_changes_it_by_name_and_by_picking(panpan: Panpan, start: St
         repl.wait_for_prompt()
         light = heading_colours(repl, "Zebra")
         repl.submit("/theme pink")
-        repl.wait_for("no theme is called pink; there are auto, light, dark, high-contrast, plain")
+        repl.wait_for("unknown theme pink; choose auto, light, dark, high-contrast, plain")
         repl.wait_for_prompt()
         still_light = heading_colours(repl, "Giraffe")
         repl.submit("/theme")

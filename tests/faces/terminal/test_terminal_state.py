@@ -28,10 +28,10 @@ def state_with(*, not_sent=(), waiting=(), typed="", recalled=()):
     [
         ({}, []),
         ({"typed": "  \n"}, []),
-        ({"typed": "half"}, ["what you typed is kept"]),
-        ({"not_sent": ["one"]}, ["1 message was not sent: the key up recalls it"]),
-        ({"not_sent": ["one"], "waiting": ["two"]}, ["2 messages were not sent: the key up recalls them"]),
-        ({"waiting": ["one"], "typed": "half"}, ["1 message was not sent", "what you typed is kept"]),
+        ({"typed": "half"}, ["panpan keeps what you typed"]),
+        ({"not_sent": ["one"]}, ["1 message was not sent: press Up in the next session to get it"]),
+        ({"not_sent": ["one"], "waiting": ["two"]}, ["2 messages were not sent: press Up"]),
+        ({"waiting": ["one"], "typed": "half"}, ["1 message was not sent", "panpan keeps what you typed"]),
     ],
 )
 def test_what_is_left_is_said_in_a_line_each(left, said):

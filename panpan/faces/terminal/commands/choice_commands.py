@@ -64,7 +64,7 @@ async def _effort(terminal: Terminal, value: str) -> None:
             return
         value = EFFORTS[picked]
     if value not in EFFORTS:
-        raise ConfigError(f"no effort is called {clean_line(value)}; there are {', '.join(EFFORTS)}")
+        raise ConfigError(f"unknown effort {clean_line(value)}; choose {', '.join(EFFORTS)}")
     await terminal.session.use_effort(None if value == _NO_EFFORT else cast("Effort", value))
     say(terminal, f"effort from the next message on: {value}")
 
@@ -195,7 +195,7 @@ async def _theme(terminal: Terminal, wanted: str) -> None:
     screen = _screen(terminal)
     name = next((name for name in THEMES if name == wanted.lower()), None)
     if wanted and name is None:
-        say(terminal, f"no theme is called {clean_line(wanted)}; there are {', '.join(THEMES)}", "bad")
+        say(terminal, f"unknown theme {clean_line(wanted)}; choose {', '.join(THEMES)}", "bad")
         return
     if name is None:
         options = [_option(theme, screen) for theme in THEMES]
@@ -226,7 +226,7 @@ async def kept(terminal: Terminal, key: KeyPath, value: str | bool | None) -> st
     try:
         path = await to_thread.run_sync(save_setting, places, key, value)
     except PanpanError as error:
-        return f"until panpan ends, since it could not be saved: {error}"
+        return f"until you quit, since panpan cannot save it: {error}"
     return f"saved in {places.shown(path)}"
 
 
@@ -238,7 +238,7 @@ async def _statusline(terminal: Terminal, rest: str) -> None:
     todo = "To have another one, change the command" if command else "To have one of your own, name a command"
     say(
         terminal,
-        f"the status line is {now}. {todo} in {places.shown(path)}, and start panpan anew: "
+        f"the status line is {now}. {todo} in {places.shown(path)}, and restart panpan: "
         "the command reads JSON about the session from its standard input.",
     )
     say(terminal, '[ui]\nstatus_line = "my-status-line"', "code")

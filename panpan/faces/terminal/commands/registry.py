@@ -37,9 +37,9 @@ def _prompt(name: str, help_: str) -> Command:
 
 
 PROMPT_COMMANDS: Sequence[Command] = (
-    _prompt("commit", "Let the model commit what is not committed"),
+    _prompt("commit", "Let the model commit your changes"),
     _prompt("init", "Let the model look around and write AGENTS.md"),
-    _prompt("review", "Let the model review what is not committed"),
+    _prompt("review", "Let the model review your uncommitted changes"),
 )
 
 
@@ -52,19 +52,19 @@ KEYS: Sequence[tuple[str, str]] = (
     ("Esc Esc", "clear the input; Ctrl+S brings it back. In an empty one: go back to an earlier message"),
     ("Ctrl+C", "clear the input, then interrupt; twice: leave"),
     ("Ctrl+S", "stash the draft, or bring it back"),
-    ("Ctrl+D", "leave, where the input is empty"),
+    ("Ctrl+D", "quit, if the input is empty"),
     ("Ctrl+O", "show output and thoughts whole, and fold them again; later, the whole conversation in a pager"),
     ("Ctrl+B", "move the running command to the background, or list background tasks"),
     ("Ctrl+T", "hide or show the todo list"),
-    ("Ctrl+R", "search what was typed before"),
-    ("Ctrl+Z", "back to the shell; fg goes on"),
+    ("Ctrl+R", "search your history"),
+    ("Ctrl+Z", "suspend panpan; fg resumes it"),
     ("Ctrl+G", "write in $EDITOR"),
     ("Ctrl+V", "attach the image in the clipboard"),
     ("Ctrl+L", "empty the screen"),
     ("Shift+Tab", "the next permission mode"),
     ("Alt+P", "choose the model"),
     ("Alt+T", "switch thinking on or off"),
-    ("Tab, Enter", "in the list of commands or files: take what is selected; a command runs with Enter"),
+    ("Tab, Enter", "in a list: accept the selection; Enter also runs a command"),
     ("R", "while a retry waits and the input is empty: try now"),
     ("!", "at the beginning: run a shell command"),
     ("/", "at the beginning: a command"),

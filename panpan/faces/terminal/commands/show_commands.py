@@ -57,7 +57,7 @@ def used_line(usage: ContextUsage) -> str:
     about = "" if usage.is_counted else "about "
     share = usage.share_of(usage.used_tokens)
     if share is None:
-        return f"{about}{usage.used_tokens:,} tokens; how many the model takes is not known"
+        return f"{about}{usage.used_tokens:,} tokens; the model's limit is unknown"
     return f"{about}{usage.used_tokens:,} of {usage.window_tokens:,} tokens ({share:.0%})"
 
 
@@ -65,9 +65,9 @@ def context_note(usage: ContextUsage, *, is_kept_short: bool = True) -> str:
     """Return what the reader must know of the numbers; `is_kept_short` is the user's setting of compaction."""
     shares = "The shares are estimates by length"
     if usage.is_exact:
-        sum_ = "; the sum is what the provider counts for the next request."
+        sum_ = "; the provider counted the sum for the next request."
     elif usage.is_counted:
-        sum_ = "; the sum is what the provider counted for the newest reply, and an estimate of what came since."
+        sum_ = "; the sum is the provider's count at the newest reply, plus an estimate for what came since."
     else:
         sum_ = ", and so is the sum: no reply has been counted by a provider yet."
     return " ".join(filter(None, (f"{shares}{sum_}", _note_when_full(usage, is_kept_short=is_kept_short))))
@@ -237,7 +237,7 @@ async def _status(terminal: Terminal, rest: str) -> None:
         ("Folder", str(info.cwd)),
         ("Git branch", branch or "none"),
         ("Model", info.choice),
-        ("Effort", session.effort or "what the model does by itself"),
+        ("Effort", session.effort or "the model's default"),
         ("Key", info.key_source),
         ("Mode", session.permission_mode),
         ("Context", used_line(usage)),

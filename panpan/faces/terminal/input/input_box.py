@@ -241,7 +241,7 @@ class PromptHistory(History):
                 self._append(text)  # the lock only guards against a rewrite at this very moment
             self._last = text
         except (ConfigError, OSError) as exc:
-            self._tell(f"what you type is not kept for later sessions: {exc}")
+            self._tell(f"panpan cannot save what you type for later sessions: {exc}")
 
     def _append(self, text: str) -> None:
         fd = open_private_file(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -210,14 +210,14 @@ class DraftKeys:
 
     def clear(self) -> None:
         """Clear the input."""
-        self.say("Ctrl+S brings back what was cleared" if self.draft.clear() else "")
+        self.say("Ctrl+S restores what you cleared" if self.draft.clear() else "")
 
     def stash(self) -> None:
         """Put aside what is typed; where nothing is, bring back what was put aside or cleared last."""
         if self.draft.clear():
-            self.say("put aside; Ctrl+S in the empty input brings it back")
+            self.say("stashed; Ctrl+S in the empty input restores it")
         else:
-            self.say("" if self.draft.bring_back() else "nothing was put aside; Ctrl+S does so with what is typed")
+            self.say("" if self.draft.bring_back() else "nothing is stashed; Ctrl+S stashes what you typed")
 
     def paste(self, text: str) -> None:
         """Put pasted text where the caret is, or say that it is too large."""

@@ -184,7 +184,7 @@ def saved_text(file: Path) -> str | EditorFailed:
         text = read_regular_file(file, max_bytes=MAX_BYTES, follow_symlinks=True).decode("utf-8-sig")
     except ToolError as exc:
         failed = _Unreadable if file.exists() else EditorFailed
-        return failed(f"what the editor saved cannot be taken: {exc}")
+        return failed(f"panpan cannot use what the editor saved: {exc}")
     except UnicodeDecodeError:
         return _Unreadable(f"what the editor saved is not UTF-8; it is in {file}")
     return without_controls(text).removesuffix("\n")
@@ -274,7 +274,7 @@ class ExternalProgram:
     async def _page(self, screen: Screen) -> None:
         lines = iter(self._transcript())
         if (first := next(lines, None)) is None:
-            self._say("nothing was said yet")
+            self._say("there are no messages yet")
             return
         async with screen.handed_over():
             await page(chain([first], lines), self._env)

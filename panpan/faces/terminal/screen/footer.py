@@ -104,7 +104,7 @@ class TodosView:
         """Hide the checklist, or show it again; return what the user should know."""
         todos = self._todos()
         if not todos:
-            return "the model has no todos at the moment"
+            return "there are no todos"
         if all(todo.status == "completed" for todo in todos):
             return f"{checklist_counts(todos)}; /todos shows them"
         self._is_hidden = not self._is_hidden

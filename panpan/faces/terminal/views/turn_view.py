@@ -355,7 +355,7 @@ def greeting(session: Session, width: int, theme: Theme) -> Sequence[str]:
     """Return the rows for a session that has just been opened."""
     info = session.info
     count = len(session.conversation.messages)
-    resumed = f"goes on after {count} message{'s' * (count != 1)}: " if count else ""
+    resumed = f"resumed after {count} message{'s' * (count != 1)}: " if count else ""
     title = f"{resumed}{session.title}" if session.title else resumed.removesuffix(": ")
     rows = [
         f"{theme.paint('accent', 'panpan')} {theme.paint('dim', f'{__version__} in {printable(str(info.cwd))}')}",

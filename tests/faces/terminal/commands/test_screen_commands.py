@@ -54,7 +54,7 @@ async def test_what_cannot_be_saved_is_said_to_hold_for_now(tmp_path: Path) -> N
     await type_in(terminal, "/theme light")
 
     assert terminal.theme.name == "light"
-    assert f"until panpan ends, since it could not be saved: {file}:1: " in terminal.text
+    assert f"until you quit, since panpan cannot save it: {file}:1: " in terminal.text
     assert file.read_text() == "= broken"
 
 
@@ -83,7 +83,7 @@ async def test_the_status_line_says_how_it_is_set(tmp_path: Path, command: str |
     terminal = await type_in(terminal_in(tmp_path / "p", settings=settings, width=400, env=elsewhere), "/statusline")
 
     assert (command or "panpan's own") in terminal.text
-    assert f" in {tmp_path}/elsewhere/settings.toml, and start panpan anew" in terminal.text
+    assert f" in {tmp_path}/elsewhere/settings.toml, and restart panpan" in terminal.text
     assert 'status_line = "' in terminal.text
 
 

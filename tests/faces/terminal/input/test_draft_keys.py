@@ -60,4 +60,4 @@ def test_where_there_is_nothing_to_bring_back_it_says_so() -> None:
     typed = Input("")
     typed.press("stash")
 
-    assert "nothing was put aside" in typed.said[-1]
+    assert "nothing is stashed" in typed.said[-1]

@@ -160,7 +160,7 @@ async def test_one_program_comes_after_the_other(tmp_path):
 
 @pytest.mark.parametrize(
     ("pages", "env", "said"),
-    [((), {}, "nothing was said yet"), (["x"], {"PAGER": "'less"}, "PAGER cannot be read")],
+    [((), {}, "there are no messages yet"), (["x"], {"PAGER": "'less"}, "PAGER cannot be read")],
 )
 async def test_without_output_or_a_pager_the_terminal_is_kept_or_comes_back(tmp_path, pages, env, said):
     terminal = Terminal(tmp_path, pages=pages, **env)

@@ -18,7 +18,7 @@ async def test_another_model_than_before_is_told(tmp_path: Path, earlier: Earlie
         session.add_message(UserMessage.of("hello"))
         rows = greeting(session, 200, Theme("plain"))
 
-    assert any("goes on after 1 message" in row for row in rows)
+    assert any("resumed after 1 message" in row for row in rows)
     assert not any("\x1b[2J" in row for row in rows)
-    is_told = any("the session was last with big and goes on with scripted" in row for row in rows)
+    is_told = any("resumed with scripted instead of big" in row for row in rows)
     assert is_told is (earlier is not None and earlier.name != "scripted")

@@ -72,6 +72,10 @@ class Questions(Protocol):
         ...
 
 
+Look: TypeAlias = Callable[[], Awaitable[Mapping[str, "Display"]]]
+"""Returns shapes by their titles, as they are now."""
+
+
 class Terminal(Protocol):
     """What a command may use; the REPL is one, and so is a fake in a test."""
 
@@ -101,6 +105,12 @@ class Terminal(Protocol):
 
     async def show_panel(self, sections: "Mapping[str, Display]") -> None:
         """Show shapes by their titles; a screen shows one at a time, and keeps none of them."""
+
+    async def watch(self, look: "Look") -> None:
+        """Show what `look` returns again and again, its end first, until that is empty or the user leaves it.
+
+        Where there are only lines, they have it once.
+        """
 
     async def read(self, *shapes: "Display", from_end: bool = False) -> None:
         """Let the user read much, the end of it first where that matters more.

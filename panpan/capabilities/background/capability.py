@@ -1,9 +1,11 @@
 """Background tasks: commands and subagents that go on beside the conversation."""
 
+import shutil
 import time
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks, survivors
@@ -11,7 +13,7 @@ from panpan.capabilities.background.task_tools import TaskOutputTool, TaskStopTo
 from panpan.config.known_secrets import provider_keys
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
-from panpan.errors import ConfigError
+from panpan.errors import ConfigError, PanpanError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside
 from panpan.session.command import Command, Option, Terminal, numbered, say
@@ -19,9 +21,10 @@ from panpan.session.context import SessionContext
 from panpan.session.in_words import ended_line, task_detail
 from panpan.session.session import Session
 from panpan.system.processes.limits import process_watches
-from panpan.system.text.terminal_text import clean_line
+from panpan.system.processes.process import capture
+from panpan.system.text.terminal_text import clean_line, spoken_s
 from panpan.text_search.engine import find_ripgrep
-from panpan.types.content import StatusItem, text
+from panpan.types.content import Display, StatusItem, text
 from panpan.types.events import TaskInfo
 
 
@@ -82,7 +85,11 @@ MAX_BYTES = 1_000_000
 """Of an output that is shown, its end; all of it is in its file."""
 
 _ID_CHARS = 8
-_SHOW, _STOP = numbered([Option("Show its output"), Option("Stop it")])
+_WATCH_BYTES = 20_000
+_WATCH_LINES = 200
+_GPU_QUERY = ("--query-gpu=index,utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits")
+_GPU_TIMEOUT_S = 2.0
+_CHOICES = numbered([Option("Watch it"), Option("Show its output"), Option("Stop it")])
 
 
 async def _tasks(terminal: Terminal, wanted: str) -> None:
@@ -96,10 +103,12 @@ async def _tasks(terminal: Terminal, wanted: str) -> None:
     if not task.is_running:
         await _show(terminal, task)
         return
-    match await terminal.choose(f"{clean_line(task.title)} ({task.id})", [_SHOW, _STOP]):
+    match await terminal.choose(f"{clean_line(task.title)} ({task.id})", _CHOICES):
         case 0:
-            await _show(terminal, task)
+            await terminal.watch(partial(_look, terminal, task.id))
         case 1:
+            await _show(terminal, task)
+        case 2:
             say(terminal, ended_line(await terminal.session[BackgroundTasks].stop(task.id)))
         case _:
             pass
@@ -134,6 +143,34 @@ async def _show(terminal: Terminal, task: TaskInfo) -> None:
         return
     where = f"… the end of {output.path}" if output.is_cut else str(output.path)
     await terminal.read(text("\n".join([heading, where, "", *output.text.splitlines()])), from_end=True)
+
+
+async def _look(terminal: Terminal, task_id: str) -> Mapping[str, Display]:
+    """Return the last lines of a task with how long it has run and how busy the GPUs are; empty once it is over."""
+    background = terminal.session[BackgroundTasks]
+    task = next((one for one in background.running if one.id == task_id), None)
+    if task is None:
+        return {}
+    output = await background.output(task_id, pattern=None, max_bytes=_WATCH_BYTES)
+    lines = output.text.splitlines()[-_WATCH_LINES:]
+    facts = (spoken_s(max(time.time() - task.started_at, 0.0)), await gpu_use(terminal.env), clean_line(task.title))
+    return {" · ".join(filter(None, facts)): text("\n".join(lines) or "(it has printed nothing yet)")}
+
+
+async def gpu_use(env: Mapping[str, str]) -> str:
+    """Return how busy each GPU is, such as `GPU 0 45% 3.2/24.0 GB`; empty where nvidia-smi does not say."""
+    if (program := shutil.which("nvidia-smi", path=env.get("PATH"))) is None:
+        return ""
+    try:
+        command = [program, *_GPU_QUERY]
+        ended = await capture(command, cwd=Path("/"), env=env, timeout_s=_GPU_TIMEOUT_S, max_bytes=_WATCH_BYTES)
+    except PanpanError:
+        return ""
+    rows = [row.split(",") for row in ended.stdout.decode(errors="replace").splitlines()]
+    numbers = [
+        [int(cell) for cell in row] for row in rows if len(row) == 4 and all(cell.strip().isdecimal() for cell in row)
+    ]
+    return ", ".join(f"GPU {gpu} {busy}% {used / 1000:.1f}/{all_ / 1000:.1f} GB" for gpu, busy, used, all_ in numbers)
 
 
 def _ids(session: Session) -> Sequence[str]:

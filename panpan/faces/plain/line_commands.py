@@ -17,7 +17,7 @@ from panpan.faces.terminal.commands.registry import all_commands, command_in, fi
 from panpan.faces.terminal.rendering.cells import LEAST_WIDTH
 from panpan.faces.terminal.rendering.displays import display_rows, show_displays
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.session.command import Command, Next, Option, OptionSearch, Questions, Terminal, say
+from panpan.session.command import Command, Look, Next, Option, OptionSearch, Questions, Terminal, say
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.content import Display
@@ -105,6 +105,9 @@ class LineTerminal:
         for number, (title, shape) in enumerate(sections.items()):
             say(self, f"\n{title}" if number else title, "strong")
             self.display(shape)
+
+    async def watch(self, look: Look) -> None:
+        await self.show_panel(await look())
 
     async def read(self, *shapes: Display, from_end: bool = False) -> None:
         """Print all, or the end of it."""

@@ -16,7 +16,7 @@ from panpan.faces.terminal.background_watch import BackgroundWatch, Leaving
 from panpan.faces.terminal.commands.registry import with_further
 from panpan.faces.terminal.dialogs.asking import Asking, AskingScreen
 from panpan.faces.terminal.dialogs.dialog_queue import DialogKeys, DialogQueue
-from panpan.faces.terminal.dialogs.panel import PanelDialog
+from panpan.faces.terminal.dialogs.panel import PanelDialog, watched
 from panpan.faces.terminal.dialogs.pick import picked
 from panpan.faces.terminal.input.completion import FileIndex, InputCompleter
 from panpan.faces.terminal.input.draft import ClipboardPaste
@@ -33,7 +33,7 @@ from panpan.faces.terminal.screen.windows import Contents, DialogView
 from panpan.faces.terminal.terminal_state import TerminalState
 from panpan.faces.terminal.views.status import StatusView
 from panpan.faces.terminal.views.turn_view import AroundTurn, TurnView, greeting
-from panpan.session.command import Command, Leave, Next, Option, OptionSearch, Questions
+from panpan.session.command import Command, Leave, Look, Next, Option, OptionSearch, Questions
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
 from panpan.types.agent import AgentKinds
@@ -216,6 +216,9 @@ class Repl:
     async def questions(self) -> AsyncGenerator[Questions, None]:
         async with self._screen.handed_over():
             yield TerminalQuestions()
+
+    async def watch(self, look: Look) -> None:
+        await watched(self._dialogs, look, room=self._room_for_dialog, refresh=self.refresh)
 
     def submit(self, prompt: str) -> None:
         self._prompts.submit(prompt)

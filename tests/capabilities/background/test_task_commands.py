@@ -1,8 +1,11 @@
 """/tasks lists what runs in the background, shows what it printed, and stops it."""
 
+import re
+
 import pytest
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
+from panpan.capabilities.background.capability import _look, gpu_use
 from panpan.errors import ConfigError
 from tests.faces.terminal.commands.command_fixtures import FakeTerminal, terminal_in, type_in
 from tests.fakes.background import FakeBackground, task
@@ -43,7 +46,7 @@ async def test_each_is_listed_with_its_state(tmp_path):
 
 
 async def test_one_that_runs_is_stopped(tmp_path):
-    terminal = await type_in(terminal_with(tmp_path, task(), picks=[0, 1]), "/tasks")
+    terminal = await type_in(terminal_with(tmp_path, task(), picks=[0, 2]), "/tasks")
 
     assert terminal.session[BackgroundTasks].running == []
     assert "was stopped: npm run build" in terminal.text
@@ -56,7 +59,7 @@ async def test_nothing_is_stopped_where_nothing_is_picked(tmp_path):
 
 
 async def test_what_one_printed_can_be_read_while_it_runs_and_afterwards(tmp_path):
-    runs = terminal_with(tmp_path, task("aaaa0001"), picks=[0, 0], aaaa0001="line 1\nline 2\n")
+    runs = terminal_with(tmp_path, task("aaaa0001"), picks=[0, 1], aaaa0001="line 1\nline 2\n")
     ended = terminal_with(tmp_path, task("aaaa0001", state="finished"), picks=[0], aaaa0001="line 1\nline 2\n")
     for terminal in (runs, ended):
         await type_in(terminal, "/tasks")
@@ -72,7 +75,7 @@ async def test_one_that_printed_nothing_needs_no_pager(tmp_path):
 
 
 async def test_one_is_named_by_its_id(tmp_path):
-    terminal = terminal_with(tmp_path, task("aaaa0001"), task("aaaa0002", "pytest"), picks=[1])
+    terminal = terminal_with(tmp_path, task("aaaa0001"), task("aaaa0002", "pytest"), picks=[2])
     await type_in(terminal, "/tasks aaaa0002")
 
     assert [one.id for one in terminal.session[BackgroundTasks].running] == ["aaaa0001"]
@@ -86,7 +89,7 @@ async def test_an_id_that_is_none_is_refused(tmp_path):
 @pytest.mark.parametrize("wanted", ["2", "12345678", "bbbb", "BB", "12"])
 async def test_one_is_named_by_its_number_and_by_the_beginning_of_its_id(tmp_path, wanted):
     tasks = task("aaaa0001"), task("bbbb0002" if wanted.lower().startswith(("2", "b")) else "12345678", "pytest")
-    terminal = await type_in(terminal_with(tmp_path, *tasks, picks=[1]), f"/tasks {wanted}")
+    terminal = await type_in(terminal_with(tmp_path, *tasks, picks=[2]), f"/tasks {wanted}")
 
     assert [one.id for one in terminal.session[BackgroundTasks].running] == ["aaaa0001"]
 
@@ -94,3 +97,32 @@ async def test_one_is_named_by_its_number_and_by_the_beginning_of_its_id(tmp_pat
 async def test_the_beginning_of_several_ids_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="several background tasks begin with aaaa"):
         await type_in(terminal_with(tmp_path, task("aaaa0001"), task("aaaa0002")), "/tasks aaaa")
+
+
+def put_nvidia_smi(folder, script):
+    (folder / "nvidia-smi").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "nvidia-smi").chmod(0o755)
+    return {"PATH": str(folder)}
+
+
+async def test_one_that_runs_is_watched_with_its_last_lines_and_the_gpu(tmp_path):
+    terminal = terminal_with(tmp_path, task("aaaa0001"), picks=[0, 0], aaaa0001="epoch 1\repoch 2\n")
+    terminal.env |= put_nvidia_smi(tmp_path, "echo '0, 45, 3200, 24000'")
+    await type_in(terminal, "/tasks")
+
+    assert re.fullmatch(r"\d+ h \d+ min · GPU 0 45% 3.2/24.0 GB · npm run build", terminal.rows[0])
+    assert terminal.rows[1:] == ["epoch 1", "epoch 2"]
+
+
+async def test_what_is_over_is_not_watched_any_more(tmp_path):
+    terminal = terminal_with(tmp_path, task("aaaa0001"), aaaa0001="one\n")
+    assert await _look(terminal, "aaaa0001")
+
+    terminal.session[BackgroundTasks].end("aaaa0001")
+    assert await _look(terminal, "aaaa0001") == {}
+
+
+@pytest.mark.parametrize("script", ["exit 9", "echo 'No devices were found'", "echo '0, [N/A], 1, 2'", "exec sleep 60"])
+async def test_gpu_use_is_empty_where_nvidia_smi_does_not_say(tmp_path, script):
+    assert await gpu_use({**put_nvidia_smi(tmp_path, script), "PATH": f"{tmp_path}:/usr/bin:/bin"}) == ""
+    assert await gpu_use({"PATH": ""}) == ""

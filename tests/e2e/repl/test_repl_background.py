@@ -4,7 +4,7 @@ from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
 from tests.e2e.repl.driver import ends_input
 from tests.model_server import Reply, call, say, serving
-from tests.terminal_emulator.keys import DOWN, ENTER, ctrl
+from tests.terminal_emulator.keys import DOWN, ENTER, ESCAPE, ctrl
 
 FREE = ("--permission-mode", "bypassPermissions")
 HELD = "for n in $(seq 4000); do sleep 0.05; done"
@@ -45,8 +45,16 @@ def test_what_runs_is_moved_listed_and_asked_about_by_who_leaves(panpan: Panpan,
         repl.submit("/tasks")
         repl.answer("Background tasks", DOWN)
         repl.send(ENTER)
-        repl.answer("Stop it", DOWN)
+        repl.answer("Stop it", "1")
+        repl.wait_for("esc or typing closes")
+        assert repl.read(lambda screen: "it has printed nothing yet" in screen.text)
+        repl.send(ESCAPE)
+        repl.wait_for(lambda screen: "esc or typing closes" not in screen.text)
+        repl.wait_for_prompt()
+        repl.submit("/tasks")
+        repl.answer("Background tasks", DOWN)
         repl.send(ENTER)
+        repl.answer("Stop it", "3")
         repl.wait_for("was stopped: ")
         repl.wait_for_prompt()
         repl.send(ctrl("d"))

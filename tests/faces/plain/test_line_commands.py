@@ -126,7 +126,7 @@ async def test_a_background_task_is_stopped_by_two_numbers(tmp_path: Path) -> No
     lines = Lines(tmp_path)
     lines.session[BackgroundTasks] = FakeBackground(task("aaaa0001", "npm run dev"), task("aaaa0002", "pytest -x"))
 
-    await lines.type("/tasks 2 2")
+    await lines.type("/tasks 2 3")
 
     assert [one.title for one in lines.session[BackgroundTasks].running] == ["npm run dev"]
     assert lines.out.text.startswith("Background task aaaa0002 was stopped: pytest -x")

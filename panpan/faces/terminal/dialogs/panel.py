@@ -1,12 +1,17 @@
 """A panel that is only read: it shows one of several sections, and goes away as soon as anything is typed."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+import anyio
+
+from panpan.errors import unwrap_single_exception
 from panpan.faces.terminal.dialogs.dialog import Dialog, Page
+from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.rendering.cells import cut, fitted
 from panpan.faces.terminal.rendering.displays import display_rows
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.session.command import Look
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import Display
 
@@ -20,17 +25,30 @@ class PanelDialog(Dialog[bool]):
     holds_up_turn = False
     is_passing = True
 
-    def __init__(self, sections: Mapping[str, Display], *, room: Callable[[], int] = lambda: sys.maxsize) -> None:
+    def __init__(
+        self,
+        sections: Mapping[str, Display],
+        *,
+        room: Callable[[], int] = lambda: sys.maxsize,
+        follows_end: bool = False,
+    ) -> None:
         super().__init__()
-        self._sections = sections
-        self._titles = [*sections]
         self._at = 0
         self._page = Page()
         self._room = room
+        self._follows_end = follows_end
+        """True until the user goes up."""
+        self.show(sections)
+
+    def show(self, sections: Mapping[str, Display]) -> None:
+        """Show other sections in the place of those that there were."""
+        self._sections, self._titles = sections, [*sections]
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
         rows = display_rows(self._sections[self._titles[self._at]], width, theme)
         room = self._room()
+        if self._follows_end:
+            self._page.scroll(len(rows))
         shown = self._page.of(rows, min(len(rows), max(room - _FRAME_ROWS, 0)))
         hints = [("esc or typing closes", 0)]
         if len(self._titles) > 1:
@@ -63,10 +81,47 @@ class PanelDialog(Dialog[bool]):
             case "home" | "end":
                 self._page.scroll(sys.maxsize if key == "end" else -sys.maxsize)
             case _:
-                pass
+                return
+        self._follows_end = self._follows_end and key not in ("up", "pageup", "home")
 
     def paste(self, text: str) -> bool:
         return False
 
     def _next(self, step: int) -> int:
         return (self._at + step) % len(self._titles)
+
+
+LOOK_S = 1.0
+"""Between two looks."""
+
+
+async def _until_next_look() -> None:
+    await anyio.sleep(LOOK_S)
+
+
+async def watched(
+    dialogs: DialogQueue,
+    look: Look,
+    *,
+    room: Callable[[], int],
+    refresh: Callable[[], None],
+    pause: Callable[[], Awaitable[object]] = _until_next_look,
+) -> None:
+    """Show what `look` returns in a panel, again after each pause, until that is empty or the user leaves."""
+    if not (sections := await look()):
+        return
+    dialog = PanelDialog(sections, room=room, follows_end=True)
+
+    async def look_again() -> None:
+        await pause()
+        while sections := await look():
+            dialog.show(sections)
+            refresh()
+            await pause()
+        tasks.cancel_scope.cancel("there is nothing more to see")
+
+    with unwrap_single_exception():
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(look_again)
+            await dialogs.ask(dialog)
+            tasks.cancel_scope.cancel("the user has seen enough")

@@ -1,13 +1,15 @@
 """A panel to read: it fits the window, and goes away for what is typed and for questions."""
 
+from collections.abc import Mapping
+
 import anyio
 import pytest
 
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
-from panpan.faces.terminal.dialogs.panel import PanelDialog
+from panpan.faces.terminal.dialogs.panel import PanelDialog, watched
 from panpan.faces.terminal.dialogs.pick import PickDialog
 from panpan.session.command import Option
-from panpan.types.content import table
+from panpan.types.content import Display, table, text
 from tests.faces.terminal.dialogs.drawn import THEMES, Clock, plain, press_all, rows_of
 
 SECTIONS = {
@@ -91,3 +93,57 @@ async def test_a_question_takes_the_place_of_the_panel() -> None:
         assert one.queue.current is question
         assert one.draw().startswith("? Which?  a moment …"), "alone, and not the second of two"
         tasks.cancel_scope.cancel()
+
+
+class Watching:
+    """Something that is watched: what is seen of it, and pauses that the test ends."""
+
+    def __init__(self) -> None:
+        self.seen: Mapping[str, Display] = {}
+        self.queue = DialogQueue(lambda: None, Clock())
+        self._next = anyio.Event()
+
+    async def run(self) -> None:
+        await watched(self.queue, self.look, room=lambda: 5, refresh=lambda: None, pause=self.pause)
+
+    async def look(self) -> Mapping[str, Display]:
+        return self.seen
+
+    async def pause(self) -> None:
+        self._next = anyio.Event()
+        await self._next.wait()
+
+    async def see(self, **lines: int) -> list[str]:
+        """Let other lines be there, wait until they were looked at, and return what is shown."""
+        self.seen = {title: text("\n".join(map(str, range(count)))) for title, count in lines.items()}
+        self._next.set()
+        await anyio.wait_all_tasks_blocked()
+        return [plain(row) for row in self.queue.lines(60, 5, THEMES[0])]
+
+
+async def test_what_is_watched_is_looked_at_again_and_its_end_is_shown() -> None:
+    one = Watching()
+    one.seen = {"first": text("0")}
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one.run)
+        await anyio.wait_all_tasks_blocked()
+        rows = await one.see(later=20)
+        assert rows[0].startswith("? later")
+        assert rows[1:4] == ["17", "18", "19"]
+
+        one.queue.was_drawn(is_whole=True)
+        one.queue.press("up")
+        assert (await one.see(later=30))[1:4] == ["16", "17", "18"], "where the user went"
+        await one.see()
+    assert one.queue.current is None, "it is over"
+
+
+async def test_what_is_watched_ends_with_escape() -> None:
+    one = Watching()
+    one.seen = {"first": text("0")}
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one.run)
+        await anyio.wait_all_tasks_blocked()
+        one.queue.lines(60, 5, THEMES[0])
+        one.queue.was_drawn(is_whole=True)
+        one.queue.press("escape")

@@ -218,7 +218,8 @@ class StoredKeys:
             try:
                 results.append(call())
             except Exception as exc:  # of a backend of the system, or of a package that anybody wrote
-                failures.append(type(exc).__name__)
+                is_gone = isinstance(exc, ModuleNotFoundError)
+                failures.append("the package keyring is missing" if is_gone else type(exc).__name__)
 
         thread = Thread(target=work, daemon=True, name="keyring")  # one that hangs must not hold up the exit
         thread.start()

@@ -18,7 +18,7 @@ from panpan.system.text.terminal_text import clean_line
 
 TITLE = "Welcome to panpan. Which model should it use?"
 _KEY = Option("Paste an API key", "Anthropic, OpenAI, Gemini, DeepSeek and others; tried at once")
-_SMALL = Option("Set up a small local model", "free and offline; 1.1 GB, once; for look-ups and small edits")
+_SMALL = Option("Set up a small local model", "free and offline; fetches 1.1 GB, once; for look-ups and small edits")
 _DEMO = Option("See the demo", "no key, no network")
 _QUIT = Option("Quit")
 
@@ -65,7 +65,7 @@ async def chosen_at_the_door(
             return detection.allow_server(home, servers[of_servers.index(option)])
         if option is _KEY and await log_in(ask, StoredKeys(home), env):
             return None
-        if option is _SMALL and await run("local", "setup") == 0:
+        if option is _SMALL and await run("local", "setup", "--yes") == 0:
             return detection.embedded_model("you set it up")
         if option is _DEMO:
             await run("demo")

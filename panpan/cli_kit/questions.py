@@ -103,9 +103,9 @@ class TerminalQuestions:
             if key in _LEAVE:
                 return None
             if key in _ENTER:
+                await self._out.write("\n")
                 if typed and 0 < int(typed) <= len(options):
                     return int(typed) - 1
-                await self._out.write("\n")
                 typed = ""
             elif key.isascii() and key.isdigit() and len(typed) < _MAX_DIGITS:
                 typed += key

@@ -102,7 +102,7 @@ async def test_menu_comes_again_until_something_leads_to_a_model(tmp_path: Path)
 
     with pytest.raises(Exit):
         await door.open()
-    assert door.ran == [("demo",), ("local", "setup")]
+    assert door.ran == [("demo",), ("local", "setup", "--yes")]
     assert door.titles.count(TITLE) == 4
 
     door = Door(tmp_path, "Set up")

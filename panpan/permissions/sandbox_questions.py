@@ -21,6 +21,7 @@ from panpan.permissions.rules.suggestions import narrowest_rule, prefix_rule
 from panpan.permissions.subject import Subject, changes_kept_git, command_line, facts_of, subject_of
 from panpan.shell_analysis.facts import LineFacts, SimpleCommand
 from panpan.shell_analysis.guesses import changes_git, fetches, is_manager, program_of
+from panpan.system.git.git_places import repository_around
 from panpan.system.processes.limits import limit_note
 from panpan.system.processes.process import ProcessEnded
 from panpan.system.sandbox.command_sandbox import CommandSandbox, Start
@@ -152,7 +153,7 @@ class SandboxQuestions(Hook):
             call.context.sandbox.network.grant(opening.hosts)
 
     async def _is_granted(self, call: ToolCall) -> bool:
-        if not self._outside:
+        if not self._outside or _changes_nested_git(call):
             return False
         try:
             return allowing_rules(self._outside, await subject_of(call)) is not None
@@ -241,6 +242,8 @@ async def _outside_flag(call: ToolCall) -> str:
 
 async def _outside_patterns(call: ToolCall) -> Sequence[str]:
     """Return the patterns that let the call out of the sandbox; none where no pattern can."""
+    if _changes_nested_git(call):
+        return ()
     try:
         subject = await subject_of(call)
     except ToolError:
@@ -258,6 +261,23 @@ def _patterns(subject: Subject) -> Iterator[Sequence[str]]:
         yield [rule.removeprefix("Bash(").removesuffix(")")]
     if subject.command is not None and subject.facts is not None:
         yield from outside_patterns(subject.command, subject.facts)
+
+
+def _changes_nested_git(call: ToolCall) -> bool:
+    """True if a line changes a repository other than that of a root: a command may have made it, with hooks for git."""
+    facts, paths = _facts(call), call.context.paths
+
+    def is_of_root(folder: str) -> bool:
+        try:
+            place = paths.judged(folder).path
+        except ToolError:
+            return False
+        repository = repository_around(place)
+        if repository is None:
+            return any(place.is_relative_to(root) for root in paths.roots)
+        return repository.name == ".git" and repository.parent in paths.roots
+
+    return facts is not None and changes_git(facts, is_of_root)
 
 
 def _facts(call: ToolCall) -> LineFacts | None:

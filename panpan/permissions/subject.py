@@ -30,6 +30,7 @@ from panpan.permissions.reach.deletions import deletions, protected_deletions
 from panpan.permissions.reach.located import LocatedUse, Locator, PlainFiles, recorded_uses
 from panpan.shell_analysis.facts import Effect, LineFacts
 from panpan.shell_analysis.guesses import changes_git, fetches
+from panpan.system.git.git_places import repository_around
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import Box, widest
 
@@ -207,7 +208,7 @@ def changes_kept_git(call: ToolCall, facts: LineFacts) -> bool:
             place = call.context.paths.judged(folder).path
         except ToolError:
             return False
-        return next((top / ".git" for top in (place, *place.parents) if (top / ".git").exists()), None) in repositories
+        return repository_around(place) in repositories
 
     return changes_git(facts, is_own if repositories else lambda _: False)
 

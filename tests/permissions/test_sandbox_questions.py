@@ -361,10 +361,41 @@ async def test_git_works_in_the_box_in_a_repository_that_commands_may_change(
     sandbox = CommandSandbox(is_on=True, find=works)
     for name in (".git", "sub/.git", "other/.git"):
         (tmp_path / name).mkdir(parents=True)
-    sandbox.give_repository(tmp_path / "sub" / ".git")
+    given = (tmp_path / "sub" / ".git").lstat()
+    sandbox.give_repository(tmp_path / "sub" / ".git", (given.st_dev, given.st_ino))
 
     call = await bash_call(tmp_path, command, sandbox)
     found = await SandboxQuestions((), asks=lambda: True).before_tool(call)
 
     assert isinstance(found, Ask) is is_held
     assert (await subject_of(call)).may_run_unasked is not is_held
+
+
+@pytest.mark.parametrize(
+    ("folder", "is_let_out"),
+    [
+        (".", True),
+        ("plain", True),
+        ("made", False),
+        ("made/deep", False),
+        ("bare", False),
+    ],
+)
+async def test_git_is_let_out_for_good_in_the_repository_of_the_root_alone(
+    tmp_path: Path, folder: str, is_let_out: bool
+) -> None:
+    for name in (".git", "plain", "made/.git", "made/deep", "bare/objects", "bare/refs"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "bare" / "HEAD").touch()
+    sandbox = CommandSandbox(is_on=True, find=works)
+    call = await bash_call(tmp_path, "git commit -m x", sandbox)
+    call.context.paths.change_directory(tmp_path / folder)
+
+    found = await SandboxQuestions(("git commit *",), asks=lambda: True).before_tool(call)
+
+    if is_let_out:
+        assert isinstance(found, Allow)
+        assert found.opening == Opening("off")
+    else:
+        assert isinstance(found, Ask), "a command may have made it, with hooks"
+        assert not found.offer.openings[0].can_be_kept

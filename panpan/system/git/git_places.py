@@ -81,6 +81,16 @@ def folder_of_worktree(top: Path) -> Path | None:
         return None
 
 
+def repository_around(folder: Path) -> Path | None:
+    """Return the git folder that git takes in a canonical folder, a `.git` or a bare one; None where there is none."""
+    for top in (folder, *folder.parents):
+        if os.path.lexists(top / ".git"):
+            return top / ".git"
+        if _is_whole(top, top):
+            return top
+    return None
+
+
 _PLAIN_SETTINGS = {
     "branch": {"merge", "rebase", "remote"},
     "core": {
@@ -120,7 +130,7 @@ def _is_harmless(part: Path) -> bool:
 
 
 def _is_plain(section: str, subsection: str | None, key: str, value: str | None) -> bool:
-    return key in _PLAIN_SETTINGS.get(section, ()) and not (key == "url" and "::" in (value or ""))
+    return key in _PLAIN_SETTINGS.get(section, ()) and "::" not in (value or "")  # names a program for an address
 
 
 def _places_of(git_folder: Path, common: Path, entry: Path) -> Iterator[GitPlace]:

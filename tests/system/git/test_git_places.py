@@ -437,6 +437,7 @@ def test_a_new_repository_runs_nothing(tmp_path: Path) -> None:
         ("config", '[filter "x"]\n\tclean = ./x\n'),
         ("config", "[alias]\n\tst = !./x\n"),
         ("config", '[remote "origin"]\n\turl = ext::./x\n'),
+        ("config", '[branch "main"]\n\tremote = ext::./x\n'),
         ("config", '[remote "origin"]\n\tuploadpack = ./x\n'),
         ("config", "[core\n"),
         ("hooks/post-checkout", "./x"),

@@ -161,7 +161,7 @@ def _settle_repositories(
             sandbox.take_repository(repository)
             left |= dict(_existing(parts))
     for repository in filter(runs_nothing, cloned):
-        sandbox.give_repository(repository)
+        sandbox.give_repository(repository, new[repository])
         del left[repository]
     return left
 

@@ -171,10 +171,14 @@ class CommandSandbox:
         """Git folders that commands may change, as far as they are those that were given."""
         return frozenset(place for place, file in self._repositories.items() if _file_at(place) == file)
 
-    def give_repository(self, git_folder: Path) -> None:
-        """Let commands change a git folder, canonical, but for what would have git run something."""
-        if (file := _file_at(git_folder)) is not None:
-            self._repositories[git_folder] = file
+    def give_repository(self, git_folder: Path, file: tuple[int, int]) -> None:
+        """Let commands change a git folder, but for what would have git run something.
+
+        Args:
+            git_folder: The folder, canonical.
+            file: Its device and inode, as they were when it was looked at: another one may have come in its place.
+        """
+        self._repositories[git_folder] = file
 
     def take_repository(self, git_folder: Path) -> None:
         """Keep a git folder as it is again."""

@@ -192,7 +192,7 @@ async def test_in_a_repository_of_the_session_git_works_and_can_be_made_to_run_n
     script = "cd sub && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git checkout -q -b mine"
     assert (await run(sandbox, box, script, works_in(box))).exit_code != 0, "it is protected until it is given"
 
-    sandbox.give_repository(git)
+    sandbox.give_repository(git, (git.lstat().st_dev, git.lstat().st_ino))
 
     assert (await run(sandbox, box, script, works_in(box))).exit_code == 0
     for attack in (

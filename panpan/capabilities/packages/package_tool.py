@@ -24,6 +24,7 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output, ToolYield
+from panpan.types.permission import Box
 
 if TYPE_CHECKING:
     from panpan.capabilities.packages.undo_log import Steps, Undo
@@ -119,7 +120,9 @@ class PackageTool(Tool[PackageInputT]):
             return found
         line, sandbox_use = shlex.join(getattr(args, "command", ())), await plan.sandbox_use(ctx.sandbox)
         hosts = self._hosts_to_allow(plan, ctx) if sandbox_use == "network" else ()
-        command = Command(line, sandbox_use, hosts, is_elsewhere=True, narrowest_box="unasked")
+        # What is built of other sources than an index runs beside the user's credentials, so that they are asked.
+        box: Box = "usual" if plan.named and plan.own_settings else "unasked"
+        command = Command(line, sandbox_use, hosts, is_elsewhere=True, narrowest_box=box)
         return replace(found, commands=(command,), is_complete=False)  # packages bring code that is run
 
     async def describe(self, args: PackageInputT, ctx: ToolContext) -> str:

@@ -4,8 +4,9 @@ The rule: a question tells it from here, and what runs is that and nothing else:
 one since does not run.
 """
 
+import os
 import shlex
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 _MOST_CHARS = 1_000
 """Of a command line in a question."""
+
+
+_SETTINGS_OF_MANAGERS = (".config/pip", ".pip", ".netrc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,15 @@ class Plan:
         if self.named:
             parts.append(f"not from an index alone: {'; '.join(self.named)}")
         return "; ".join(parts)
+
+    @property
+    def own_settings(self) -> Sequence[Path]:
+        """Settings in the home, hidden for their credentials, by which it reaches the user's own indexes.
+
+        A program of the project does not get them.
+        """
+        places = (canonical_path(user_home() / name) for name in _SETTINGS_OF_MANAGERS)
+        return [place for place in places if self.hosts and not self.runs_code and os.path.lexists(place)]
 
     async def sandbox_use(self, sandbox: CommandSandbox) -> SandboxUse:
         """Return what it needs of the sandbox: the network, unless all hosts are granted to commands."""
@@ -150,10 +163,6 @@ class Ran:
         return self.exit_code == 0 and not self.timed_out
 
 
-_SETTINGS_OF_MANAGERS = (".config/pip", ".pip", ".netrc")
-"""Names in the home that boxes hide for their credentials, and that managers need to reach the user's own indexes."""
-
-
 async def run_plan(
     plan: Plan, ctx: ToolContext, environment: Mapping[str, str]
 ) -> AsyncGenerator[Progress | Ran, None]:
@@ -171,7 +180,7 @@ async def run_plan(
         is_read_only=False,
         roots=ctx.paths.roots,
         opened=_opened(plan, ctx),
-        shown=ctx.paths.approved | {canonical_path(user_home() / name) for name in _SETTINGS_OF_MANAGERS},
+        shown=ctx.paths.approved.union(plan.own_settings),
         hides_home=use == "on" and ctx.box == "unasked",
         has_network=use == "network" and not hosts,
         hosts=hosts,

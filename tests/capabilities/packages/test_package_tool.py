@@ -89,6 +89,47 @@ async def test_an_environment_outside_the_workspace_needs_a_yes(house: Workspace
         await house.run(UvTool, "install", "lamp", environment=str(outside))
 
 
+async def test_program_of_the_project_does_not_get_the_users_credentials(
+    house: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = CommandSandbox(is_on=True)
+    if await sandbox.is_missing():
+        pytest.skip("; ".join((await sandbox.choice()).passed_over))
+    monkeypatch.setenv("HOME", str(home := tmp_path / "home"))
+    home.mkdir(exist_ok=True)
+    (home / ".netrc").write_text("password hunter2")
+    (house.root / "pyproject.toml").touch()
+    (house.root / "look.sh").write_text("echo here; cat ~/.netrc")
+    boxed = with_uv(
+        replace(house, ctx=replace(house.ctx, sandbox=sandbox)),
+        'while [ "$1" != -- ]; do shift; done; shift; exec "$@"',
+    )
+
+    said = (await boxed.run(UvTool, "run", command=["sh", "look.sh"])).text
+
+    await sandbox.aclose()
+    assert "here" in said
+    assert "hunter2" not in said
+
+
+@pytest.mark.parametrize(
+    ("package", "has_login", "box"), [("lamp", True, "unasked"), ("./lib", False, "unasked"), ("./lib", True, "usual")]
+)
+async def test_what_is_built_here_beside_credentials_is_asked_about(
+    house: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, has_login: bool, box: str
+) -> None:
+    monkeypatch.setenv("HOME", str(home := tmp_path / "home"))
+    home.mkdir(exist_ok=True)
+    if has_login:
+        (home / ".netrc").touch()
+    (house.root / "lib").mkdir()
+
+    args = PipInput(operation="install", packages=(package,))
+
+    (command,) = (await PipTool(house.setup).effects(args, house.call_context())).commands
+    assert command.narrowest_box == box
+
+
 @pytest.mark.parametrize(
     ("domains", "entry"),
     [((), "network"), (("pypi.org",), "network"), (("pypi.org", "*.pythonhosted.org"), "on")],

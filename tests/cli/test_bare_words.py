@@ -54,8 +54,8 @@ def test_text_that_is_no_bare_word_is_a_prompt(text: str) -> None:
         (["reviw"], "`panpan -p /review`"),
         (["serve"], "the commands are agents, capabilities, completion, config"),
         (["fix", "the", "test"], "needs quotes"),
-        (["login"], "did you mean `panpan web login`?"),
-        (["logouts"], "did you mean `panpan web logout`?"),
+        (["logn"], "did you mean `panpan login`?"),
+        (["logouts"], "did you mean `panpan logout`?"),
         (["doctr"], "did you mean `panpan doctor`?"),
     ],
 )

@@ -148,7 +148,16 @@ class UnfinishedCallError(AnswerNeededError):
 
 
 class ToolError(PanpanError):
-    """A tool could not do what it was asked; the text tells the model what to do next."""
+    """A tool could not do what it was asked.
+
+    Args:
+        problem: The reason, for people and the model.
+        advice: What the model may call next, which people are not shown.
+    """
+
+    def __init__(self, problem: str, *, advice: str = "") -> None:
+        super().__init__("; ".join(filter(None, (problem, advice))))
+        self.problem, self.advice = problem, advice
 
 
 @contextmanager

@@ -18,8 +18,9 @@ from pydantic import BaseModel, ValidationError
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool import Tool
 from panpan.errors import PanpanError, ToolError
-from panpan.types.content import DiffDisplay, RejectedDisplay, ToolUseBlock
+from panpan.types.content import DiffDisplay, Display, RejectedDisplay, SummaryDisplay, ToolUseBlock, for_model
 from panpan.types.dataclass import dataclass
+from panpan.types.events import Output
 from panpan.types.permission import (
     Allow,
     Ask,
@@ -133,6 +134,14 @@ def shortened(text: str) -> str:
     return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out …\n{text[-half:]}"
 
 
+def failed(error: PanpanError) -> Output:
+    """Return the output of a call that could not be made, or not to its end."""
+    whole = shortened(str(error))
+    if not isinstance(error, ToolError) or not error.advice:
+        return Output(whole, is_error=True)
+    return Output((for_model(whole),), SummaryDisplay(text=shortened(error.problem)), is_error=True)
+
+
 def digest_of(call: ToolCall) -> str:
     """Return SHA-256 of what a call would run: the tool, its arguments as they were written, and as they were read."""
     text = json.dumps([call.tool.name, call.input, call.args.model_dump()], sort_keys=True, default=repr)
@@ -163,7 +172,7 @@ class Permission:
     """Surroundings of its command in place of those that it asked for."""
     said: str = ""
     """The user's words beside a yes, for the model."""
-    display: RejectedDisplay | None = None
+    display: Display | None = None
     """Shown to the user in place of the text for the model."""
 
 
@@ -290,7 +299,7 @@ async def _asked(
     except ToolError as error:
         if not decision.approved_paths and not decision.advice_for_model:
             why = Reason(f"not asked, since it cannot be done: {error}", "bad-call")
-            return Permission(False, why.text, text_for_model=str(error), reasons=(why,))
+            return Permission(False, why.text, text_for_model=str(error), reasons=(why,), display=failed(error).display)
         preview = None  # it may fail only for want of the yes, or the user is asked whether to go on at all
     question = PermissionQuestion(
         tool_use_id=call.tool_use_id,

@@ -34,6 +34,7 @@ from panpan.core.tool_call import (
     batches,
     digest_of,
     equal_calls,
+    failed,
     permission_for,
     permission_to_retry,
     prepared,
@@ -41,7 +42,7 @@ from panpan.core.tool_call import (
 )
 from panpan.errors import PanpanError, ToolError, unwrap_single_exception
 from panpan.system.files.paths import PathResolver
-from panpan.types.content import AssistantContent, ToolResultBlock, ToolUseBlock
+from panpan.types.content import AssistantContent, ToolResultBlock, ToolUseBlock, for_model
 from panpan.types.events import (
     Output,
     PermissionDecided,
@@ -190,11 +191,13 @@ class ToolExecutor(AsyncContextManagerMixin):
         try:
             tool_call = await ToolCall.of(call.use.id, call.tool, call.args, call.use.input, context)
         except ToolError as error:
-            return Output(shortened(str(error)), is_error=True)
+            return failed(error)
         permission = await permission_for(tool_call, self._hooks, self._ask)
         await send.send(_decided(call.use, permission))
         if not permission.is_allowed:
-            return Output(shortened(permission.text_for_model), permission.display, is_error=True)
+            text = shortened(permission.text_for_model)
+            content = text if permission.display is None else (for_model(text),)
+            return Output(content, permission.display, is_error=True)
         if digest_of(tool_call) != permission.digest:  # what runs is what was decided about, to the byte
             return Output(f"{call.use.name} was not run: its arguments changed after the decision", is_error=True)
 
@@ -294,7 +297,7 @@ async def _run_tool(
     except TimeoutError:
         return Output(f"{tool.name} did not finish within {tool.timeout_s:g} s and was ended", is_error=True)
     except PanpanError as error:
-        return Output(str(error), is_error=True)
+        return failed(error)
     return output or Output(f"{tool.name} ended without an output", is_error=True)
 
 

@@ -84,7 +84,9 @@ def _opened(data: bytes, image_kind: str, shown: str) -> "ImageFile":
     }
     image = classes[image_kind](BytesIO(data))
     if image.width * image.height > (Image.MAX_IMAGE_PIXELS or 0):
-        raise ToolError(f"{shown} has {image.width}x{image.height} pixels, too many to decode; scale it down with Bash")
+        raise ToolError(
+            f"{shown} has {image.width}x{image.height} pixels, too many to decode; it has to be scaled down"
+        )
     image.load()
     return image
 

@@ -191,7 +191,9 @@ class NotebookText:
             self._start, self._end = members["cells"]
             self.cells: Sequence[Cell] = [_cell(text, *span) for span in _elements(text, self._start)]
         except (ValueError, LookupError, TypeError, RecursionError):
-            raise ToolError(f"{shown} is no notebook of version 4; change it as a text file, with Edit") from None
+            raise ToolError(
+                f"{shown} is no notebook of version 4", advice="change it as a text file, with Edit"
+            ) from None
         self._minor = notebook.get("nbformat_minor")
         self._style = _Style.of(text, self._start, has_list=_prefers_lists(cells))
 
@@ -218,7 +220,9 @@ class NotebookText:
         if found:
             numbers = ", ".join(str(place + 1) for place in sorted(found))
             raise ToolError(f"{wanted!r} means several cells of {self._shown}: {numbers}; give the other name of one")
-        raise ToolError(f"{self._shown} has no cell {wanted!r} but {count}; Read it to see their numbers and ids")
+        raise ToolError(
+            f"{self._shown} has no cell {wanted!r} but {count}", advice="Read it to see their numbers and ids"
+        )
 
     def replaced(self, place: int, source: str, kind: CellType | None) -> str:
         """Return the text with another source in a cell; its outputs go, since they are those of the old source."""
@@ -333,7 +337,9 @@ class _Style:
         try:
             made = json.dumps(value, ensure_ascii=self.is_ascii, indent=self.unit, separators=separators)
         except RecursionError:
-            raise ToolError("the cell is nested too deeply to be written anew; change the file with Edit") from None
+            raise ToolError(
+                "the cell is nested too deeply to be written anew", advice="change the file with Edit"
+            ) from None
         return _HALF.sub(self._half, made).replace("\n", self.gap(level))
 
     def _half(self, match: re.Match[str]) -> str:

@@ -97,7 +97,7 @@ def _opened(data: bytes, shown: str) -> "PdfReader":
     except Exception as exc:  # a damaged file makes pypdf raise nearly anything
         raise ToolError(f"{shown} is a PDF that cannot be read: {str(exc) or type(exc).__name__}") from exc
     if not is_open:
-        raise ToolError(f"{shown} is encrypted; ask the user for a copy without a password")
+        raise ToolError(f"{shown} is encrypted; a copy without a password can be read")
     if total == 0:
         raise ToolError(f"{shown} is a PDF without pages")
     return reader

@@ -63,7 +63,7 @@ def find_target(file_path: str, ctx: ToolContext) -> Target:
     except OSError as exc:
         raise ToolError(f"cannot look at {shown}: {exc.strerror}") from exc
     if stat.S_ISDIR(status.st_mode):
-        raise ToolError(f"{shown} is a folder; give the path of a file in it")
+        raise ToolError(f"{shown} is a folder", advice="give the path of a file in it")
     if not stat.S_ISREG(status.st_mode):
         raise ToolError(f"{shown} is not a regular file; only regular files can be changed")
     return Target(path, shown, stat.S_IMODE(status.st_mode))
@@ -79,15 +79,15 @@ def read_known(target: Target, ctx: ToolContext) -> bytes:
     data = read_regular_file(target.path, max_bytes=MAX_BYTES)
     if seen is None and not _is_shown_by_read(data):
         raise ToolError(
-            f"{target.shown} is binary, which Read cannot show and this tool cannot change; change it with Bash, or "
-            "write to another name"
+            f"{target.shown} is binary, which Read cannot show and this tool cannot change",
+            advice="change it with Bash, or write to another name",
         )
     if seen is None:
-        raise ToolError(f"{target.shown} has not been read yet; use Read on it first, then make the change")
+        raise ToolError(f"{target.shown} has not been read yet", advice="use Read on it first, then make the change")
     if digest_of(data) != seen:
         raise ToolError(
-            f"{target.shown} has changed since you read it, by the user or a command; "
-            "Read it again, then make the change on what is there now"
+            f"{target.shown} has changed since you read it, by the user or a command",
+            advice="Read it again, then make the change on what is there now",
         )
     return data
 
@@ -105,7 +105,7 @@ def read_known_text(target: Target, ctx: ToolContext) -> tuple[bytes, FileText]:
     data = read_known(target, ctx)
     text = decode_file(data)
     if text is None:
-        raise ToolError(f"{target.shown} is binary and cannot be edited as text; change it with Bash")
+        raise ToolError(f"{target.shown} is binary and cannot be edited as text", advice="change it with Bash")
     return data, text
 
 
@@ -243,4 +243,4 @@ def _take_back(undo: Sequence[_Undo]) -> str:
 
 
 def _renamed(error: ToolError, target: Target) -> ToolError:
-    return type(error)(str(error).replace(str(target.path), target.shown))
+    return type(error)(error.problem.replace(str(target.path), target.shown), advice=error.advice)

@@ -435,17 +435,13 @@ def _line_of_refused(use: ToolUseBlock) -> str:
 def _result_lines(result: ToolResultMessage, whose: str) -> Sequence[str]:
     if not result.is_error or isinstance(result.display, RejectedDisplay):
         return (f"  └ {whose}{_result_text(result)}",)
-    lines = [_one_line(line) for line in text_for_people(result).splitlines() if line.strip()]
+    why = [result.display.text] if isinstance(result.display, SummaryDisplay) else []
+    lines = [_one_line(line) for line in (*why, *result.text_for_people.splitlines()) if line.strip()]
     hidden = len(lines) - _ERROR_HEAD - _ERROR_TAIL
     if hidden > 1:  # the note would take the place of one line
         lines = [*lines[:_ERROR_HEAD], f"… {hidden} more lines", *lines[-_ERROR_TAIL:]]
     first, *others = lines or [""]
     return (f"  └ {whose}error: {first}".rstrip(), *(f"    {line}" for line in others))
-
-
-def text_for_people(result: ToolResultMessage) -> str:
-    """Return what people read of a result without another shape: not what is said to the model alone."""
-    return result.display.text if isinstance(result.display, TextDisplay) else result.text
 
 
 def _result_text(result: ToolResultMessage) -> str:
@@ -462,8 +458,8 @@ def _result_text(result: ToolResultMessage) -> str:
         case TableDisplay(rows=rows):
             return f"{len(rows):,} row{'s' if len(rows) != 1 else ''}"
         case None:
-            lines = result.text.splitlines()
-            return _one_line(result.text) if len(lines) == 1 else f"{len(lines)} lines"
+            lines = result.text_for_people.splitlines()
+            return _one_line(result.text_for_people) if len(lines) == 1 else f"{len(lines)} lines"
 
 
 def _one_line(text: str) -> str:

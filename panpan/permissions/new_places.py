@@ -23,7 +23,7 @@ from panpan.system.git.git_places import running_parts, runs_nothing
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.sandbox.profile import ProtectedPlaces, is_empty_folder, protected_places
 from panpan.system.text.terminal_text import printable
-from panpan.types.content import TextBlock
+from panpan.types.content import for_model
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
 from panpan.types.permission import Choice, UserAsker, UserQuestion
@@ -99,7 +99,7 @@ class NewPlaces(Hook):
         self._warn(f"{told}; {done}")
         advice = "Tell the user what they are for, and do not make them again unless the user asks"
         note = f"[{told}; {done}{asked}. {advice}]"
-        return Output((*output.blocks, TextBlock(text=note)), output.display, is_error=output.is_error)
+        return Output((*output.blocks, for_model(note)), output.display, is_error=output.is_error)
 
     async def turn_ended(self, conversation: Conversation) -> None:
         self._before.clear()  # of calls that were interrupted

@@ -420,8 +420,12 @@ SEALED_ADVICE = "It ran where nothing can be written or sent; outside plan mode,
 class Failure:
     """What of panpan's was in the way of a command."""
 
+    advice: Sequence[str] = ()
+    """Sentences for the model: what the sandbox blocked, and what may be done about it."""
+    seen: str = ""
+    """The same for people, without what may be done; empty where that is not sure."""
     notes: Sequence[str] = ()
-    """Sentences for the model."""
+    """Sentences for both."""
     blocked: Blocked | None = None
     """What the sandbox kept a failed command from, where that is sure and could be opened."""
 
@@ -442,12 +446,12 @@ async def failure_of(
     end = output[-_MAX_CHARS:]
     failure = Failure() if ended.timed_out else await _refusals(command, facts, end, ended, start, ctx)
     found = (
-        *failure.notes,
         limit_note(ended.exit_code, end, ctx.limits, timed_out=ended.timed_out),
         withheld_note(end, start.env, ctx.own_environment) if ended.exit_code != 0 else None,
     )
     blocked = failure.blocked if ended.exit_code != 0 else None
-    return Failure([note for note in found if note], None if blocked is None else replace(blocked, box=ctx.box))
+    blocked = None if blocked is None else replace(blocked, box=ctx.box)
+    return replace(failure, notes=[note for note in found if note], blocked=blocked)
 
 
 async def _refusals(
@@ -457,23 +461,26 @@ async def _refusals(
     if start.proxy is not None and start.proxy.refused:
         hosts = tuple(start.proxy.lacked)
         words = f"the sandbox blocks {', '.join(hosts)}"
-        return Failure(start.proxy.refused, Blocked(words, "network", hosts) if hosts else None)
+        blocked = Blocked(words, "network", hosts) if hosts else None
+        return Failure(start.proxy.refused, _sentence(words) if hosts else "", blocked=blocked)
     if start.profile is not None and ended.exit_code != 0 and (hidden := hidden_from(command, output, start.profile)):
         words = f"the sandbox hides {clean_line(hidden.closed)}"
-        return Failure((hidden.text,), Blocked(words, "on") if hidden.closed else None)
+        blocked = Blocked(words, "on") if hidden.closed else None
+        return Failure((hidden.text,), hidden.text.partition(". ")[0], blocked=blocked)
     refusal = None if start.profile is None else refusal_in(output, ended.exit_code, start.profile)
     if refusal is None:
         return Failure()
     words = f"the sandbox blocks {refusal.closed}"
+    seen = _sentence(words) if refusal.closed else ""
     if ctx.box == "looking":
-        return Failure((SEALED_ADVICE,), Blocked(words, "on"))
+        return Failure((SEALED_ADVICE,), seen, blocked=Blocked(words, "on"))
     if refusal.needs_network:
         sandbox = (await ctx.sandbox.choice()).sandbox
         wish: SandboxUse = "network"
         flags = network_flags(facts, can_name_hosts=sandbox is not None and sandbox.can_grant_domains)
     elif ctx.sandbox.lets_out(command):
         note = f'{refusal.text} If the command needs it, call again with sandbox "off", which the user lets it have '
-        return Failure((f"{note}(setting sandbox.outside)",))
+        return Failure((f"{note}(setting sandbox.outside)",), seen)
     else:
         wish, flags = "off", outside_flags(command, facts)
     tool = package_tool(facts) if refusal.needs_network else ""
@@ -482,4 +489,8 @@ async def _refusals(
         f'{refusal.text} If the command needs it, {use_tool}call again with sandbox "{wish}"; the user is asked then. '
         f"Where nobody can be asked, tell them to start panpan with {flags}"
     )
-    return Failure((note,), Blocked(words, wish) if refusal.closed else None)
+    return Failure((note,), seen, blocked=Blocked(words, wish) if refusal.closed else None)
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]

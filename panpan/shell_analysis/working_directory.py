@@ -130,9 +130,9 @@ def start_directory(paths: PathResolver, *, may_change: bool) -> Path:
         return cwd
     gone = f"the working directory {cwd} is gone, so nothing was run"
     if not may_change:
-        raise ToolError(f"{gone}; call Bash once, with no other call beside it, to return to {paths.root}")
+        raise ToolError(f"{gone}", advice=f"call Bash once, with no other call beside it, to return to {paths.root}")
     paths.change_directory(paths.root)
-    raise ToolError(f"{gone}; it is now {paths.root}, call again")
+    raise ToolError(f"{gone}; it is now {paths.root}", advice="call again")
 
 
 def follow(report: DirectoryReport, paths: PathResolver) -> list[str]:

@@ -23,6 +23,8 @@ class TextBlock(Frozen):
 
     type: Literal["text"] = "text"
     text: str
+    audience: Literal["model"] | None = Field(default=None, exclude_if=lambda audience: audience is None)
+    """"model" for what no person is shown, such as advice on what to call next; None: everybody reads it."""
 
 
 class ThinkingBlock(Frozen):
@@ -93,6 +95,11 @@ class ToolResultBlock(Frozen):
     def text(self) -> str:
         """All of its text, pictures and documents left out."""
         return "\n".join(block.text for block in self.content if isinstance(block, TextBlock))
+
+    @property
+    def text_for_people(self) -> str:
+        """The same without what is only for the model."""
+        return "\n".join(block.text for block in self.content if isinstance(block, TextBlock) and not block.audience)
 
 
 UserContent: TypeAlias = Annotated[TextBlock | ImageBlock | DocumentBlock, Field(discriminator="type")]
@@ -170,7 +177,7 @@ class DiffDisplay(Frozen):
 
 
 class SummaryDisplay(Frozen):
-    """One line that says what a call found or did, such as "248 lines" or "3 files"."""
+    """One line that says what a call found or did, or why it failed, such as "248 lines" or "a.py is binary"."""
 
     type: Literal["summary"] = "summary"
     text: str
@@ -227,6 +234,11 @@ Display: TypeAlias = Annotated[
 
 StatusItem: TypeAlias = TextDisplay | ChecklistDisplay
 """Shape that a feature shows as long as it counts: a few words, such as "2 tasks running", or a checklist."""
+
+
+def for_model(words: str) -> TextBlock:
+    """Return words that only the model reads."""
+    return TextBlock(text=words, audience="model")
 
 
 def text(words: str, role: Role | None = None) -> TextDisplay:

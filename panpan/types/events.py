@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
-from panpan.types.content import AssistantContent, Display, ResultContent, TextBlock
+from panpan.types.content import AssistantContent, Display, ResultContent, TextBlock, for_model
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Compaction, SystemReminder, ToolResultMessage, Usage, UserMessage
 from panpan.types.permission import AskedOf, Blocked, Box, Reason
@@ -376,7 +376,7 @@ class Output:
 
     def with_note(self, note: str) -> Self:
         """Return the output with a sentence for the model behind it."""
-        return replace(self, content=(*self.blocks, TextBlock(text=f"[{note}]")))
+        return replace(self, content=(*self.blocks, for_model(f"[{note}]")))
 
     @property
     def blocks(self) -> tuple[ResultContent, ...]:

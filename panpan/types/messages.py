@@ -18,6 +18,7 @@ from panpan.types.content import (
     Display,
     Frozen,
     TextBlock,
+    TextDisplay,
     ToolResultBlock,
     ToolUseBlock,
     UserContent,
@@ -204,6 +205,11 @@ class ToolResultMessage(Frozen):
     def text(self) -> str:
         """What the model reads of it, as text."""
         return self.result.text
+
+    @property
+    def text_for_people(self) -> str:
+        """The same as people are shown it where it has no display, or where they want to see more."""
+        return self.display.text if isinstance(self.display, TextDisplay) else self.result.text_for_people
 
 
 Message: TypeAlias = Annotated[

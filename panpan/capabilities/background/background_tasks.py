@@ -297,7 +297,8 @@ class BackgroundTasks(Hook, Background):
         if not self._has_room:
             raise ToolError(
                 f"{len(self._tasks.running):,} tasks run in the background, as many as may (setting "
-                "background.max_tasks); wait for one with TaskOutput, or end one with TaskStop"
+                "background.max_tasks)",
+                advice="wait for one with TaskOutput, or end one with TaskStop",
             )
 
     def _follow(self, task: Task, process: RunningProcess, resources: AsyncExitStack) -> None:

@@ -104,7 +104,7 @@ class ComparedModel:
 
 def taped(tool: Tool[Any], results: Mapping[str, ToolResultMessage], wait: Callable[[], Awaitable[None]]) -> Tool[Any]:
     """Return a tool that looks like `tool` and answers as it was recorded."""
-    kept = ("name", "input_model", "only_reads", "is_shared", "is_for_subagents", "starts_agents", "asks_user")
+    kept = ("name", "input_model", "only_reads", "is_shared", "is_for_subagents", "starts_agents", "asks_user", "step")
     looks = {name: getattr(tool, name) for name in kept}
     made: Tool[Any] = type("TapedTool", (_TapedTool,), looks)(tool, results, wait)
     return made

@@ -110,7 +110,9 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
 
         plan = self._planned(args)
         if self._asked.pop(ctx.tool_use_id, plan.id) != plan.id:
-            raise ToolError("another download was prepared since the user agreed to one; call download with its id")
+            raise ToolError(
+                "another download was prepared since the user agreed to one", advice="call download with its id"
+            )
         plan = await to_thread.run_sync(still_free, plan)
         require_space(plan)
         for place in (*plan.unpacked, *(one.target for one in plan.wanted)):
@@ -198,7 +200,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         if plan is None:
             named = f" {args.plan!r}" if args.plan else ""
             raise ToolError(
-                f"there is no plan{named}; call prepare first, which also finds what an earlier download left"
+                f"there is no plan{named}", advice="call prepare first, which also finds what an earlier download left"
             )
         return plan
 

@@ -216,8 +216,9 @@ async def _asked(client: GuardedClient, url: str, source: str, allow: Allow, tok
         body = await response.read(_MAX_ANSWER_BYTES)
     if status in (401, 403):
         raise ToolError(
-            f"{source} does not exist or is not open to all; the user may ask its owner for access and put a token "
-            "into the variable that the setting data.hub_token_env names"
+            f"{source} does not exist or is not open to all",
+            advice="the user may ask its owner for access and put a token "
+            "into the variable that the setting data.hub_token_env names",
         )
     if status == 404:
         raise ToolError(f"there is no {source}; look whether owner, name and revision are right")
@@ -315,8 +316,8 @@ def _require_small(files: Sequence[RemoteFile], setup: DataConfig) -> None:
     size = sum(one.size or 0 for one in files)
     if size > setup.max_bytes:
         raise ToolError(
-            f"it has {size_text(size)}, and the setting data.max_gb lets {size_text(setup.max_bytes)} come at once; "
-            "choose fewer files, or ask the user to raise it"
+            f"it has {size_text(size)}, and the setting data.max_gb lets {size_text(setup.max_bytes)} come at once",
+            advice="choose fewer files, or ask the user to raise it",
         )
 
 
@@ -330,8 +331,8 @@ def _planned(remote: RemoteFile, folder: Path, ctx: ToolContext, unpack: bool) -
     if target.exists():
         if not _is_same(target, remote):
             raise ToolError(
-                f"{ctx.paths.shown(target)} exists and is another file, or nobody knows that it is the same; choose "
-                "another folder, or let the user move it away"
+                f"{ctx.paths.shown(target)} exists and is another file, or nobody knows that it is the same",
+                advice="choose another folder, or let the user move it away",
             )
         return PlannedFile(remote, target, part, 0, is_there=True, unpacked=unpacked)
     arrived = part.stat().st_size if part.is_file() else 0

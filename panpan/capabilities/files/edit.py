@@ -77,23 +77,23 @@ def _replaced(text: FileText, replacement: Replacement, target: Target, label: s
     except ToolError as exc:
         if not label:
             raise
-        raise ToolError(f"{label}{exc}\nNone of the edits was made") from exc
+        raise ToolError(f"{label}{exc.problem}; none of the edits was made", advice=exc.advice) from exc
 
 
 def _require_file(target: Target, ctx: ToolContext) -> None:
     if not target.exists:
         meant = similar_files(target.path, ctx)
         raise ToolError(
-            f"{target.shown} does not exist, so there is nothing to replace{meant and f'; {meant}'}; "
-            "check the path, or create it with Write"
+            f"{target.shown} does not exist, so there is nothing to replace{meant and f'; {meant}'}",
+            advice="check the path, or create it with Write",
         )
 
 
 def _created(target: Target, replacement: Replacement) -> FileText:
     if target.exists:
         raise ToolError(
-            f"{target.shown} exists, and an empty old_string only creates new files; "
-            "give the text to replace, or use Write to replace the whole file"
+            f"{target.shown} exists, and an empty old_string only creates new files",
+            advice="give the text to replace, or use Write to replace the whole file",
         )
     if not replacement.new:
         raise ToolError("old_string and new_string are both empty; give the text to put in")

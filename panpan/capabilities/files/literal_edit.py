@@ -121,11 +121,14 @@ def _require_single(haystack: str, old: str, shown: str) -> None:
     if first < 0:
         raise _missing(haystack, old, shown)
     if haystack.find(old, first + 1) >= 0:  # overlapping ones count: either could be meant
-        raise ToolError(_ambiguous(haystack, old, shown))
+        raise ToolError(
+            _ambiguous(haystack, old, shown),
+            advice="include more of the lines around the right place, or set replace_all to change every one",
+        )
 
 
 def _missing(haystack: str, old: str, shown: str) -> ToolError:
-    return ToolError(f"old_string was not found in {shown}{explain_missing(haystack, old)}")
+    return ToolError(f"old_string was not found in {shown}", advice=explain_missing(haystack, old))
 
 
 def _ambiguous(haystack: str, old: str, shown: str) -> str:
@@ -140,10 +143,7 @@ def _ambiguous(haystack: str, old: str, shown: str) -> str:
         place = haystack.find(old, place + 1)
     times = f"{count} times" if place < 0 else f"{count} times or more"
     listed = ", ".join(map(str, lines[:_MAX_LISTED_LINES])) + " …" * (len(lines) > _MAX_LISTED_LINES or place >= 0)
-    return (
-        f"old_string is ambiguous: it occurs {times} in {shown}, at line{'s' * (len(lines) > 1)} {listed}; "
-        "include more of the lines around the right place, or set replace_all to change every one"
-    )
+    return f"old_string is ambiguous: it occurs {times} in {shown}, at line{'s' * (len(lines) > 1)} {listed}"
 
 
 def _spans(view: LineBreakView, places: list[int], replacement: Replacement) -> list[_Span]:
@@ -203,19 +203,19 @@ class _Place:
 
 
 def explain_missing(text: str, wanted: str) -> str:
-    """Return advice that follows on "… was not found in FILE"; `text` is the file's, and does not hold `wanted`."""
+    """Return advice behind "… was not found in FILE"; `text` is the file's, and does not hold `wanted`."""
     if "\r" in wanted and wanted.replace("\r\n", "\n") in text:
-        return r'; it is there with "\n" line breaks, so leave out the "\r"'
+        return r'it is there with "\n" line breaks, so leave out the "\r"'
     bare = _without_line_numbers(wanted)
     if bare is not None and bare in text:
-        return "; leave out the line numbers and tabs that Read puts before each line"
+        return "leave out the line numbers and tabs that Read puts before each line"
     lines = text.split("\n")[:_MAX_LINES]
     wanted_lines = wanted.removesuffix("\n").split("\n")
     if place := _same_but_for_whitespace(lines, wanted_lines):
         return _tell_whitespace(place, wanted_lines)
     if place := _nearest(lines, wanted_lines):
         return _tell_nearest(place)
-    return ", and nothing in the file is like it; Read the file again and copy the text exactly"
+    return "nothing in the file is like it; Read the file again and copy the text exactly"
 
 
 def _without_line_numbers(wanted: str) -> str | None:
@@ -282,8 +282,8 @@ def _tell_whitespace(place: _Place, wanted: list[str]) -> str:
         if not _agrees(there, asked, is_first=at == 0, is_last=at == len(wanted) - 1)
     ]
     if not pairs:
-        return f"; {_where(place)} has it, but without the line break at its end"
-    told = [f"; {_where(place)} differs only in whitespace (· is a space, → a tab):"]
+        return f"{_where(place)} has it, but without the line break at its end"
+    told = [f"{_where(place)} differs only in whitespace (· is a space, → a tab):"]
     for number, there, asked in pairs[:_MAX_PAIRS]:
         told += [f"{number:>6}\tfile: {_visible(there)}", f"      \tyours: {_visible(asked)}"]
     if len(pairs) > _MAX_PAIRS:
@@ -299,7 +299,7 @@ def _agrees(there: str, asked: str, *, is_first: bool, is_last: bool) -> bool:
 
 
 def _tell_nearest(place: _Place) -> str:
-    told = [f"; the nearest text is {_where(place)}, which reads:"]
+    told = [f"the nearest text is {_where(place)}, which reads:"]
     shown = place.lines[:_MAX_SHOWN_LINES]
     told += [f"{number:>6}\t{line[:_MAX_LINE_CHARS]}" for number, line in enumerate(shown, place.start + 1)]
     if len(place.lines) > len(shown):

@@ -44,7 +44,9 @@ class NotebookEditTool(PlannedTool[NotebookEditInput]):
         target = find_target(args.file_path, ctx)
         if not target.exists:
             meant = similar_files(target.path, ctx)
-            raise ToolError(f"{target.shown} does not exist{meant and f'; {meant}'}; a new notebook is made with Write")
+            raise ToolError(
+                f"{target.shown} does not exist{meant and f'; {meant}'}", advice="a new notebook is made with Write"
+            )
         before, old = read_known_text(target, ctx)
         notebook = NotebookText(old.text, target.shown)
         old.encoding.check(args.source or "", target.shown)

@@ -185,12 +185,16 @@ class _Planner:
     def _text(self, file: _File) -> FileText:
         text = decode_file(file.data or b"")
         if text is None:
-            raise ToolError(f"{file.target.shown} is binary and cannot be patched as text; change it with Bash")
+            raise ToolError(
+                f"{file.target.shown} is binary and cannot be patched as text", advice="change it with Bash"
+            )
         return text
 
     def _refuse_link(self, path: str, verb: str) -> None:
         if is_link(path, self._ctx):
-            raise ToolError(f"{path} is a link; {verb} the file it leads to by its own path, or the link with Bash")
+            raise ToolError(
+                f"{path} is a link", advice=f"{verb} the file it leads to by its own path, or the link with Bash"
+            )
 
 
 def _changed_mode(file: _File, is_executable: bool | None) -> int | None:
@@ -399,7 +403,7 @@ class _Matcher:
             return ToolError(
                 f"{self._name(hunk)}: its lines are there, but not with these line breaks or not at the end of the file"
             )
-        return ToolError(f"{self._name(hunk)} was not found{explain_missing(text, wanted)}")
+        return ToolError(f"{self._name(hunk)} was not found", advice=explain_missing(text, wanted))
 
     def _name(self, hunk: Hunk) -> str:
         return f"the hunk at line {hunk.patch_line} of the patch, for {self._shown},"

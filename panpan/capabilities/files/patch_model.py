@@ -237,8 +237,9 @@ def parse_unified_patch(text: str) -> list[FilePatch]:
     files = _UnifiedParser(text).files()
     if not files:
         raise ToolError(
-            'this is no patch; begin with "*** Begin Patch", or send a unified diff with "--- a/PATH", "+++ b/PATH" '
-            'and "@@ -1,3 +1,4 @@" lines'
+            "this is no patch",
+            advice='begin with "*** Begin Patch", or send a unified diff with "--- a/PATH", "+++ b/PATH" '
+            'and "@@ -1,3 +1,4 @@" lines',
         )
     return files
 
@@ -331,14 +332,16 @@ def _read_git_header(line: str, draft: _Draft) -> bool:
     elif line.startswith(("new file mode ", "deleted file mode ", "new mode ")):
         mode = value.split()[-1]
         if mode.startswith(("12", "16")):
-            raise ToolError("the patch makes or changes a link or a submodule, which Patch cannot do; use Bash")
+            raise ToolError(
+                "the patch makes or changes a link or a submodule, which Patch cannot do", advice="use Bash"
+            )
         draft.is_executable = mode.endswith("755")
         draft.is_new = draft.is_new or (key == "new" and value.startswith("file"))
         draft.is_deleted = draft.is_deleted or key == "deleted"
     elif line.startswith(("copy from ", "copy to ")):
-        raise ToolError("the patch copies a file, which Patch cannot do; add the copy as a new file")
+        raise ToolError("the patch copies a file, which Patch cannot do", advice="add the copy as a new file")
     elif line.startswith(("Binary files ", "GIT binary patch")):
-        raise ToolError("the patch changes a binary file, which Patch cannot do; use Bash (git apply)")
+        raise ToolError("the patch changes a binary file, which Patch cannot do", advice="use Bash (git apply)")
     return line.startswith(
         ("old mode ", "new mode ", "deleted file", "new file", "rename ", "similarity ", "dissimilarity ", "index ")
     )

@@ -55,6 +55,7 @@ class ReadTool(Tool[ReadInput], FileViewer):
     asks = "Read {title}?"
     input_model = ReadInput
     only_reads: ClassVar[bool] = True
+    step = ("read", "file")
 
     def file_call(self, path: str, lines: tuple[int, int] | None) -> tuple[Tool[Any], BaseModel]:
         if lines is None:
@@ -153,8 +154,8 @@ def _found(data: bytes, args: ReadInput, path: Path, shown: str) -> Found:
     file_text = decode_file(data)
     if file_text is None:
         raise ToolError(
-            f"{shown} is a binary file of {len(data):,} bytes, which Read cannot show; "
-            "look at it with Bash (file, xxd, strings, or a program that knows its format)"
+            f"{shown} is a binary file of {len(data):,} bytes, which Read cannot show",
+            advice="look at it with Bash (file, xxd, strings, or a program that knows its format)",
         )
     page = read_page(file_text, args.offset, args.limit, shown)
     note = "\n(it is no notebook of version 4, and is shown as text)" if path.suffix == ".ipynb" else ""
@@ -170,11 +171,13 @@ def _require_file(path: Path, shown: str, ctx: ToolContext) -> None:
     except OSError as exc:
         raise ToolError(f"cannot look at {shown}: {exc.strerror}") from exc
     if stat.S_ISDIR(status.st_mode):
-        raise ToolError(f"{shown} is a folder, not a file; to see the files in it, call LS, or Bash with: ls {shown}")
+        raise ToolError(
+            f"{shown} is a folder, not a file", advice=f"to see the files in it, call LS, or Bash with: ls {shown}"
+        )
     if not stat.S_ISREG(status.st_mode):
-        raise ToolError(f"{shown} is not a regular file but a device, pipe or socket, which Read never opens")
+        raise ToolError(f"{shown} is not a regular file but a device, pipe or socket, which is never opened")
     if status.st_size > MAX_BYTES:
         raise ToolError(
-            f"{shown} has {status.st_size:,} bytes, and Read takes at most {MAX_BYTES:,}; "
-            "use Grep, or Bash with head, tail or sed -n, to see parts of it"
+            f"{shown} has {status.st_size:,} bytes, and Read takes at most {MAX_BYTES:,}",
+            advice="use Grep, or Bash with head, tail or sed -n, to see parts of it",
         )

@@ -23,6 +23,7 @@ from panpan.types.content import (
     TableDisplay,
     TextBlock,
     TextDisplay,
+    for_model,
     table,
 )
 from panpan.types.content import text as text_display
@@ -55,10 +56,10 @@ class ResultSize(Hook):
 async def _with_short_text(
     blocks: tuple[ResultContent, ...], call: ToolCall, max_chars: int
 ) -> tuple[ResultContent, ...]:
-    text = "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+    text = "\n".join(block.text for block in blocks if isinstance(block, TextBlock) and not block.audience)
     shorten = partial(call.context.outputs.shorten, call.tool.name.lower(), text, max_chars=max_chars)
     short = await anyio.to_thread.run_sync(shorten, abandon_on_cancel=True)
-    return (TextBlock(text=short), *(block for block in blocks if not isinstance(block, TextBlock)))
+    return (TextBlock(text=short), *(block for block in blocks if not isinstance(block, TextBlock) or block.audience))
 
 
 def _without_large(blocks: tuple[ResultContent, ...]) -> tuple[ResultContent, ...]:
@@ -103,7 +104,7 @@ class RedactResults(Hook):
         blocks = tuple(self._redacted(block) for block in output.blocks)
         display = self._redacted_display(output.display)
         if blocks != output.blocks:
-            return Output((*blocks, TextBlock(text=_NOTE)), display, is_error=output.is_error)
+            return Output((*blocks, for_model(_NOTE)), display, is_error=output.is_error)
         if display != output.display:
             return Output(output.content, display, is_error=output.is_error)
         return output
@@ -112,7 +113,7 @@ class RedactResults(Hook):
         if not isinstance(block, TextBlock):
             return block
         text = self._keys.redact(block.text)
-        return block if text == block.text else TextBlock(text=text)
+        return block if text == block.text else block.model_copy(update={"text": text})
 
     def _redacted_files(self, files: Sequence[FileDiff]) -> tuple[FileDiff, ...]:
         redact = self._keys.redact

@@ -71,7 +71,7 @@ class ReadHistoryTool(Tool[ReadHistoryInput]):
             texts = [one.whole for one in told if one.tool_use_id == args.call]
             summary = f"the call {args.call}"
             if not texts:
-                raise ToolError(f"there is no call {args.call} in this session; look for a text with query")
+                raise ToolError(f"there is no call {args.call} in this session", advice="look for a text with query")
         elif args.query is not None:
             texts = list(_found(_in_range(told, args), args.query))
             summary = f"{len(texts)} found"

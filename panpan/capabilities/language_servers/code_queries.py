@@ -191,7 +191,7 @@ class CodeQueries:
         server = await self._servers.server_for(path)
         if not server.offers(provider):
             what = provider.removesuffix("Provider")
-            raise ToolError(f"{server.kind.name} offers no {what}; use Grep and Read in its place")
+            raise ToolError(f"{server.kind.name} offers no {what}", advice="use Grep and Read in its place")
         document = await server.texts.opened(path)
         return _Asked(server, document.uri, document.text, has_read=await server.has_read_project())
 

@@ -22,7 +22,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import clean_line, printable
-from panpan.types.content import DiffDisplay, TextBlock
+from panpan.types.content import DiffDisplay, for_model
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
 from panpan.types.messages import AssistantMessage, SystemReminder, untagged
@@ -229,7 +229,7 @@ class EditErrors(Hook):
                 self._late = [*self._late, _Late(look, shown, frozenset(errors))][-_MAX_LATE:]
         if not told:
             return output
-        blocks = (*output.blocks, TextBlock(text="\n".join(told)))
+        blocks = (*output.blocks, for_model("\n".join(told)))
         display = output.display
         if isinstance(display, DiffDisplay):
             display = display.model_copy(update={"notes": (*display.notes, *notes)})

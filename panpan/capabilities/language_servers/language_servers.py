@@ -191,7 +191,7 @@ class LanguageServers:
             why = server.failure
             if why:
                 break  # else it was ended in good order, just now
-        raise ToolError(f"{why or f'{kind.name} was ended'}; use Grep and Read in its place")
+        raise ToolError(f"{why or f'{kind.name} was ended'}", advice="use Grep and Read in its place")
 
     def _project_of(self, path: Path) -> Path:
         """Return the project, or the copy of it that a file lies in."""
@@ -232,12 +232,14 @@ class LanguageServers:
     def _require_patience(self, post: _Post) -> None:
         if post.failures >= MAX_FAILURES:
             raise ToolError(
-                f"{post.failure}; it failed {post.failures} times and is not started again in this session: use Grep "
-                "and Read"
+                f"{post.failure}; it failed {post.failures} times and is not started again in this session",
+                advice="use Grep and Read",
             )
         wait_s = post.not_before - anyio.current_time()
         if wait_s > 0:
-            raise ToolError(f"{post.failure}; it is started again in {wait_s:.0f} s at the earliest: use Grep and Read")
+            raise ToolError(
+                f"{post.failure}; it is started again in {wait_s:.0f} s at the earliest", advice="use Grep and Read"
+            )
 
     def _make_room(self) -> None:
         running = [post for post in self._posts.values() if post.server is not None and not post.server.is_over]

@@ -118,8 +118,8 @@ def _applied(text: str, edits: Sequence[_Edit]) -> str:
 
 def _stale(target: Target, why: str) -> ToolError:
     return ToolError(
-        f"the language server {why} in {target.shown}, so it does not know the file as it is; no file was changed. "
-        "Call it again, or use Rename with the files that the operation references names"
+        f"the language server {why} in {target.shown}, so it does not know the file as it is; no file was changed",
+        advice="call it again, or use Rename with the files that the operation references names",
     )
 
 
@@ -299,7 +299,7 @@ class LspTool(PlannedTool[LspInput]):
     @property
     def _server(self) -> CodeQueries:
         if self._code is None:
-            raise ToolError("there are no language servers here; use Grep and Read")
+            raise ToolError("there are no language servers here", advice="use Grep and Read")
         return self._code
 
     def _path(self, args: LspInput, ctx: ToolContext) -> Path:
@@ -322,7 +322,9 @@ class LspTool(PlannedTool[LspInput]):
         files = await self._renamed(args, ctx)
         judged = self._judged.get(ctx.tool_use_id)
         if judged is not None and not judged.issuperset(file.path for file in files):
-            raise ToolError("the language server would now change other files than before; make the call again")
+            raise ToolError(
+                "the language server would now change other files than before", advice="make the call again"
+            )
         old_name = _needed(args.symbol, "symbol").rpartition(".")[2]
         new_name = _needed(args.new_name, "new_name")
         return await to_thread.run_sync(plan_code_rename, old_name, new_name, files, ctx, abandon_on_cancel=True)

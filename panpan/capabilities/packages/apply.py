@@ -37,7 +37,7 @@ from panpan.python_environments.project_files import PackageRequirement, is_for_
 from panpan.python_environments.project_requirements import ProjectRequirements, project_requirements
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.read_file import opened_folder
-from panpan.types.content import SummaryDisplay
+from panpan.types.content import SummaryDisplay, TextBlock, for_model
 from panpan.types.events import Output, Progress
 
 if TYPE_CHECKING:
@@ -100,9 +100,10 @@ def _failure(plan: Plan, ran: Ran, changed: Sequence[str], done: str) -> Output:
     most = _MOST_FAILURE_CHARS // 4 if conflict or advice else _MOST_FAILURE_CHARS
     rest = ran.end.strip()
     shown = rest if len(rest) <= most else f"…{rest[-most:]}"
-    text = "\n".join([*said, "", f"the end of what `{ran.command[:200]}` printed:", shown or "(nothing)"])
+    printed = f"\nthe end of what `{ran.command[:200]}` printed:\n{shown or '(nothing)'}"
     reason = said[1] if conflict or advice else said[0]
-    return Output(text, SummaryDisplay(text=f"{reason}; {done}" if done else reason), is_error=True)
+    content = (for_model("\n".join(said)), TextBlock(text=printed))
+    return Output(content, SummaryDisplay(text=f"{reason}; {done}" if done else reason), is_error=True)
 
 
 def _ending(plan: Plan, ran: Ran) -> list[str]:

@@ -89,8 +89,8 @@ class CondaTool(PackageTool[CondaInput]):
         conda = find_program(PROGRAMS, ctx.environment, ctx.paths)
         if conda is None:
             raise ToolError(
-                "neither conda nor mamba nor micromamba is installed here; use pip or uv, or ask the user to install "
-                "one"
+                "neither conda nor mamba nor micromamba is installed here",
+                advice="use pip or uv, or ask the user to install one",
             )
         if args.operation == "create":
             return self._created(str(conda), args, ctx)

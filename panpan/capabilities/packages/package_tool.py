@@ -139,7 +139,7 @@ class PackageTool(Tool[PackageInputT]):
         plan = await to_thread.run_sync(self._whole_plan, args, ctx)
         if told is not None and told != plan:
             raise ToolError(
-                "what this would do has changed since it was decided; call again, so that it can be looked at"
+                "what this would do has changed since it was decided", advice="call again, so that it can be looked at"
             )
         for place in (plan.target.prefix, *plan.target.elsewhere):
             ctx.paths.resolve(str(place), access="read" if args.operation in QUERIES or plan.runs_code else "write")
@@ -218,7 +218,7 @@ class PackageTool(Tool[PackageInputT]):
         step = self._setup.steps.last(target.prefix)
         if step.manager != self.name:
             raise ToolError(
-                f"the last change of {target.prefix} was made with {step.manager}; call that for its rollback"
+                f"the last change of {target.prefix} was made with {step.manager}", advice="call that for its rollback"
             )
         found = undo(step, read_installed(target.prefix))
         if step.made_environment and not found.files:

@@ -124,7 +124,7 @@ class PixiTool(PackageTool[PixiInput]):
 def _pixi(ctx: ToolContext) -> str:
     found = find_program(PROGRAMS, ctx.environment, ctx.paths)
     if found is None:
-        raise ToolError("pixi is not installed here; use uv or pip, or ask the user to install it")
+        raise ToolError("pixi is not installed here", advice="use uv or pip, or ask the user to install it")
     return str(found)
 
 

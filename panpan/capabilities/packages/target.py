@@ -111,7 +111,9 @@ def require_own(target: Target, *, is_system_wanted: bool) -> None:
         )
     if target.is_system and not is_system_wanted:
         what = "is conda's own environment" if target.is_base else "is a Python that other programs use, too"
-        raise ToolError(f"{target.prefix} {what}; create an environment; `system` of pip is for users who ask for it")
+        raise ToolError(
+            f"{target.prefix} {what}", advice="create an environment; `system` of pip is for users who ask for it"
+        )
 
 
 def _target(root: MachineRoot, found: Environment, paths: PathResolver) -> Target:

@@ -114,7 +114,7 @@ async def _asked(proposed: str, planning: Planning, ask: PlanAsker) -> Output:
         file = await planning.write(text, is_users=True)
         answer = await ask(PlanProposal(text, file, planning.next_modes))
         if not planning.is_on:
-            raise ToolError("the user has left plan mode meanwhile; do what his messages say")
+            raise ToolError("the user has left plan mode meanwhile", advice="do what their messages say")
         match answer:
             case PlanEdited():
                 text = answer.text.strip() or text
@@ -188,7 +188,9 @@ class EnterPlanModeTool(Tool[EnterPlanModeInput]):
 
     async def run(self, args: EnterPlanModeInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         if self._planning.is_on:
-            raise ToolError("plan mode is on already: look around, then put your plan to the user with ExitPlanMode")
+            raise ToolError(
+                "plan mode is on already", advice="look around, then put your plan to the user with ExitPlanMode"
+            )
         if not self._has_user:
             raise ToolError(NOBODY_THERE)
         file = await self._planning.begin()

@@ -50,6 +50,7 @@ class GlobTool(Tool[GlobInput]):
     name = "Glob"
     input_model = GlobInput
     only_reads: ClassVar[bool] = True
+    step = ("searched for", "pattern")
 
     def __init__(self, find: RipgrepFinder = find_ripgrep) -> None:
         self._find = find
@@ -66,7 +67,7 @@ class GlobTool(Tool[GlobInput]):
         request = await to_thread.run_sync(_request, folder, question, abandon_on_cancel=True)
         if request is None:
             if question.folder == args.path:
-                raise ToolError(f"{args.path} is not a folder; use LS or Glob to see what there is")
+                raise ToolError(f"{args.path} is not a folder", advice="use LS or Glob to see what there is")
             yield _nothing(f"{question.folder} is not a folder")
             return
         found = await search(request, self._find(ctx.paths))

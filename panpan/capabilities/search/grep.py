@@ -83,6 +83,7 @@ class GrepTool(Tool[GrepInput]):
     asks = "Search {title}?"
     input_model = GrepInput
     only_reads: ClassVar[bool] = True
+    step = ("searched for", "pattern")
 
     def __init__(
         self, find: RipgrepFinder = find_ripgrep, withholds: Callable[[Path, Path], bool] = lambda *_: False
@@ -129,7 +130,7 @@ def _request(args: GrepInput, root: Path) -> SearchRequest:
     if "\0" in args.pattern:
         raise ToolError("the pattern holds a NUL character; write it as \\x00")
     if not root.exists():
-        raise ToolError(f"{args.path} does not exist; use LS or Glob to see what does")
+        raise ToolError(f"{args.path} does not exist", advice="use LS or Glob to see what does")
     if not (root.is_dir() or root.is_file()):
         raise ToolError(f"{args.path} is neither a file nor a folder, so it cannot be searched")
     folder = root if root.is_dir() else root.parent

@@ -47,6 +47,7 @@ class LsTool(Tool[LsInput], FolderViewer):
     asks = "List {title}?"
     input_model = LsInput
     only_reads: ClassVar[bool] = True
+    step = ("listed", "folder")
 
     def folder_call(self, path: str) -> tuple[Tool[Any], BaseModel]:
         return self, LsInput(path=path)
@@ -68,9 +69,9 @@ def _listing(shown: str, folder: Path, ignored: list[Pattern[str]]) -> Output:
         with listed_folder(folder) as opened:
             return _listing_of(opened, ignored)
     except FileNotFoundError as exc:
-        raise ToolError(f"{shown} does not exist; list the folder above it") from exc
+        raise ToolError(f"{shown} does not exist", advice="list the folder above it") from exc
     except NotADirectoryError as exc:
-        raise ToolError(f"{shown} is not a folder; use Read for a file") from exc
+        raise ToolError(f"{shown} is not a folder", advice="use Read for a file") from exc
     except OSError as exc:
         raise ToolError(f"{shown} cannot be listed: {exc.strerror}") from exc
 

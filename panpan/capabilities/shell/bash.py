@@ -33,8 +33,7 @@ from panpan.system.git.git import harmless_git_variables
 from panpan.system.processes.limits import limited
 from panpan.system.processes.process import Leaving, LineFolder, ProcessEnded, ProgressPacer, run_process
 from panpan.system.sandbox.command_sandbox import Bounds
-from panpan.types.content import SummaryDisplay
-from panpan.types.content import text as shown
+from panpan.types.content import SummaryDisplay, TextBlock, for_model
 from panpan.types.events import Output, Progress, ToolYield
 from panpan.types.permission import Box, SandboxUse
 
@@ -68,6 +67,7 @@ class BashTool(Tool[BashInput]):
     input_model = BashInput
     asks = "Run this command?"
     main_argument = "command"
+    step = ("ran", "read-only command")
     timeout_s: ClassVar[float | None] = None
 
     def __init__(self, background: Background | None = None) -> None:
@@ -150,17 +150,15 @@ class BashTool(Tool[BashInput]):
         from panpan.permissions.sandbox_questions import failure_of  # no session needs it before its first command
 
         failure = await failure_of(args.command, self.facts(args), text, ended, start, ctx)
-        notes = [*_ending(ended, args), *notes]
-        output = replace(_output(text, [*notes, *failure.notes], ended), blocked=failure.blocked)
-        if failure.blocked is not None:  # what to do about it is told to the model alone; the user is asked
-            output = replace(output, display=shown(_output(text, [*notes, failure.blocked.reason], ended).text))
-        yield output
+        told = [*in_background.told, *failure.advice]
+        output = _output(text, [*_ending(ended, args), *notes, *failure.notes], told, failure.seen, ended)
+        yield replace(output, blocked=failure.blocked)
 
     async def _started_in_background(
         self, args: BashInput, ctx: ToolContext, cwd: Path, environment: Mapping[str, str]
     ) -> Output:
         if self._background is None:
-            raise ToolError("nothing can run in the background here; call again without run_in_background")
+            raise ToolError("nothing can run in the background here", advice="call again without run_in_background")
         argv = self._shell_arguments(args, None, environment)
         bounds = replace(bounds_of(args.sandbox, self.facts(args), ctx, None), may_outlive=True)
         async with AsyncExitStack() as stack:
@@ -214,17 +212,25 @@ def _ending(ended: ProcessEnded, args: BashInput) -> list[str]:
 class _InBackground:
     def __init__(self, ctx: ToolContext) -> None:
         self.notes: list[str] = []
+        self.told: list[str] = []
+        """For the model alone."""
         self._ctx = ctx
 
     def keep_reading(self, pipe: int) -> None:
         """Take over the pipe that it prints to; one that nobody reads would end it."""
         place = self._ctx.outputs.keep_reading(f"bash-{self._ctx.tool_use_id}-background", pipe)
-        self.notes.append(f"something still runs in the background; what it prints from now on {place}")
+        self.notes.append("something still runs in the background")
+        self.told.append(f"what it prints from now on {place}")
 
 
-def _output(text: str, notes: list[str], ended: ProcessEnded) -> Output:
-    lines = [text.rstrip("\n") or "(no output)", *(f"[{note}]" for note in notes)]
-    return Output("\n".join(lines), is_error=ended.timed_out or ended.exit_code != 0)
+def _output(text: str, notes: Sequence[str], told: Sequence[str], why: str, ended: ProcessEnded) -> Output:
+    """Return what it printed, with notes for everybody, notes for the model, and why it failed, for people."""
+    printed = "\n".join([text.rstrip("\n") or "(no output)", *(f"[{note}]" for note in notes)])
+    is_error = ended.timed_out or ended.exit_code != 0
+    if not told:
+        return Output(printed, is_error=is_error)
+    content = (TextBlock(text=printed), for_model("\n".join(f"[{note}]" for note in told)))
+    return Output(content, SummaryDisplay(text=why) if why and is_error else None, is_error=is_error)
 
 
 class ForegroundRun:

@@ -10,7 +10,7 @@ from panpan.errors import PanpanError, SessionError, TurnLimitError
 from panpan.session.log.agent_log import agent_log_path, agent_records
 from panpan.session.log.fold import UnfinishedCall, folded
 from panpan.session.log.session_log import read_records
-from panpan.types.content import SummaryDisplay, TextBlock, ToolResultBlock
+from panpan.types.content import SummaryDisplay, TextBlock, ToolResultBlock, for_model
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Event, Output, SubagentEvent, ToolFinished, ToolStarted, TurnEnded
 from panpan.types.messages import AssistantMessage, ToolResultMessage, Usage
@@ -67,7 +67,8 @@ class Report:
                 raise error
         kept = going_on(self.name, self.agent_id)
         summary = " · ".join(filter(None, (self.summary, waiting)))
-        return Output("\n\n".join([words, *notes, kept]), SummaryDisplay(text=summary), is_error=is_error)
+        content = (TextBlock(text=words), for_model("\n" + "\n\n".join([*notes, kept])))
+        return Output(content, SummaryDisplay(text=summary), is_error=is_error)
 
 
 def results_of_subagents(folder: Path, *, parent: str = "") -> Callable[[UnfinishedCall], ToolResultMessage | None]:
@@ -87,15 +88,16 @@ def results_of_subagents(folder: Path, *, parent: str = "") -> Callable[[Unfinis
         except SessionError:
             return None
         last = messages[-1] if messages else None
-        kept = going_on(record.name, record.id)
+        kept = for_model(going_on(record.name, record.id))
         if isinstance(last, AssistantMessage) and last.stop_reason == "end_turn" and not last.tool_uses:
-            text = f"The session ended right after the subagent was done. It said:\n{last.text}\n\n{kept}"
-            return ToolResultMessage(result=ToolResultBlock(tool_use_id=use.id, content=(TextBlock(text=text),)))
-        text = (
-            "The session ended while the subagent worked on this. What it has done until then stands, and its "
-            f"conversation is kept.\n\n{kept}"
+            text = TextBlock(text=f"The session ended right after the subagent was done. It said:\n{last.text}")
+            return ToolResultMessage(result=ToolResultBlock(tool_use_id=use.id, content=(text, kept)))
+        text = TextBlock(
+            text="The session ended while the subagent worked on this. What it has done until then stands, and its "
+            "conversation is kept."
         )
-        return error_result(use.id, text)
+        block = ToolResultBlock(tool_use_id=use.id, content=(text, kept), is_error=True)
+        return ToolResultMessage(result=block)
 
     return result
 

@@ -207,9 +207,11 @@ class SubagentRunner:
     async def _started(self, task: SubagentTask, ctx: ToolContext) -> RunningSubagent:
         host, parent = self._host, Parent(self._agent, ctx)
         if self._agent.identity.depth >= host.max_depth:
-            raise ToolError("this subagent may not start others; do the task yourself")
+            raise ToolError("this subagent may not start others", advice="do the task yourself")
         if not ctx.runs_alone and not self.runs_beside_others(task):  # it was to wait for the others, in plan mode
-            raise ToolError("plan mode ended before this began, and now it has to run alone; make the call again")
+            raise ToolError(
+                "plan mode ended before this began, and now it has to run alone", advice="make the call again"
+            )
         if task.resume:
             host.claim(task.resume)
         try:

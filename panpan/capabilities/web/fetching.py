@@ -425,8 +425,8 @@ class SiteRobots:
         path = plain.url.partition("://")[2].partition("#")[0].partition("/")[2]
         if not site.robots.allow(f"/{path}"):
             raise ToolError(
-                f"robots.txt of {plain.host} closes this page to programs ({self._product}); take another source, or "
-                f"ask the user: {_SETTING}"
+                f"robots.txt of {plain.host} closes this page to programs ({self._product})",
+                advice=f"take another source, or ask the user: {_SETTING}",
             )
         return site.robots.delay_s
 

@@ -261,8 +261,8 @@ class WebPages:
             raise ToolError(f"{refusal} by the user's settings (allowed_domains, blocked_domains under [web])")
         if not is_same_site(wanted, plain):
             raise ToolError(
-                f"{wanted.host} sends on to {plain.host}, which nobody was asked about; to go on, call WebFetch with "
-                f"{to_ascii(plain.url)}"
+                f"{wanted.host} sends on to {plain.host}, which nobody was asked about",
+                advice=f"to go on, call WebFetch with {to_ascii(plain.url)}",
             )
         if wanted.scheme == "https" and plain.scheme == "http":
             raise ToolError(

@@ -148,7 +148,7 @@ class _Writer:
             if must_not_exist:
                 raise _exists(self._target)
             if not os.access(self._name, os.W_OK, dir_fd=self._folder):
-                raise ToolError(f"{self._target} is read-only; ask the user before its mode is changed")
+                raise ToolError(f"{self._target} is read-only", advice="ask the user before its mode is changed")
         with self._temporary_name() as temporary, self._temporary_name() as backup:
             self._fill(temporary, data, old, mode)
             if expected_digest is not None:

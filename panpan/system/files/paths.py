@@ -196,17 +196,22 @@ class PathResolver:
         location = self.judged(text)
         if access == "read":
             if location.is_secret and not self._is_approved(location):
-                raise ToolError(f"{text} may hold secrets and the user has not approved reading it; ask the user")
+                raise ToolError(
+                    f"{text} may hold secrets and the user has not approved reading it", advice="ask the user"
+                )
             if not (location.is_readable or self._is_approved(location)):
                 raise ToolError(
-                    f"{text} is outside the workspace {self.root}; use a path inside it, or ask the user to open it"
+                    f"{text} is outside the workspace {self.root}",
+                    advice="use a path inside it, or ask the user to open it",
                 )
         elif not self._is_approved(location):
             if not location.is_inside:
-                raise ToolError(f"{text} is outside the workspace {self.root}; write inside it, or ask the user")
+                raise ToolError(
+                    f"{text} is outside the workspace {self.root}", advice="write inside it, or ask the user"
+                )
             if location.is_protected:
                 raise ToolError(
-                    f"{text} is protected and the user has not approved writing it; ask the user to change it"
+                    f"{text} is protected and the user has not approved writing it", advice="ask the user to change it"
                 )
         return location.path
 

@@ -235,7 +235,7 @@ def withheld_note(output: str, given: Mapping[str, str], own: Mapping[str, str])
     first = next(iter(missed))
     if is_of_panpan(first):
         return f"{first} is set, but it is panpan's own and never passed on to commands"
-    setting = f'environment.pass_env = ["{first}"] in his settings'
+    setting = f'environment.pass_env = ["{first}"] in their settings'
     if is_named_like_secret(first):
         return (
             f"{first} is set, but commands do not get it, since it is named like a secret; unless it is the key of a"

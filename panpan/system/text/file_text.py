@@ -79,8 +79,8 @@ class Encoding:
         safe = "ASCII and the characters that it holds already" if addable else "ASCII"
         raise ToolError(
             f"{shown} is not UTF-8 and only guessed to be {self.label}, where {foreign!a} may be another byte than in "
-            f"its true encoding; only {safe} can be added safely; find out its encoding and convert it to UTF-8 with "
-            "Bash (iconv), then Read it again"
+            f"its true encoding; only {safe} can be added safely",
+            advice="find out its encoding and convert it to UTF-8 with Bash (iconv), then Read it again",
         )
 
     def encode(self, text: str) -> bytes:

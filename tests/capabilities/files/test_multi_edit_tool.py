@@ -20,7 +20,7 @@ async def test_one_edit_that_fails_leaves_the_file_untouched_and_names_itself(wo
     workspace.put_seen("f.txt", "one\ntwo\n")
     text = await refused(workspace, "f.txt", ("one", "1"), ("zwei", "2"))
     assert text.startswith("edit 2: ")
-    assert "None of the edits was made" in text
+    assert "none of the edits was made" in text
 
 
 async def test_edits_that_cancel_each_other_out_are_refused(workspace):

@@ -36,8 +36,7 @@ class Shell:
 
     async def text(self, command: str, *, timeout: int = 60_000, runs_alone: bool = True) -> str:
         output = await self.run(command, timeout=timeout, runs_alone=runs_alone)
-        assert isinstance(output.content, str)
-        return output.content
+        return output.text
 
 
 @pytest.fixture

@@ -12,10 +12,13 @@ import pytest
 import pytest_asyncio
 
 from panpan.capabilities.shell.bash import BashInput, BashTool
+from panpan.faces.terminal.rendering.messages import result_lines
+from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.sandbox.bubblewrap import Bubblewrap
 from panpan.system.sandbox.command_sandbox import CommandSandbox
-from panpan.types.content import TextDisplay
+from panpan.types.content import SummaryDisplay, ToolResultBlock
 from panpan.types.events import Output
+from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import Blocked, Opening
 from tests.capabilities.shell.conftest import Shell
 
@@ -55,8 +58,7 @@ async def test_a_failure_by_the_sandbox_says_what_would_let_it_run(boxed: Shell)
     (boxed.root / ".git").mkdir()
     failed = await boxed.run("echo x >.git/config")
     assert failed.blocked == Blocked("the sandbox blocks .git", "off")
-    assert isinstance(failed.display, TextDisplay)
-    assert failed.display.text.endswith("[exit code 1]\n[the sandbox blocks .git]"), "no advice to the model"
+    assert failed.display == SummaryDisplay(text="The sandbox blocks .git")
     assert (await boxed.run("false")).blocked is None
     assert (await boxed.run(f"echo x >{outside} || true")).blocked is None, "the line went well"
 
@@ -95,9 +97,13 @@ async def test_there_is_no_network_unless_it_was_asked_for(boxed: Shell) -> None
     assert outputs[0].content == OWN_NETWORK
     if isinstance((await boxed.ctx.sandbox.choice()).sandbox, Bubblewrap):
         assert await boxed.text(look) != OWN_NETWORK
-    failed = await boxed.text("python3 -c 'import socket; socket.create_connection((\"host.example\", 80))'")
-    assert "The sandbox gives this command no network." in failed
-    assert 'call again with sandbox "network"' in failed
+    failed = await boxed.run("python3 -c 'import socket; socket.create_connection((\"host.example\", 80))'")
+    assert "The sandbox gives this command no network." in failed.text
+    assert 'call again with sandbox "network"' in failed.text
+    block = ToolResultBlock(tool_use_id="1", content=failed.blocks, is_error=failed.is_error)
+    rows = result_lines(ToolResultMessage(result=block, display=failed.display), 80, Theme("plain"))
+    assert "The sandbox blocks the network" in rows[0]
+    assert "call again" not in "".join(rows)
 
 
 async def test_a_command_that_only_looks_changes_nothing_whatever_the_analysis_thought(boxed: Shell) -> None:

@@ -82,7 +82,7 @@ async def test_leaving_early_ends_the_whole_tree(shell: Shell) -> None:
 async def test_a_command_in_the_background_does_not_hang_the_call(shell: Shell) -> None:
     text = await shell.text("sleep 60 & echo $! >pid; echo started")
 
-    assert text.startswith("started\n[something still runs in the background; ")
+    assert text.startswith("started\n[something still runs in the background]\n")
     os.kill(int((shell.root / "pid").read_text()), 9)
 
 
@@ -97,7 +97,7 @@ async def test_a_job_in_the_background_lives_on_and_its_output_is_in_the_file_th
         while not (shell.root / "done").exists():  # noqa: ASYNC110 - another process makes it
             await anyio.sleep(0.01)
 
-    head, _, place = text.partition("\n[something still runs in the background; what it prints from now on goes to ")
+    head, _, place = text.partition("\n[something still runs in the background]\n[what it prints from now on goes to ")
     assert sorted(head.split("\n")) == ["first", "started"]
     file = shell.ctx.paths.resolve(place.removesuffix("]"), access="read")
     with anyio.fail_after(20):
@@ -119,7 +119,7 @@ async def test_a_child_that_holds_the_pipe_does_not_hang_the_call(shell: Shell) 
         "setsid sh -c 'echo $$ >pid; exec sleep 60' & while ! [ -s pid ]; do sleep 0.01; done; echo ok"
     )
 
-    assert text.startswith("ok\n[something still runs in the background; ")
+    assert text.startswith("ok\n[something still runs in the background]\n")
     os.kill(int((shell.root / "pid").read_text()), 9)
 
 

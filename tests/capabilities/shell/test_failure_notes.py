@@ -35,7 +35,7 @@ async def notes(
         own_environment={"MY_DATA": "/data", "MY_TOKEN": "0123456789abcdef"},
     )
     failure = await failure_of(command, analyse(command), output, ProcessEnded(exit_code, timed_out), start, ctx)
-    return [*failure.notes]
+    return [*failure.advice, *failure.notes]
 
 
 @pytest.mark.parametrize(

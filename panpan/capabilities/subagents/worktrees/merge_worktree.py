@@ -13,7 +13,7 @@ from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import PanpanError, ToolError
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.content import DiffDisplay, FileDiff, Frozen, SummaryDisplay
+from panpan.types.content import DiffDisplay, FileDiff, Frozen, SummaryDisplay, TextBlock, for_model
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output, ToolYield
 
@@ -113,15 +113,20 @@ def _told_of_merge(merge: WorktreeMerge, agent_id: str) -> Output:
     if merge.left:
         lines.append("Not merged:")
         lines += [f"  {clean_line(path)}: {why}" for path, why in merge.left.items()]
+    told = []
     if merge.is_whole:
         lines.append("All of it is in the project now, and the worktree is removed.")
     else:
-        lines.append(
-            f"The worktree stays: settle what was not merged by hand (action diff shows the subagent's version), then "
-            f"call MergeWorktree with discard for {agent_id}."
+        lines.append("The worktree stays.")
+        told.append(
+            for_model(
+                "Settle what was not merged by hand (action diff shows the subagent's version), then call "
+                f"MergeWorktree with discard for {agent_id}."
+            )
         )
     display = DiffDisplay(files=tuple(merge.diffs)) if merge.diffs else SummaryDisplay(text=lines[0])
-    return Output("\n".join(lines), display, is_error=bool(merge.conflicts) and not merge.diffs)
+    content = (TextBlock(text="\n".join(lines)), *told)
+    return Output(content, display, is_error=bool(merge.conflicts) and not merge.diffs)
 
 
 def _file(one: FileDiff, merge: WorktreeMerge) -> str:

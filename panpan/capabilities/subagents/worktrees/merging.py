@@ -157,8 +157,9 @@ class WorktreeMerges:
             plan = await self._plan(worktree)
             if only is not None and plan.told.id != only:
                 raise ToolError(
-                    "files changed while the user was asked, so that this merge would now do something else than he "
-                    "was shown and allowed; no file was changed. Make the call again"
+                    "files changed while the user was asked, so that this merge would now do something else than was "
+                    "shown and allowed; no file was changed",
+                    advice="make the call again",
                 )
             with anyio.CancelScope(shield=True):  # a part of it would be neither state
                 await self._merging(worktree).carry_out(plan, worktree)

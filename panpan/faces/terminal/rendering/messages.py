@@ -16,7 +16,6 @@ from panpan.faces.terminal.rendering.cells import (
 )
 from panpan.faces.terminal.rendering.displays import checklist_lines, diff_rows, display_rows
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.turn_text import text_for_people
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, spoken_s
 from panpan.types.attachments import ToldCommand, attached_names, command_told_in, data_lines
 from panpan.types.content import (
@@ -233,9 +232,10 @@ def result_lines(
     if isinstance(message.display, RejectedDisplay):
         return hanging(display_rows(message.display, room, theme), room, theme, "dim")
     if message.is_error:
+        why = wrapped(clean_line(message.display.text), room) if isinstance(message.display, SummaryDisplay) else []
         texts = _text_rows(message, room)
         rows = texts if is_expanded else _folded(texts, _ERROR_HEAD, _ERROR_TAIL)
-        return hanging(rows or ["error"], room, theme, "bad")
+        return hanging([*why, *rows] or ["error"], room, theme, "bad")
     match message.display:
         case ChecklistDisplay(todos=todos):
             return hanging(checklist_lines(todos, room, theme) or ["nothing to do"], room, theme)
@@ -282,10 +282,12 @@ def _title(title: str, agent: Role | None, theme: Theme) -> str:
 
 
 def _text_rows(message: ToolResultMessage, room: int) -> list[str]:
-    """Return what came of a call, in rows; pictures as marks."""
+    """Return what people may read of a result, in rows; pictures as marks."""
     blocks = [block for block in message.result.content if isinstance(block, ImageBlock | DocumentBlock)]
-    marks = [row for block in blocks for row in wrapped(attachment_mark(block), room)]
-    return [*printed_rows(text_for_people(message), room), *marks]
+    return [
+        *printed_rows(message.text_for_people, room),
+        *(row for one in blocks for row in wrapped(attachment_mark(one), room)),
+    ]
 
 
 def _folded(rows: Sequence[str], head: int, tail: int) -> list[str]:

@@ -135,7 +135,7 @@ async def test_what_changes_while_the_user_is_asked_is_not_merged(project):
         await project.merges.merge(AGENT, only=shown.id)
     project.put("sub/b.py", b"b\n", worktree.path)
     project.put("a.py", b"agent, later\n", worktree.path)
-    with pytest.raises(ToolError, match="than he was shown and allowed"):
+    with pytest.raises(ToolError, match="than was shown and allowed"):
         await project.merges.merge(AGENT, only=shown.id)
     assert (project.folder / "a.py").read_bytes() == LINES
 

@@ -14,6 +14,7 @@ from panpan.types.role import Role
 if TYPE_CHECKING:
     from panpan.session.session import Session
     from panpan.types.content import Display
+    from panpan.types.messages import UserMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class Terminal(Protocol):
         """Give the terminal away to what asks by itself, as for a key that must not be seen."""
         ...
 
-    def submit(self, prompt: str) -> None:
+    def submit(self, prompt: "str | UserMessage") -> None:
         """Begin a turn, or queue it behind the one that runs."""
         ...
 
@@ -169,6 +170,8 @@ class Command:
     """True if it may run while a turn does."""
     is_panel: bool = False
     """True if it opens a panel, so that nothing of it stays on a screen."""
+    sends_itself: bool = False
+    """True if its line is what the user says to the model, and so is shown with that."""
     offers: "Callable[[Session], Sequence[str]]" = lambda session: ()
     """Returns what may stand behind its name, for the completion."""
     offers_choice: bool = False
@@ -185,7 +188,7 @@ class CommandResult:
 
     text: str = ""
     """Text to show, a row a line, without colours, safe for a terminal."""
-    prompts: Sequence[str] = ()
+    prompts: "Sequence[str | UserMessage]" = ()
     """Prompts for the model, to be sent now."""
 
 

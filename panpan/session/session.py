@@ -220,7 +220,8 @@ class Session(AsyncContextManagerMixin):
         if data and not result.prompts:
             self.agent.warn(f"{line.split()[0]} asks no model and ignores the data that came with it")
         for prompt in result.prompts:
-            asked = await self.prepared(UserMessage(content=(TextBlock(text=prompt), *data)))
+            said = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
+            asked = await self.prepared(said.model_copy(update={"content": (*said.content, *data)}))
             async with aclosing(self.send(asked)) as events:
                 async for event in events:
                     yield event

@@ -137,7 +137,7 @@ def attached_names(message: "UserMessage") -> list[str]:
 
 def data_lines(message: "UserMessage") -> list[str]:
     """Return how much text came with the words of a message and is no file, such as what was piped in."""
-    texts = [block.text for block in message.content if block.type == "text"][1:]
+    texts = [block.text for block in message.content if block.type == "text" and not block.audience][1:]
     counts = [len(text.splitlines()) for text in texts if not _HEAD.match(text)]
     return ["1 line of data" if count == 1 else f"{count:,} lines of data" for count in counts]
 

@@ -21,6 +21,7 @@ from panpan.session.command import Command, Look, Next, Option, OptionSearch, Qu
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.content import Display
+from panpan.types.messages import UserMessage
 
 KEYS: Sequence[tuple[str, str]] = (
     ("Enter", "send; lines that are pasted together are one prompt"),
@@ -63,7 +64,7 @@ class LineTerminal:
         self.session = session
         self.env = env
         self.theme = theme
-        self.prompts: list[str] = []
+        self.prompts: list[str | UserMessage] = []
         """What the model is to be asked when the command is over."""
         self.waited_s = waited_s
         """Seconds that the session has waited for the user's answers."""
@@ -120,7 +121,7 @@ class LineTerminal:
     def questions(self) -> AbstractAsyncContextManager[Questions]:
         return nullcontext(TerminalQuestions(is_plain=True))
 
-    def submit(self, prompt: str) -> None:
+    def submit(self, prompt: str | UserMessage) -> None:
         self.prompts.append(prompt)
 
     def hand_back(self, text: str) -> None:

@@ -21,7 +21,7 @@ from panpan.session.command import Leave, Next, OpenSession
 from panpan.session.in_words import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles
 from panpan.session.session import Session
 from panpan.types.events import TaskInfo
-from panpan.types.messages import AssistantMessage
+from panpan.types.messages import AssistantMessage, UserMessage
 
 # Background tasks where there are only lines: the ends are told before a prompt, and who leaves is asked about them.
 #
@@ -285,7 +285,7 @@ class _LineLoop:
         rows = plain_rows(text, max(shutil.get_terminal_size().columns, LEAST_WIDTH))
         await self._out.write("".join(f"{row}\n" for row in rows))
 
-    async def _show_turn(self, prompt: str) -> None:
+    async def _show_turn(self, prompt: str | UserMessage) -> None:
         self._warned_at = float("-inf")
         self._is_in_turn = True
         last_reply: AssistantMessage | None = None

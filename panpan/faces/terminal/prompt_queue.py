@@ -241,7 +241,7 @@ class Sending:
         """True if it has to wait for the shell command that runs, as all but what a command does at any time."""
         if not self._shell.is_running:
             return False
-        line = command_in(sent.text, self._commands)
+        line = self._command_in(sent)
         if line is None:
             return True
         found = find(self._commands, line)
@@ -251,14 +251,17 @@ class Sending:
         """Do what a text asks for; what goes wrong is said in one line."""
         line = sent.text.strip()
         try:
-            if (command := command_in(line, self._commands)) is not None:
+            if (command := self._command_in(sent)) is not None:
                 await self._command(command)
-            elif line.startswith("!") and len(line) > 1:
+            elif line.startswith("!") and len(line) > 1 and sent.message is None:
                 self._shell.begin(line[1:].strip())
             else:
                 await self._prompt(sent)
         except PanpanError as error:
             self._warn(str(error))
+
+    def _command_in(self, sent: Sent) -> str | None:
+        return command_in(sent.text.strip(), self._commands) if sent.message is None else None
 
     async def _command(self, line: str) -> None:
         found = find(self._commands, line)
@@ -269,12 +272,12 @@ class Sending:
         if self._turns.is_busy and not command.is_immediate:
             self._warn(f"/{command.name} can't run during a turn; Esc stops it")
             return
-        if not command.is_panel:
+        if not (command.is_panel or command.sends_itself):
             self._terminal.show("", *prompt_lines(line, self._terminal.width, self._terminal.theme))
         await command.run(self._terminal, rest)
 
     async def _prompt(self, sent: Sent) -> None:
-        message = await self._terminal.session.prepared(sent.text)
+        message = await self._terminal.session.prepared(sent.message or sent.text)
         await checkpoint_if_cancelled()  # from here on it is the turn that an interrupt ends
         if sent.is_for_later:
             self._turns.submit(message)
@@ -349,9 +352,10 @@ class PromptQueue:
     def send(self, sent: Sent) -> None:
         self._inbox.put(sent)
 
-    def submit(self, prompt: str) -> None:
+    def submit(self, prompt: str | UserMessage) -> None:
         """Begin a turn with a prompt that a command made, or queue it behind what runs."""
-        self._inbox.put(Sent(prompt, is_for_later=True))
+        message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
+        self._inbox.put(Sent(message.typed, is_for_later=True, message=message))
 
     def wake(self) -> None:
         """Let the model know what is new as soon as nothing goes on that the user has asked for."""

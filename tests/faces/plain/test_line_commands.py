@@ -86,7 +86,7 @@ async def test_what_the_model_is_asked_is_returned(tmp_path: Path) -> None:
     terminal = await Lines(tmp_path).type("/review the tests")
 
     (prompt,) = terminal.prompts
-    assert prompt.endswith("The user adds: the tests")
+    assert prompt.text.endswith("The user adds: the tests")
 
 
 @pytest.mark.parametrize("line", ["/theme", "/theme dark", "/vim", "/statusline"])

@@ -30,10 +30,14 @@ def _prompt(name: str, help_: str) -> Command:
     """Return a command that sends one of our prompts, and what the user adds to it."""
 
     async def submit(terminal: Terminal, wish: str) -> None:
-        prompt = (Path(__file__).parent / f"{name}.md").read_text(encoding="utf-8").strip()
-        terminal.submit(f"{prompt}\n\nThe user adds: {wish}" if wish else prompt)
+        from panpan.types.content import TextBlock, for_model  # the first screen needs this module, and no messages
+        from panpan.types.messages import UserMessage
 
-    return Command(name, help_, submit, arguments="[what matters]", is_immediate=True)
+        prompt = (Path(__file__).parent / f"{name}.md").read_text(encoding="utf-8").strip()
+        told = for_model(f"{prompt}\n\nThe user adds: {wish}" if wish else prompt)
+        terminal.submit(UserMessage(content=(TextBlock(text=f"/{name} {wish}".rstrip()), told)))
+
+    return Command(name, help_, submit, arguments="[what matters]", is_immediate=True, sends_itself=True)
 
 
 PROMPT_COMMANDS: Sequence[Command] = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import (
@@ -27,6 +27,9 @@ from panpan.faces.terminal.screen.windows import Contents
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
+if TYPE_CHECKING:
+    from panpan.types.messages import UserMessage
+
 _ALWAYS = Always()
 
 
@@ -37,6 +40,8 @@ class Sent:
     text: str
     is_for_later: bool = False
     """True if it shall wait until the turn is over."""
+    message: "UserMessage | None" = None
+    """The message that a command has made of it; None: it is as it was typed."""
 
 
 class Actions(Protocol):

@@ -29,7 +29,7 @@ from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import AddedFolders, SessionInfo
 from panpan.system.files.paths import PathResolver
 from panpan.types.content import ChecklistItem, Display
-from panpan.types.messages import AssistantMessage, Message
+from panpan.types.messages import AssistantMessage, Message, UserMessage
 from tests.fakes.settings import settings_with
 
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
@@ -126,7 +126,7 @@ class FakeTerminal:
     title: str = ""
     options: Sequence[Option] = ()
     search: OptionSearch | None = None
-    submitted: list[str] = field(default_factory=list)
+    submitted: list[UserMessage] = field(default_factory=list)
     handed_back: list[str] = field(default_factory=list)
     read_lines: list[str] = field(default_factory=list)
     sent: bytes = b""
@@ -163,7 +163,7 @@ class FakeTerminal:
     async def read(self, *shapes: Display, from_end: bool = False) -> None:
         self.read_lines += pager_rows(shapes, self.width, self.theme)
 
-    def submit(self, prompt: str) -> None:
+    def submit(self, prompt: UserMessage) -> None:
         self.submitted.append(prompt)
 
     def hand_back(self, text: str) -> None:

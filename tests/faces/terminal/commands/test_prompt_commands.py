@@ -2,6 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from panpan.faces.terminal.rendering.messages import user_message_lines
+from panpan.faces.terminal.screen.theme import Theme
 from tests.faces.terminal.commands.command_fixtures import terminal_in, type_in
 
 
@@ -13,6 +15,7 @@ async def test_the_model_gets_our_prompt_and_what_the_user_adds(tmp_path: Path, 
     await type_in(terminal, f"/{name} mind the tests")
 
     plain, wished = terminal.submitted
-    assert word in plain
-    assert wished.startswith(plain)
-    assert wished.endswith("The user adds: mind the tests")
+    assert word in plain.text
+    assert wished.text.endswith("The user adds: mind the tests")
+    assert [plain.typed, wished.typed] == [f"/{name}", f"/{name} mind the tests"]
+    assert user_message_lines(wished, 80, Theme("plain", has_sequences=False)) == [f"❯ /{name} mind the tests"]

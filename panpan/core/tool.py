@@ -24,7 +24,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from panpan.core.effects import UNKNOWN, Effects
 from panpan.system.environment import child_environment, user_environment
@@ -33,7 +33,7 @@ from panpan.system.files.paths import PathResolver
 from panpan.system.processes.limits import Limits
 from panpan.system.processes.process_table import ProcessTree
 from panpan.system.sandbox.command_sandbox import CommandSandbox
-from panpan.types.content import DiffDisplay
+from panpan.types.content import DiffDisplay, ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.events import IntendedChange, Output, ToolYield
 from panpan.types.llm import ToolDefinition
@@ -212,6 +212,8 @@ class Tool(ABC, Generic[InputT]):
     main_argument: ClassVar[str] = ""
     """Name of the argument that a question shows bare; empty: none says it all."""
 
+    step: ClassVar[tuple[str, str] | None] = None
+    """Verb and noun that count its calls which only look, such as "read" and "file"; None: each is shown by itself."""
     only_renames: ClassVar[bool] = False
     """True if all that it changes in files are names, so that each line stays where it was."""
 
@@ -286,6 +288,18 @@ def _definition_of(kind: type[Tool[Any]]) -> ToolDefinition:
     file = re.sub("(?<=[a-z])(?=[A-Z])", "_", kind.name).lower()
     description = files(package).joinpath(f"{file}.md").read_text(encoding="utf-8").strip()
     return ToolDefinition(kind.name, description, input_schema(kind.input_model))
+
+
+def looking_step(use: ToolUseBlock, tools: Mapping[str, Tool[Any]]) -> tuple[str, str] | None:
+    """Return the verb and noun that count a call; None where it may do more than look, or is shown by itself."""
+    tool = tools.get(use.name)
+    if tool is None or tool.step is None:
+        return None
+    try:
+        only_looks = tool.runs_beside_others(tool.input_model.model_validate(use.input))
+    except ValidationError:
+        return None
+    return tool.step if only_looks else None
 
 
 def enabled_tools(

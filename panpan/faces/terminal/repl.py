@@ -11,6 +11,7 @@ from panpan.cli_kit.questions import TerminalQuestions
 from panpan.config.locations import Locations
 from panpan.config.ui_look import ThemeSetting
 from panpan.core.background import Background
+from panpan.core.tool import looking_step
 from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.background_watch import BackgroundWatch, Leaving
 from panpan.faces.terminal.commands.registry import with_further
@@ -38,6 +39,7 @@ from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
 from panpan.types.agent import AgentKinds
 from panpan.types.content import ChecklistDisplay, ChecklistItem, Display
+from panpan.types.messages import UserMessage
 
 WARM_UP_S = 0.3
 """How long after the start the SDK is loaded and files are listed: both keep a processor busy."""
@@ -82,6 +84,7 @@ class Repl:
             waiting=asking.waiting,
             subagents=session.find(PastSubagents),
             colour_of=lambda kind: colours.get(kind, ""),
+            step_of=lambda use: looking_step(use, session.agent.model.tools),
         )
         self._prompts = PromptQueue(self, self._view, commands, self._give_back)
         self._leaving = Leaving(session, self._prompts, self)
@@ -220,7 +223,7 @@ class Repl:
     async def watch(self, look: Look) -> None:
         await watched(self._dialogs, look, room=self._room_for_dialog, refresh=self.refresh)
 
-    def submit(self, prompt: str) -> None:
+    def submit(self, prompt: str | UserMessage) -> None:
         self._prompts.submit(prompt)
 
     def hand_back(self, text: str) -> None:

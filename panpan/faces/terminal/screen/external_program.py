@@ -5,7 +5,7 @@ import re
 import shlex
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -30,8 +30,8 @@ _COLOURS = re.compile(r"(\x1b\[[0-9;:]{0,40}m)")
 """SGR sequences as `Theme.paint` writes them, which do no more than look different."""
 
 
-def pager_command(env: Mapping[str, str], *, from_end: bool = True) -> Sequence[str]:
-    """Return the pager that `PAGER` names, else `less`, else `more`; less may begin at the end.
+def pager_command(env: Mapping[str, str], begin: str = "") -> Sequence[str]:
+    """Return the pager that `PAGER` names, else `less`, else `more`; less begins at a line, or at the end with "G".
 
     Raises:
         ConfigError: There is none.
@@ -40,7 +40,7 @@ def pager_command(env: Mapping[str, str], *, from_end: bool = True) -> Sequence[
         chosen = shlex.split(env.get("PAGER", ""))
     except ValueError as error:
         raise ConfigError(f"PAGER cannot be read as a command: {error}") from error
-    less = ["less", "-R", *(["+G"] if from_end else [])]  # with colours
+    less = ["less", "-R", *([f"+{begin}"] if begin else [])]  # with colours
     if chosen and which(chosen[0]):
         return less if chosen == ["less"] else chosen
     if which("less"):
@@ -50,15 +50,18 @@ def pager_command(env: Mapping[str, str], *, from_end: bool = True) -> Sequence[
     raise ConfigError("there is no pager; install less, or set PAGER")
 
 
-async def page(lines: Iterable[str], env: Mapping[str, str], *, from_end: bool = True) -> None:
+async def page(lines: Iterable[str], env: Mapping[str, str], begin: Callable[[], str]) -> None:
     """Show lines until the user leaves the pager. The terminal must be handed over before.
+
+    `begin` returns where to begin, as for `pager_command`; it is asked once all lines are taken.
 
     Raises:
         ConfigError: There is no pager, or it could not be started.
     """
-    command = pager_command(env, from_end=from_end)
+    pager_command(env)  # or it is known before the lines are made that there is none
     with NamedTemporaryFile("w", encoding="utf-8", errors="replace", prefix="panpan-", suffix=".txt") as file:
         await to_thread.run_sync(_write, file, lines)
+        command = pager_command(env, begin())
         try:
             await run_in_foreground([*command, file.name], {**os.environ, **env})
         except OSError as error:
@@ -194,13 +197,29 @@ def _tell_of(file: Path, screen: Screen) -> None:
     screen.show(f"what the editor had saved is in {file}")
 
 
+class _LastPrompt:
+    """The line where the last turn begins, as far as its lines were taken."""
+
+    def __init__(self) -> None:
+        self.line = 1
+        self._count = 0
+
+    def note(self) -> None:
+        self.line = self._count + 1
+
+    def counted(self, lines: Iterable[str]) -> Iterator[str]:
+        for line in lines:
+            self._count += 1
+            yield line
+
+
 class ExternalProgram:
     """Runs one program after the other, each with the terminal to itself; the turn goes on meanwhile."""
 
     def __init__(
         self,
         draft: Draft,
-        transcript: Callable[[], Iterable[str]],
+        transcript: Callable[[Callable[[], None]], Iterable[str]],
         env: Mapping[str, str],
         say: Callable[[str], None],
     ) -> None:
@@ -247,7 +266,7 @@ class ExternalProgram:
             ConfigError: There is none, or it could not be started.
         """
         async with screen.handed_over():
-            await page(lines, self._env, from_end=from_end)
+            await page(lines, self._env, lambda: "G" if from_end else "")
 
     async def _edit(self, screen: Screen) -> None:
         before, unfolded = self._draft.text, self._draft.unfolded
@@ -272,9 +291,10 @@ class ExternalProgram:
             self._say("there is no shell to go back to")
 
     async def _page(self, screen: Screen) -> None:
-        lines = iter(self._transcript())
+        place = _LastPrompt()
+        lines = place.counted(self._transcript(place.note))
         if (first := next(lines, None)) is None:
             self._say("there are no messages yet")
             return
         async with screen.handed_over():
-            await page(chain([first], lines), self._env)
+            await page(chain([first], lines), self._env, lambda: str(place.line))

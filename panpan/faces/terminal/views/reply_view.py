@@ -88,10 +88,19 @@ def _last_words(text: str, width: int) -> str:
 
 
 class ReplyView:
-    """Follows the replies of a turn, one after the other; the transcript keeps a thought that was cut short."""
+    """Follows the replies of a turn, one after the other; the transcript keeps a thought that was cut short.
 
-    def __init__(self, canvas: Canvas, transcript: Transcript) -> None:
+    `holds` is given the rows of a thought, and returns True if it shows them itself.
+    """
+
+    def __init__(
+        self,
+        canvas: Canvas,
+        transcript: Transcript,
+        holds: Callable[[Sequence[str]], bool] = lambda rows: False,
+    ) -> None:
         self._canvas = canvas
+        self._holds = holds
         self._transcript = transcript
         self._fresh = FreshText()
         self._text: MarkdownStream | None = None
@@ -164,7 +173,9 @@ class ReplyView:
     def _end_thinking(self, *, is_cut_short: bool) -> None:
         if self._thinking is not None:
             theme, width = self._canvas.theme, self._canvas.width
-            self._canvas.show(*self._thinking.final_lines(width, theme, is_expanded=self._is_expanded))
+            rows = self._thinking.final_lines(width, theme, is_expanded=self._is_expanded)
+            if not self._holds(rows):
+                self._canvas.show(*rows)
             if is_cut_short and (text := self._thinking.text):
                 self._transcript.keep_cut_short(self._thinking.heading, text)
             self._thinking = None

@@ -4,7 +4,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 
 from panpan.faces.terminal.rendering.cells import Canvas, cut
-from panpan.faces.terminal.rendering.messages import LiveOutput, result_lines, running_line, title_line
+from panpan.faces.terminal.rendering.messages import (
+    LiveOutput,
+    call_line,
+    end_mark,
+    result_lines,
+    running_line,
+    title_line,
+)
 from panpan.faces.terminal.rendering.subagent import (
     RunningSubagent,
     Step,
@@ -26,6 +33,27 @@ _FOLDED_LINES = 3
 _EXPANDED_LINES = 20
 
 
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """A call that only looked, or a thought between two, as long as nothing else has followed."""
+
+    rows: Sequence[str]
+    counted: tuple[str, str] | None = None
+    """Verb and noun; None for a thought."""
+    title: str = ""
+
+
+def _in_short(looked: Sequence[_Looked]) -> str:
+    """Return what was looked at, such as "Read 4 files, searched for 2 patterns"; what was seen twice counts once."""
+    titles: dict[tuple[str, str], set[str]] = {}
+    for one in looked:
+        if one.counted is not None:
+            titles.setdefault(one.counted, set()).add(one.title)
+    parts = [f"{verb} {len(seen):,} {noun}{'s' * (len(seen) != 1)}" for (verb, noun), seen in titles.items()]
+    said = ", ".join(parts)
+    return said[:1].upper() + said[1:]
+
+
 @dataclass(slots=True)
 class _Running:
     call: ToolStarted
@@ -45,7 +73,8 @@ class ToolsView:
     """Follows the tools of a turn; the transcript keeps the output of those that were cut short.
 
     `asked_about` returns the ids of the calls about which the user is asked at the moment, `colour_of` the colour of a
-    kind of subagent, as its definition says, or nothing.
+    kind of subagent, as its definition says, or nothing, and `step_of` the verb and noun that count a call which only
+    looks. Such calls become one row as soon as something else follows.
     """
 
     def __init__(
@@ -55,6 +84,7 @@ class ToolsView:
         transcript: Transcript,
         asked_about: Callable[[], Collection[str]] = tuple,
         colour_of: Callable[[str], str] = lambda kind: "",
+        step_of: Callable[[ToolUseBlock], tuple[str, str] | None] = lambda use: None,
     ) -> None:
         self._canvas = canvas
         self._clock = clock
@@ -63,6 +93,8 @@ class ToolsView:
         self._transcript = transcript
         self._asked_about = asked_about
         self._colour_of = colour_of
+        self._step_of = step_of
+        self._looked: list[_Looked] = []
         self._is_expanded = False
 
     @property
@@ -73,6 +105,30 @@ class ToolsView:
     def expand(self, *, is_on: bool) -> None:
         """Show more of the output of tools, or less."""
         self._is_expanded = is_on
+
+    @property
+    def can_unfold(self) -> bool:
+        """True if there is something that could be shown in more rows."""
+        return self.are_running or bool(self._looked)
+
+    def holds(self, rows: Sequence[str]) -> bool:
+        """Take the rows of a thought between two looks; return False where they are none."""
+        if self._looked:
+            self._looked.append(_Looked(rows))
+        return bool(self._looked)
+
+    def settle(self) -> None:
+        """Put the looks so far into the scrollback, in one row if there are several, for something else follows."""
+        if rows := self.looked_lines(self._canvas.width):
+            self._looked = []
+            self._canvas.show(*rows)
+
+    def looked_lines(self, width: int) -> Sequence[str]:
+        """Return the rows of the looks that nothing has followed yet."""
+        if self._is_expanded or sum(one.counted is not None for one in self._looked) < 2:
+            return [row for one in self._looked for row in one.rows]
+        theme = self._canvas.theme
+        return [call_line(end_mark(False, theme), _in_short(self._looked), "", " (ctrl+o)", width, theme)]
 
     @property
     def are_running(self) -> bool:
@@ -145,6 +201,7 @@ class ToolsView:
 
     def end(self) -> None:
         """The turn is over: no result follows; what was still running is shown as far as it got."""
+        self.settle()
         theme, width = self._canvas.theme, self._canvas.width
         for tool in self._running.values():
             is_over, elapsed_s = tool.ended_s is not None, tool.elapsed_s(self._clock())
@@ -189,7 +246,12 @@ class ToolsView:
         elapsed_s = None if tool is None or says_time else tool.elapsed_s(self._clock())
         theme, width = self._canvas.theme, self._canvas.width
         agent = self._agent_role(title) if is_agent else None
-        self._canvas.show(
+        rows = (
             title_line(name, title, elapsed_s, message.is_error, width, theme, agent=agent),
             *result_lines(message, width, theme, title=title, is_expanded=self._is_expanded),
         )
+        if not message.is_error and use is not None and (step := self._step_of(use)) is not None:
+            self._looked.append(_Looked(rows, step, title))
+            return
+        self.settle()
+        self._canvas.show(*rows)

@@ -3,7 +3,7 @@
 It is made of the messages when it is asked for, and of what is in none of them since it was cut short.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from panpan.core.conversation import Conversation
 from panpan.faces.terminal.screen.theme import Theme
@@ -11,7 +11,7 @@ from panpan.faces.turn_text import diff_text, title_of
 from panpan.session.log.agent_log import PastSubagents, PastTurns
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.attachments import attached_names, command_told_in, data_lines
-from panpan.types.content import DiffDisplay, TextBlock, ThinkingBlock, ToolUseBlock
+from panpan.types.content import DiffDisplay, RejectedDisplay, SummaryDisplay, TextBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 from panpan.types.role import Role
 
@@ -34,13 +34,18 @@ class Transcript:
         kept = self._cut_short[1 - MAX_CUT_SHORT :]
         self._cut_short = [*kept, (len(self._conversation.messages), heading, text)]
 
-    def rows(self, theme: Theme) -> Iterator[str]:
-        """Yield all of it, harmless, the newest last; nothing where nothing was said. May be read in a thread."""
+    def rows(self, theme: Theme, on_prompt: Callable[[], None] = lambda: None) -> Iterator[str]:
+        """Yield all of it, harmless, the newest last; nothing where nothing was said. May be read in a thread.
+
+        `on_prompt` is called before the rows of each prompt.
+        """
         messages, cut_short = list(self._conversation.messages), self._cut_short
         if first := max(len(messages) - MAX_MESSAGES, 0):
             yield theme.paint("dim", f"… {first:,} earlier messages: /export writes them")
         teller = _Teller(theme, self._subagents.turns() if self._subagents is not None else None)
         for number, message in enumerate(messages[first:], first + 1):
+            if isinstance(message, UserMessage):
+                on_prompt()
             yield from teller.rows_of(message)
             for before, heading, text in cut_short:
                 if before == number:
@@ -73,7 +78,8 @@ class _Teller:
                 heading = f"{use.name} {title_of(use)}" if use is not None else ""
                 if use is not None:
                     yield from self._rows_of_subagent(use.id)
-                yield from _part(heading, _result_text(message), theme, "bad" if message.is_error else "strong")
+                rows = _result_rows(message, theme)
+                yield from _headed(heading, rows, theme, "bad" if message.is_error else "strong")
             case _:
                 pass
 
@@ -99,16 +105,27 @@ class _Teller:
             yield from (f"{mark} {row}".rstrip(" ") for row in teller.rows_of(message))
 
 
-def _result_text(message: ToolResultMessage) -> str:
-    """Return the change where it is one, else the text that the model reads."""
+_OF_DIFF: Mapping[str, Role] = {"+": "added", "-": "removed", "@": "hunk"}
+
+
+def _result_rows(message: ToolResultMessage, theme: Theme) -> Sequence[str]:
+    """Return the change where it is one, else the text that people may read, or what is said in its place."""
     files = message.display.files if isinstance(message.display, DiffDisplay) else ()
-    lines = [line for file in files for line in (*([file.path] if len(files) > 1 else ()), *diff_text(file.diff))]
-    return "\n".join(lines) or message.text
+    rows: list[str] = []
+    for file in files:
+        rows += [theme.paint("strong", clean_line(file.path))] if len(files) > 1 else []
+        rows += [theme.paint(_OF_DIFF.get(line[:1]), line) for line in diff_text(clean_for_terminal(file.diff))]
+    said = message.display.text if isinstance(message.display, SummaryDisplay | RejectedDisplay) else ""
+    return rows or _lines(message.text_for_people or said)
 
 
 def _part(heading: str, text: str, theme: Theme, role: Role = "strong") -> Iterator[str]:
+    return _headed(heading, _lines(text), theme, role)
+
+
+def _headed(heading: str, rows: Sequence[str], theme: Theme, role: Role) -> Iterator[str]:
     yield theme.paint(role, clean_line(heading))
-    yield from _lines(text)
+    yield from rows
     yield ""
 
 

@@ -28,6 +28,7 @@ from panpan.session.in_words import compaction_lines
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, printable
+from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.events import (
     Compacted,
@@ -131,6 +132,32 @@ class AroundTurn:
     """Returns the US dollars that the session has cost so far, as far as they are known."""
 
 
+class _AfterLooks:
+    """A canvas on which what was only looked at is settled before anything else is shown; implements `Canvas`."""
+
+    def __init__(self, canvas: Canvas, settle: Callable[[], None]) -> None:
+        self._canvas = canvas
+        self._settle = settle
+
+    @property
+    def theme(self) -> Theme:
+        return self._canvas.theme
+
+    @property
+    def width(self) -> int:
+        return self._canvas.width
+
+    def show(self, *lines: str) -> None:
+        self._settle()
+        self._canvas.show(*lines)
+
+    def refresh(self) -> None:
+        self._canvas.refresh()
+
+    async def caught_up(self) -> None:
+        await self._canvas.caught_up()
+
+
 class TurnView:
     """Follows the turns of a session.
 
@@ -141,6 +168,7 @@ class TurnView:
         waiting: How long the user was waited for, which is not the turn's own time.
         subagents: Tells what subagents said and did; None: nothing of it is known.
         colour_of: Returns the colour of a kind of subagent; empty where it has none.
+        step_of: Returns the verb and noun that count a call which only looks; None for any other.
     """
 
     def __init__(
@@ -152,15 +180,16 @@ class TurnView:
         waiting: WaitingTime,
         subagents: PastSubagents | None = None,
         colour_of: Callable[[str], str] = lambda kind: "",
+        step_of: Callable[[ToolUseBlock], tuple[str, str] | None] = lambda use: None,
     ) -> None:
-        self._canvas = canvas
         self._around = around
         self._waiting = waiting
         self._waited_before_s = 0.0
         """When the turn began."""
         self._transcript = Transcript(conversation, subagents)
-        self._reply = ReplyView(canvas, self._transcript)
-        self._tools = ToolsView(canvas, monotonic, self._transcript, around.asked_about, colour_of)
+        self._tools = ToolsView(canvas, monotonic, self._transcript, around.asked_about, colour_of, step_of)
+        self._canvas = _AfterLooks(canvas, self._tools.settle)
+        self._reply = ReplyView(self._canvas, self._transcript, self._tools.holds)
         self._began_s: float | None = None
         """When the turn began; None: none runs."""
         self._tokens = TokensSoFar()
@@ -286,7 +315,7 @@ class TurnView:
 
     def toggle_expanded(self) -> bool:
         """Show more of what runs, or less; return whether something runs that this changes."""
-        if not (self._tools.are_running or self._reply.is_thinking):
+        if not (self._tools.can_unfold or self._reply.is_thinking):
             return False
         is_expanded = not self._tools.is_expanded
         self._tools.expand(is_on=is_expanded)
@@ -294,13 +323,14 @@ class TurnView:
         self._canvas.refresh()
         return True
 
-    def transcript(self) -> Iterable[str]:
-        return self._transcript.rows(self._canvas.theme)
+    def transcript(self, on_prompt: Callable[[], None]) -> Iterable[str]:
+        return self._transcript.rows(self._canvas.theme, on_prompt)
 
     def live_lines(self, width: int) -> Sequence[str]:
         if self._began_s is None:
             return ()
-        return [*self._reply.live_lines(width), *self._tools.live_lines(width), "", *self._activity(width)]
+        looked, said = self._tools.looked_lines(width), self._reply.live_lines(width)
+        return [*looked, *said, *self._tools.live_lines(width), "", *self._activity(width)]
 
     def _activity(self, width: int) -> Sequence[str]:
         theme, now_s = self._canvas.theme, monotonic()
@@ -322,7 +352,7 @@ class TurnView:
         if tokens := tokens_in_short(self._tokens.usage):
             parts.append((tokens, 4))
         parts.append(("esc interrupts", 1))
-        if self._tools.are_running:
+        if self._tools.can_unfold:
             parts.append((f"ctrl+o {'folds' if self._tools.is_expanded else 'expands'}", 2))
         if self._around.can_move():
             parts.append(("ctrl+b background", 3))

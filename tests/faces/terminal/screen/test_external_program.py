@@ -60,7 +60,9 @@ class Terminal:
     def __init__(self, tmp_path, draft="typed", *, unfolded=None, pages=(), **env):
         self.screen, self.draft, self.said = FakeScreen(), FakeDraft(draft, unfolded), []
         self.place = tmp_path
-        self.other = ExternalProgram(self.draft, lambda: pages, {"PATH": os.environ["PATH"], **env}, self.said.append)
+        self.other = ExternalProgram(
+            self.draft, lambda on_prompt: pages, {"PATH": os.environ["PATH"], **env}, self.said.append
+        )
 
     @asynccontextmanager
     async def running(self):

@@ -61,6 +61,26 @@ def test_a_change_is_told_as_a_diff() -> None:
     assert rows == ["Edit a.py", "@@ -1 +1 @@", "-one", "+two", ""]
 
 
+def test_a_change_has_colours() -> None:
+    diff = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-one\n+  two\n", added=1, removed=1)
+    messages = [called("1", "Edit", file_path="a.py"), result("1", "edited", DiffDisplay(files=(diff,)))]
+    theme = Theme("dark")
+
+    rows = list(Transcript(Conversation(messages=messages)).rows(theme))
+
+    assert rows[2:4] == [theme.paint("removed", "-one"), theme.paint("added", "+  two")]
+
+
+def test_it_says_where_each_prompt_begins() -> None:
+    rows: list[str] = []
+    places: list[int] = []
+    messages = [UserMessage.of("one"), AssistantMessage(content=(TextBlock(text="1"),)), UserMessage.of("two")]
+    for row in Transcript(Conversation(messages=messages)).rows(PLAIN, lambda: places.append(len(rows))):
+        rows.append(row)
+
+    assert [rows[place] for place in places] == ["❯ one", "❯ two"]
+
+
 def test_a_command_of_the_users_own_is_told_as_he_typed_it() -> None:
     told = (
         "<user_command>\n<command>\nls\n</command>\n<output>\na.txt\n</output>\n</user_command>\n"

@@ -443,7 +443,7 @@ async def failure_of(
         start: How it was started.
         ctx: Knows its limits, and what panpan has of the user's variables.
     """
-    end = output[-_MAX_CHARS:]
+    end = output.replace(str(ctx.outputs.directory), "")[-_MAX_CHARS:]  # where the whole is, not what it printed
     failure = Failure() if ended.timed_out else await _refusals(command, facts, end, ended, start, ctx)
     found = (
         limit_note(ended.exit_code, end, ctx.limits, timed_out=ended.timed_out),

@@ -50,6 +50,7 @@ def test_what_people_are_shown_advises_no_calls() -> None:
 
 CALLS = (
     ("Read", {"file_path": "."}),
+    ("Read", {"file_path": "nowhere.py"}),
     ("Read", {"file_path": "b.bin"}),
     ("Edit", {"file_path": "a.py", "old_string": "one", "new_string": "two"}),
     ("Read", {"file_path": "a.py"}),

@@ -167,7 +167,7 @@ def _require_file(path: Path, shown: str, ctx: ToolContext) -> None:
         status = status_of(path)
     except (FileNotFoundError, NotADirectoryError) as exc:
         begins = f"the working directory is {ctx.paths.cwd}, look with LS or Glob"
-        raise ToolError(f"{shown} does not exist; {similar_files(path, ctx) or begins}") from exc
+        raise ToolError(f"{shown} does not exist", advice=similar_files(path, ctx) or begins) from exc
     except OSError as exc:
         raise ToolError(f"cannot look at {shown}: {exc.strerror}") from exc
     if stat.S_ISDIR(status.st_mode):

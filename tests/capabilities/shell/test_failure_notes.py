@@ -38,6 +38,13 @@ async def notes(
     return [*failure.advice, *failure.notes]
 
 
+async def test_the_place_of_a_long_output_is_no_hidden_place(tmp_path: Path) -> None:
+    hides = Start(["true"], {}, replace(read_only(), hidden=frozenset({tmp_path.parent / f"{tmp_path.name}-outputs"})))
+    outputs = context_in(tmp_path).outputs.directory
+
+    assert await notes(f"[the whole is in {outputs}/bash.txt]", tmp_path, start=hides) == []
+
+
 @pytest.mark.parametrize(
     ("output", "said"),
     [

@@ -5,6 +5,7 @@ import re
 from tests.e2e.conftest import Panpan, wait_until
 from tests.e2e.repl.conftest import Start
 from tests.e2e.repl.driver import INTERRUPTED
+from tests.e2e.repl.test_repl_keys import leave_pager, shows_pager
 from tests.model_server import ToolCall, call, calls, say, serving
 from tests.terminal_emulator import keys
 
@@ -70,18 +71,22 @@ def test_a_flood_is_bounded_on_the_screen_and_keys_still_work(panpan: Panpan, st
     assert len(repl.raw) < 1_000_000
 
 
-def test_several_tools_at_once_have_a_line_each(panpan: Panpan, start: Start) -> None:
+def test_looks_are_one_row_and_the_pager_has_each(panpan: Panpan, start: Start) -> None:
     for name in ("one", "two", "three"):
         (panpan.workspace / f"{name}.txt").write_text(f"content of {name}\n")
     reads = [ToolCall("Read", {"file_path": f"{name}.txt"}) for name in ("one", "two", "three")]
-    with serving([calls(*reads), say("All read.")]) as server:
+    with serving([say("Hello."), calls(*reads), call("LS", {}), say("All read.")]) as server:
         panpan.use(server)
         repl = start()
+        repl.turn("hi", "Hello.")
         repl.turn("go", "All read.")
 
-    rows = repl.text.splitlines()
-    for name in ("one", "two", "three"):
-        assert sum(f"{name}.txt" in row for row in rows) == 1
+        looks = [row for row in repl.text.splitlines() if row.startswith("●")]
+        assert looks == ["● Read 3 files, listed 1 folder (ctrl+o)"]
+        repl.send(keys.ctrl("o"))
+        repl.wait_for(shows_pager("content of three"))
+        repl.wait_for(lambda screen: screen.visible[0].startswith("❯ go"))  # where the last turn begins
+        leave_pager(repl)
 
 
 def test_an_error_shows_its_head_and_its_end(panpan: Panpan, start: Start) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.screen.external_program import cleaned, page
+from panpan.faces.terminal.screen.external_program import cleaned, page, pager_command
 from panpan.faces.terminal.screen.theme import Theme
 
 SEQUENCES = [
@@ -37,10 +37,17 @@ def test_whatever_comes_only_colours_are_left_of_what_drives_a_terminal(text: st
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", rest)
 
 
+def test_less_has_colours_and_begins_where_it_is_told() -> None:
+    assert pager_command({"PAGER": "less"}, "12") == ["less", "-R", "+12"]
+    assert pager_command({"PAGER": "less"}) == ["less", "-R"]
+
+
 async def test_the_pager_gets_the_lines_cleaned(tmp_path: Path) -> None:
     got, script = tmp_path / "got", tmp_path / "pager.py"
     script.write_text(f"import shutil, sys\nshutil.copy(sys.argv[-1], {str(got)!r})\n")
 
-    await page(["one \x1b]52;c;QUJD\x07two", "\x1b[1mthree\x1b[0m"], {"PAGER": f"{sys.executable} {script}"})
+    await page(
+        ["one \x1b]52;c;QUJD\x07two", "\x1b[1mthree\x1b[0m"], {"PAGER": f"{sys.executable} {script}"}, lambda: "G"
+    )
 
     assert got.read_text() == "one two\n\x1b[1mthree\x1b[0m\n"

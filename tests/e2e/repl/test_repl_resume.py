@@ -48,6 +48,8 @@ def test_what_came_before_them_is_in_the_pager(panpan: Panpan, start: Start) -> 
         assert "Answer 0." not in repl.text
         assert "Answer 2." in repl.text
         repl.send(keys.ctrl("o"))
+        repl.wait_for(shows_pager("❯ prompt 4"))
+        repl.send("g")  # to the beginning: it begins with the last turn
         repl.wait_for(shows_pager("❯ prompt 0"))
         repl.wait_for(shows_pager("Answer 0."))
         leave_pager(repl)

@@ -57,7 +57,10 @@ KEYS: Sequence[tuple[str, str]] = (
     ("Ctrl+C", "clear the input, then interrupt; twice: leave"),
     ("Ctrl+S", "stash the draft, or bring it back"),
     ("Ctrl+D", "quit, if the input is empty"),
-    ("Ctrl+O", "show output and thoughts whole, and fold them again; later, the last turn and all before it in a pager"),
+    (
+        "Ctrl+O",
+        "show output and thoughts whole, and fold them again; later, the last turn and all before it in a pager",
+    ),
     ("Ctrl+B", "move the running command to the background, or list background tasks"),
     ("Ctrl+T", "hide or show the todo list"),
     ("Ctrl+R", "search your history"),

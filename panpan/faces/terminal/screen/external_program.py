@@ -297,4 +297,4 @@ class ExternalProgram:
             self._say("there are no messages yet")
             return
         async with screen.handed_over():
-            await page(chain([first], lines), self._env, lambda: str(place.line))
+            await page(chain([first], lines), self._env, lambda: str(place.line) if place.line > 1 else "")

@@ -24,7 +24,7 @@ def test_compact_makes_the_next_request_shorter_and_undo_brings_it_back(panpan: 
         for number in range(1, 4):
             whole_turn(repl, f"tell me part {number}", number)
         repl.submit("/compact heed the teal colour")
-        repl.wait_for("/compact undo takes it back")
+        repl.wait_for("/compact undo restores it")
         assert repl.read(lambda screen: "summarised by the model" in "\n".join(screen.visible))
         repl.wait_for_prompt()
         whole_turn(repl, "and now?", 4)

@@ -85,7 +85,7 @@ def test_what_was_typed_is_recalled_where_no_session_could_be_opened(panpan: Pan
 
     assert repl.wait() == 2
     assert "there is no provider 'nobody'" in repl.text
-    assert "is kept" in repl.text
+    assert "panpan keeps what you typed" in repl.text
 
     with serving([]) as server:
         panpan.use(server)

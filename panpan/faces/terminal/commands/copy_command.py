@@ -8,6 +8,7 @@ from panpan.errors import ConfigError
 from panpan.faces.terminal.commands.choice_commands import Screen
 from panpan.faces.terminal.input.draft import put_into_clipboard
 from panpan.session.command import Command, Terminal, say
+from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.messages import AssistantMessage
 
 MAX_SEQUENCE_BYTES = 100_000
@@ -19,7 +20,7 @@ async def _copy(terminal: Terminal, wanted: str) -> None:
     answer = next((one.text for one in messages if isinstance(one, AssistantMessage) and one.text.strip()), None)
     if answer is None:
         raise ConfigError("there is nothing to copy: the model has not answered in this session yet")
-    text, name = chosen_part(answer, wanted)
+    text, name = chosen_part(clean_for_terminal(answer), wanted)  # what was read, and nothing that a shell would obey
     ways = [f"by {Path(program).name}" for program in await put_into_clipboard(text, terminal.env)]
     sequence = b64encode(text.encode(errors="replace"))
     if isinstance(terminal, Screen) and len(sequence) <= MAX_SEQUENCE_BYTES:

@@ -53,6 +53,14 @@ async def test_copy_gives_the_terminal_the_answer_or_a_block(tmp_path: Path, lin
     assert said in terminal.text
 
 
+async def test_copy_leaves_out_what_a_shell_would_obey_when_it_is_pasted(tmp_path: Path) -> None:
+    kept = program(tmp_path, "xclip")
+    hostile = "```sh\nls\x1b[201~\nrm -r x\x1b[200~\x08\u202e\n```\n"
+    terminal = await type_in(answered(tmp_path, hostile, DISPLAY=":0"), "/copy 1")
+
+    assert in_terminal(terminal) == kept.read_text() == "ls\nrm -r x<U+202E>\n", "as it was shown"
+
+
 async def test_copy_gives_the_text_to_the_programs_that_work_here(tmp_path: Path) -> None:
     kept = program(tmp_path, "xclip")
     program(tmp_path, "wl-copy")

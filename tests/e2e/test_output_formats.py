@@ -200,7 +200,7 @@ WRONG_USAGE: Sequence[tuple[list[str], str]] = [
     (["commit", "-q"], "If it is a prompt: panpan -p commit -q"),
     (["review"], "did you mean `panpan -p /review`?"),
     (["mcp", "list"], "there is no command 'mcp', and a prompt of several words needs quotes"),
-    (["-f", "text", "login"], "there is no command 'login'"),
+    (["-f", "text", "signin"], "there is no command 'signin'"),
     (["fix", "the", "test"], "a prompt of several words needs quotes"),
     (["-p", "fix", "the test"], "there are two prompts"),
     (["-r", "-p", "x"], "-r needs the id or title of a session"),

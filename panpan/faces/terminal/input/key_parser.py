@@ -192,7 +192,7 @@ class KeyParser(Vt100Parser):
 
 def _is_pasted(data: str) -> bool:
     """Return True if what came in one read was not typed: lines behind lines, which would be sent one by one."""
-    lines = sum(bool(line.strip()) for line in re.split(r"[\r\n]", data))
+    lines = sum(bool(line.strip()) for line in data.split("\r"))  # a line feed sends nothing
     return (lines >= _FAST_LINES or (lines > 1 and len(data) >= _FAST_CHARS)) and not _KEY.search(data)
 
 

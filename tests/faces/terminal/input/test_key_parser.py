@@ -194,7 +194,7 @@ PASTED = "<bracketed-paste>"
     [
         ("one\rtwo\rthree\rfour\r",),
         ("one\rtwo\rthree\rfour", "\rfi", "ve\rsix\r"),
-        ("a\n\tb\n\nc\nd",),
+        ("a\r\tb\r\rc\r\nd",),
         ("x" * 200 + "\ry",),
         ("x" * 1_000 + "\ry", "z\r"),
     ],
@@ -209,6 +209,7 @@ def test_lines_that_come_at_once_are_one_paste(reads: tuple[str, ...]) -> None:
         "one\rtwo\rhalf a thi",  # typed ahead
         "x" * 1_000 + "\r",  # what a program sends as one message
         "\r\r\r\r   \r",  # Enter, held down
+        "a\nb\nc\nd\r",  # Ctrl+J
         "a\rb\rc\r\x03d\r",  # a key among them
         "a\rb\rc\x1b[Ad\r",
     ],

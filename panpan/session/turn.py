@@ -219,7 +219,8 @@ class TurnRun:
         self._scope = scope
         self._spent_before = agent.budget.spent
         self._rounds = 0
-        self._unasked = 0
+        self._unasked = set[str]()
+        """Ids of the calls that ran so, also once more with more."""
         self._partial = PartialReply()
         self._executor = ToolExecutor(
             self._model.tools,
@@ -269,7 +270,8 @@ class TurnRun:
                     log_event(event, agent.id)
                 self._rounds += isinstance(event, AssistantMessage)
                 told = event.innermost.event if isinstance(event, SubagentEvent) else event
-                self._unasked += isinstance(told, PermissionDecided) and told.is_allowed and told.box == "unasked"
+                if isinstance(told, PermissionDecided) and told.is_allowed and told.box == "unasked":
+                    self._unasked.add(told.tool_use_id)
                 await self._channel.send(event)
 
     async def _finish(self, is_interrupted: bool) -> None:
@@ -327,7 +329,7 @@ class TurnRun:
             is_interrupted=is_interrupted,
             files=[file for hook in self._model.hooks for file in hook.turn_files],
             is_cost_estimated=spent.is_estimated,
-            unasked=self._unasked,
+            unasked=len(self._unasked),
         )
 
 

@@ -36,7 +36,7 @@ from panpan.system.web.proxy_connection import (
 )
 from panpan.system.web.url_guard import Authority, Resolve, plain_authority, public_addresses
 from panpan.types.dataclass import dataclass
-from panpan.types.permission import network_flag
+from panpan.types.permission import PACKAGE_INDEXES, network_flag
 
 WEB_PORTS = (80, 443)
 """Ports of a grant that names none."""
@@ -253,8 +253,8 @@ class CommandProxy:
 
     @property
     def lacked(self) -> Sequence[str]:
-        """Hosts that it was refused, as the setting names them, as far as that would grant them."""
-        return tuple(dict.fromkeys(filter(None, self._refused.values())))
+        """Hosts that it was refused, as the setting names them, as far as that would grant them and nothing else."""
+        return tuple(dict.fromkeys(grant for grant in self._refused.values() if grant not in ("", PACKAGE_INDEXES)))
 
     def note(self, refusal: ToolError) -> None:
         if len(self._refused) < MAX_REFUSED:

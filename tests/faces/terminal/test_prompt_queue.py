@@ -34,9 +34,9 @@ class Working:
     def waiting(self) -> list[tuple[str, str]]:
         return [(one.until, one.text) for one in self.work.waiting]
 
-    def write_into_pipe(self, text: str = "written\n") -> None:
-        """End the command that reads from the pipe."""
-        (self.screen.session.info.cwd / "pipe").write_text(text)
+    async def write_into_pipe(self, text: str = "written\n") -> None:
+        """End the command that reads from the pipe, once it does."""
+        await anyio.to_thread.run_sync((self.screen.session.info.cwd / "pipe").write_text, text)
 
 
 def wait_command() -> Command:
@@ -100,7 +100,7 @@ async def test_what_is_sent_while_a_shell_command_runs_waits_and_comes_behind_it
         ]
         assert it.llm.requests == []
 
-        it.write_into_pipe()
+        await it.write_into_pipe()
         await until(lambda: it.llm.requests)
         await until(lambda: "/clear can't run during a turn" in it.screen.text)
 
@@ -118,7 +118,7 @@ async def test_what_waits_for_a_shell_command_is_taken_back_last_first(tmp_path)
         assert it.waiting == [("after the command", "one")]
         assert it.work.take_back() == "one"
         assert it.work.take_back() is None
-        it.write_into_pipe()
+        await it.write_into_pipe()
         await until(lambda: not it.work.is_busy)
 
     assert it.llm.requests == []
@@ -156,7 +156,7 @@ async def test_a_prompt_that_a_command_makes_waits_like_one_that_is_typed(tmp_pa
         it.send("/review")
         await until(lambda: it.work.waiting)
         assert it.llm.requests == []
-        it.write_into_pipe()
+        await it.write_into_pipe()
         await until(lambda: it.llm.requests)
         assert len(it.llm.asked[0]) == 2
 
@@ -188,7 +188,7 @@ async def test_only_the_turn_is_interrupted_where_only_that_is_meant(tmp_path):
         assert it.work.interrupt_turn()
         await until(lambda: "[Interrupted]" in it.screen.text)
         assert it.work.shell_lines(80)
-        it.write_into_pipe()
+        await it.write_into_pipe()
         await until(lambda: not it.work.is_busy)
 
 
@@ -286,7 +286,7 @@ async def test_what_was_not_handled_when_it_was_closed_is_left_over(tmp_path):
         await begin_shell(it)
         it.send("one", "!two")
         it.work.close()
-        it.write_into_pipe()
+        await it.write_into_pipe()
         await until(lambda: not it.work.is_busy)
         assert it.work.left_over == [Sent("one"), Sent("!two")]
     assert it.llm.requests == []

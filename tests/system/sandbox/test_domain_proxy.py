@@ -136,6 +136,7 @@ def test_curl_reaches_a_granted_host_and_no_other(backend: str, tmp_path: Path) 
         assert ended.output.startswith("hello")
         assert ended.exit_code == 56  # what it says of a proxy that refuses
         assert proxy.refused == (NOT_GRANTED.format("evil.org"),)
+        assert proxy.lacked == ("evil.org",)
         assert network.dialled == [(PUBLIC, 80)]
 
     run_on(backend, main)
@@ -224,6 +225,17 @@ async def test_a_name_that_leads_into_this_machine_is_not_followed(tmp_path: Pat
     assert "not a public address" in proxy.refused[0]
     assert named.output == "hello"
     assert network.dialled == [("127.0.0.1", port)]
+
+
+async def test_a_host_that_is_called_like_a_group_of_hosts_is_never_offered(tmp_path: Path) -> None:
+    need("curl")
+    network = Network()
+    async with commands(tmp_path, network) as box:
+        with closing(box.access.open()) as proxy:
+            await box.run("curl -sS http://package-indexes/", proxy=proxy)
+
+    assert proxy.refused
+    assert proxy.lacked == ()
 
 
 async def test_a_redirect_is_a_new_question(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ The rule: nothing is imported before it is needed; on a terminal the user can ty
 
 import os
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import ExitStack, suppress
+import termios
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,11 +63,30 @@ def run(options: Options) -> int:
             from panpan.cli.line_command import run_line_loop_for
 
             return anyio.run(run_line_loop_for, options, out)
-        sys.stdout.write(FIRST_SIGN)
-        sys.stdout.flush()
-        from panpan.cli.repl_command import run_repl_for
+        with _enter_kept():
+            sys.stdout.write(FIRST_SIGN)
+            sys.stdout.flush()
+            from panpan.cli.repl_command import run_repl_for
 
         return anyio.run(partial(run_repl_for, options, look))
+
+
+@contextmanager
+def _enter_kept() -> Iterator[None]:
+    """Let the terminal keep Enter as it is typed; it would hand it on as a line feed, which begins a new line."""
+    fd = sys.stdin.fileno()
+    try:
+        as_it_was = termios.tcgetattr(fd)
+        kept = [as_it_was[0] & ~termios.ICRNL, *as_it_was[1:]]
+        termios.tcsetattr(fd, termios.TCSANOW, kept)
+    except termios.error:  # it is gone, which the first read finds
+        yield
+        return
+    try:
+        yield
+    finally:
+        with suppress(termios.error):
+            termios.tcsetattr(fd, termios.TCSANOW, as_it_was)
 
 
 def is_headless(options: Options) -> bool:

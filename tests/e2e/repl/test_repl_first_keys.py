@@ -26,16 +26,39 @@ def opening(panpan: Panpan, start: Start) -> Iterator[Repl]:
         yield repl
 
 
-def test_something_is_on_the_screen_before_what_draws_it_is_imported(panpan: Panpan, tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
+@pytest.fixture
+def gate(panpan: Panpan, tmp_path: Path) -> Path:
+    """A pipe; what draws the terminal is imported once somebody has written into it, as on a slow machine."""
+    gate, folder = tmp_path / "gate", tmp_path / "slow"
     os.mkfifo(gate)
-    # stands for a machine on which the import takes any time
-    (tmp_path / "prompt_toolkit.py").write_text(f"open({str(gate)!r}).read()\n")
-    environment = dict(panpan.environment()) | {"PYTHONPATH": str(tmp_path), "ANTHROPIC_API_KEY": "sk-no-matter"}
+    folder.mkdir()
+    (folder / "prompt_toolkit.py").write_text(
+        f"import sys\nopen({str(gate)!r}).read()\nsys.path.remove({str(folder)!r})\n"
+        "del sys.modules['prompt_toolkit']\nimport prompt_toolkit\n"
+    )
+    panpan.env["PYTHONPATH"] = str(folder)
+    return gate
+
+
+def test_something_is_on_the_screen_before_what_draws_it_is_imported(panpan: Panpan, gate: Path) -> None:
+    environment = dict(panpan.environment()) | {"ANTHROPIC_API_KEY": "sk-no-matter"}
     with Terminal(INSTALLED, env=environment, cwd=panpan.workspace) as terminal:
         terminal.wait_for(lambda screen: screen.row_of_cursor.startswith("❯"))
         terminal.send("typed early")
         terminal.wait_for(lambda screen: screen.row_of_cursor == "❯ typed early")
+
+
+def test_enter_before_that_sends(panpan: Panpan, start: Start, gate: Path) -> None:
+    with serving([say("First answer.")]) as server:
+        panpan.use(server)
+        repl = start(waits=False, program=INSTALLED)
+        repl.wait_for("❯")
+        repl.send("typed early" + keys.ENTER)
+        repl.wait_for("typed early")
+        gate.write_text("")
+        repl.wait_for("First answer.")
+
+    assert [texts_of(request.messages[-1]) for request in server.requests] == ["typed early"]
 
 
 def test_what_is_sent_waits_for_the_session_and_keeps_its_order(panpan: Panpan, start: Start) -> None:

@@ -227,7 +227,10 @@ def test_no_project_file_takes_rights_or_redirects_requests(values: dict[str, st
     }  # fmt: skip
     assert result.model_dump(include=untouched) == settings_with().model_dump(include=untouched)
     assert result.model != "gpt-5"
-    tightened = {"permission", "max_rounds", "max_budget_usd", "max_output_tokens", "tools", "version"}
+    tightened = {
+        "permission", "max_rounds", "max_budget_usd", "max_tokens", "max_seconds", "max_output_tokens", "tools",
+        "version",
+    }  # fmt: skip
     assert is_trusted or result.model_dump(exclude=tightened) == settings_with().model_dump(exclude=tightened)
     assert is_trusted or not result.permission.allow
     assert result.permission.mode in ("default", "plan")

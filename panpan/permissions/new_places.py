@@ -137,7 +137,9 @@ async def _runs_boxed(call: ToolCall) -> bool:
 
 
 async def _look(call: ToolCall) -> _Look:
-    return await to_thread.run_sync(partial(_look_at, call.context.paths.roots))
+    context = call.context  # nobody runs or trusts what lies in the folder for temporary files
+    roots = [root for root in context.paths.roots if root != context.sandbox.temporary]
+    return await to_thread.run_sync(_look_at, roots)
 
 
 def _look_at(roots: Collection[Path]) -> _Look:

@@ -17,6 +17,9 @@ class Boxes:
     shares_loopback = False
     can_seal = True
 
+    def __init__(self) -> None:
+        self.placeholders: set[Path] = set()
+
     @contextmanager
     def wrap(self, argv: Sequence[str], profile: object, cwd: Path) -> Iterator[Boxed]:
         yield Boxed(argv)

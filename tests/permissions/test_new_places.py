@@ -8,6 +8,7 @@ import pytest
 from panpan.capabilities.shell.bash import BashInput, BashTool
 from panpan.core.hooks import ToolCall
 from panpan.permissions.new_places import NewPlaces
+from panpan.system.files.paths import PathResolver
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.sandbox.profile import MAX_ENTRIES
 from panpan.types.events import Output
@@ -320,3 +321,21 @@ async def test_a_repository_of_the_users_stays_theirs_under_another_name(tmp_pat
 
     assert "mine/.git" in told
     assert not work.sandbox.repositories
+
+
+async def test_what_package_managers_keep_among_temporary_files_is_not_told(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    work.sandbox.temporary.mkdir()
+    call = await work.call()
+    call = replace(call, context=replace(call.context, paths=with_root(call.context.paths, work.sandbox.temporary)))
+
+    await work.hook.before_effect(call)
+    (work.sandbox.temporary / ".git").write_text("of the cache")
+    told = (await work.hook.after_tool(call, Output("made"))).text
+    await work.sandbox.aclose()
+
+    assert told == "made"
+
+
+def with_root(paths: PathResolver, root: Path) -> PathResolver:
+    return PathResolver(paths.root, extra_roots=[root])

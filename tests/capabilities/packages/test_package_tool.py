@@ -306,7 +306,7 @@ class SeenBoxes(Boxes):
     """Keeps the bounds of what it is given."""
 
     def __init__(self) -> None:
-        self.placeholders: set[Path] = set()
+        super().__init__()
         self.seen: list[Profile] = []
 
     @contextmanager

@@ -63,7 +63,7 @@ def _cost_ms(run: Callable[[], float], deltas: int) -> float:
 def _repl_cpu_s(place: Bench, server: ModelServer) -> float:
     """Return the processor time of a REPL that shows one answer and is left."""
     before = _children_cpu_s()
-    with place.on_terminal(server.url, "hello") as terminal:
+    with place.on_terminal(server.url, "say hello") as terminal:
         _wait_for_bytes(terminal, _END)
         terminal.send(ctrl("d"))
         terminal.wait(timeout_s=_TIMEOUT_S)
@@ -84,7 +84,7 @@ def _flood(runs: int) -> Iterator[Figure]:
     most = []
     with bench() as place, serving({"repeat": True, "replies": [{"blocks": [flood]}, {"text": _END}]}) as server:
         for _ in range(runs):
-            with place.on_terminal(server.url, "hello", "--permission-mode", "bypassPermissions") as terminal:
+            with place.on_terminal(server.url, "say hello", "--permission-mode", "bypassPermissions") as terminal:
                 _wait_for_bytes(terminal, _END)
                 most.append(_most_in_a_second(terminal.arrivals) / 1000)
     name = f"written in the busiest second while a command floods for {_FLOOD_S} s"

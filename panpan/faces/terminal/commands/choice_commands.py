@@ -7,13 +7,14 @@ from anyio import to_thread
 
 from panpan.cli_kit.login import key_places, log_in, log_out
 from panpan.config.keys import KeyPath
-from panpan.config.locations import Locations, panpan_home
+from panpan.config.locations import Locations
 from panpan.config.models import ALIASES, VENDORS, Vendor, facts_about, known_models
 from panpan.config.settings import Settings
 from panpan.config.settings_writer import own_file, save_setting
 from panpan.config.stored_keys import NO_KEYS, StoredKeys
 from panpan.config.ui_look import ThemeSetting
 from panpan.errors import ConfigError, PanpanError
+from panpan.faces.terminal.commands.session_keys import stored_keys
 from panpan.faces.terminal.rendering.cells import Scrollback
 from panpan.models.provider_kind import NO_KINDS, ProviderKinds, ready_models
 from panpan.session.command import Command, Option, Terminal, say
@@ -39,7 +40,7 @@ async def chosen_model(terminal: Terminal) -> str | None:
     info = terminal.session.info
     of_session = terminal.session.find(SessionModels)
     kinds = NO_KINDS if of_session is None else of_session.setup.kinds
-    models = models_for(terminal.session.settings, terminal.env, kinds, _keys(terminal))
+    models = models_for(terminal.session.settings, terminal.env, kinds, stored_keys(terminal))
     if not models:
         say(terminal, f"panpan asks {clean_line(info.choice)}; /model NAME changes that, such as /model ollama/NAME")
         return None
@@ -71,7 +72,7 @@ async def _effort(terminal: Terminal, value: str) -> None:
 
 async def _login(terminal: Terminal, provider: str) -> None:
     async with terminal.questions() as ask:
-        vendor = await log_in(ask, _keys(terminal), terminal.env, provider)
+        vendor = await log_in(ask, stored_keys(terminal), terminal.env, provider)
     if vendor is None:
         return
     session, models = terminal.session, terminal.session.find(SessionModels)
@@ -84,17 +85,9 @@ async def _login(terminal: Terminal, provider: str) -> None:
 
 async def _logout(terminal: Terminal, provider: str) -> None:
     async with terminal.questions() as ask:
-        said = await log_out(ask, _keys(terminal), terminal.env, provider)
+        said = await log_out(ask, stored_keys(terminal), terminal.env, provider)
     say(terminal, said)
     say(terminal, "This session goes on with the key that it has until you choose another model.", "dim")
-
-
-def _keys(terminal: Terminal) -> StoredKeys:
-    """Return the keys of the session, else those of the panpan home."""
-    models = terminal.session.find(SessionModels)
-    if models is not None:
-        return models.setup.loaded.keys
-    return StoredKeys(panpan_home(terminal.env, terminal.session.info.cwd))
 
 
 MODEL_COMMANDS: Sequence[Command] = (

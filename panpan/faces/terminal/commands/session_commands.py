@@ -10,12 +10,11 @@ from threading import Event
 from anyio import to_thread
 
 from panpan.config.locations import Locations
-from panpan.config.stored_keys import NO_KEYS
 from panpan.errors import PanpanError
+from panpan.faces.terminal.commands.session_keys import session_redactor
 from panpan.session.capability import FileHistory
 from panpan.session.command import Command, Leave, OpenSession, Option, Terminal, numbered, say
 from panpan.session.log.recorder import fork
-from panpan.session.models import SessionModels
 from panpan.session.stored.finding import named_session
 from panpan.session.stored.store import SessionSummary, newest_first, summary_of
 from panpan.system.text.terminal_text import clean_line
@@ -68,10 +67,8 @@ async def _fork(terminal: Terminal, rest: str) -> None:
 
 
 async def _export(terminal: Terminal, wanted: str) -> None:
-    from panpan.config.known_secrets import known_secrets
     from panpan.session.export.export import export_session
     from panpan.session.export.transcript import Transcript, subagent_transcripts
-    from panpan.system.text.redact import Redactor
 
     session = terminal.session
     if not session.conversation.messages:
@@ -90,10 +87,7 @@ async def _export(terminal: Terminal, wanted: str) -> None:
         git_branch=session.git_branch,
         subagents=await to_thread.run_sync(partial(subagent_transcripts, session.log_path, panpan_version=__version__)),
     )
-    models = session.find(SessionModels)
-    keys = NO_KEYS if models is None else models.setup.loaded.keys
-    redactor = Redactor(known_secrets(terminal.env, session.settings, keys))
-    path = await export_session(transcript, redactor, folder=info.cwd, wanted=_unquoted(wanted))
+    path = await export_session(transcript, session_redactor(terminal), folder=info.cwd, wanted=_unquoted(wanted))
     say(terminal, f"written to {clean_line(str(path))}; only you can read it, and keys were taken out", "good")
 
 

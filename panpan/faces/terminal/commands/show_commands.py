@@ -10,9 +10,9 @@ from itertools import accumulate
 from anyio import to_thread
 
 from panpan.cli_kit.failures import machine_facts, write_report
-from panpan.config.known_secrets import known_secrets
 from panpan.config.locations import Locations
 from panpan.errors import PanpanError
+from panpan.faces.terminal.commands.session_keys import session_redactor
 from panpan.faces.terminal.rendering.cells import cut
 from panpan.faces.turn_text import SHOWN_FROM_S, shown_cost
 from panpan.session.budget.budget import NO_LIMITS, Budget
@@ -22,7 +22,6 @@ from panpan.session.context_usage import SOURCES, ContextUsage, Source, context_
 from panpan.session.session import Session
 from panpan.system.git.git_places import git_branch
 from panpan.system.processes.process import capture
-from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import Span, TextDisplay, text
 from panpan.types.role import Role
@@ -310,7 +309,7 @@ async def _feedback(terminal: Terminal, words: str) -> None:
     }
     pairs = [(name, clean_line(fact)) for name, fact in facts.items()]
     report = "".join(f"{name}: {fact}\n" for name, fact in pairs) + f"\n{words or '(write here what happened)'}\n"
-    report = Redactor(known_secrets(env, session.settings)).redact(report)
+    report = session_redactor(terminal).redact(report)
     places = Locations.find(session.info.cwd, env)
     try:
         path = await to_thread.run_sync(write_report, places.feedback_folder, report)

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from panpan.config.stored_keys import StoredKeys
 from panpan.errors import PanpanError
 from panpan.version import __version__
+from tests.config.test_stored_keys import NoKeyring
 from tests.faces.terminal.commands.command_fixtures import terminal_in, type_in
 
 
@@ -49,3 +51,13 @@ async def test_feedback_writes_a_private_report_and_says_where(tmp_path: Path, l
     for fact in (__version__, platform.platform(), "scripted, since a test", "s1"):
         assert fact in report.read_text()
         assert fact in terminal.text
+
+
+async def test_feedback_redacts_a_key_of_panpan_login(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p")
+    home = Path(terminal.env["PANPAN_HOME"])
+    StoredKeys(home, NoKeyring()).keep("groq", "a key of no known shape")
+    await type_in(terminal, "/feedback it broke with a key of no known shape")
+
+    (report,) = (home / "feedback").iterdir()
+    assert "it broke with [redacted]" in report.read_text()

@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import field
 from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from panpan.api import open_session
 from panpan.cli.start import begin_collection
@@ -20,6 +20,7 @@ from panpan.session.session import Session
 from panpan.system.processes.own_process import hide_process
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.agent import parse_agents
+from panpan.types.dataclass import dataclass
 from panpan.types.permission import Asker, PlanAsker, UserAsker
 
 if TYPE_CHECKING:
@@ -56,9 +57,48 @@ async def session_of(
         PanpanError: The session could not be opened.
     """
     hide_process(os.environ)
-    open_with = partial(
-        open_session,
+    overrides = overrides_of(options)
+    if ask_yes_or_no is not None and not options["trusts_project"]:
+        from panpan.cli.trust_command import ask_for_trust
+
+        await ask_for_trust(_locations(options), os.environ, overrides, ask_yes_or_no, warn)
+    opened = partial(_opened, options, ask=ask, ask_user=ask_user, ask_plan=ask_plan, warn=warn)
+    async with AsyncExitStack() as stack:
+        try:
+            session = await stack.enter_async_context(opened(overrides))
+        except (NoModelError, ModelNotNamedError) as error:
+            say = warn if ask is None else (lambda _: None)  # where there is a person, the session's greeting says it
+            if isinstance(error, ModelNotNamedError):
+                chosen = await _only_model(_locations(options), overrides, error, say)
+            else:
+                chosen = await _offered_model(error, _home(options), ask_yes_or_no, questions, say)
+            session = await stack.enter_async_context(opened({**overrides, **chosen.overrides}, chosen.reason))
+        begin_collection()
+        yield session
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A model in place of one that was not named; as it is at first: that of the key which the user gave meanwhile."""
+
+    overrides: Mapping[str, object] = field(default_factory=dict)
+    reason: str | None = None
+
+
+def _opened(
+    options: Options,
+    overrides: Mapping[str, object],
+    why_model: str | None = None,
+    *,
+    ask: Asker | None,
+    ask_user: UserAsker | None,
+    ask_plan: PlanAsker | None,
+    warn: Callable[[str], None],
+) -> AbstractAsyncContextManager[Session]:
+    """Return the session of the options, with the settings that they lead to."""
+    return open_session(
         Path(options["cwd"] or "."),
+        overrides=overrides,
         continues=options["continues"],
         resume=options["resume"],
         session=options["session_id"] or options["session_name"],
@@ -75,63 +115,43 @@ async def session_of(
         is_attended=ask is not None,
         trusts_project=options["trusts_project"],
         warn=warn,
+        why_model=why_model,
+        tap=_recording(options["record"], warn),
     )
-    overrides = overrides_of(options)
-    tap = partial(_recording, options["record"], warn)
-    if ask_yes_or_no is not None and not options["trusts_project"]:
-        from panpan.cli.trust_command import ask_for_trust
-
-        await ask_for_trust(_locations(options), os.environ, overrides, ask_yes_or_no, warn)
-    say = warn if ask is None else (lambda _: None)  # where there is a person, the session's greeting says it
-    try:
-        async with open_with(overrides=overrides, tap=tap()) as session:
-            begin_collection()
-            yield session
-            return
-    except NoModelError:
-        if (detection := next(feature_modules("model_detection"), None)) is None:
-            raise
-        offered = await _detected(detection, _home(options), ask_yes_or_no, questions, say)
-        name, reason = (None, None) if offered is None else (offered.name, offered.reason)
-    except ModelNotNamedError as error:
-        name, reason = await _only_model(_locations(options), overrides, error)
-        say(f"using {name.partition('/')[2]}, since {reason}")
-    if name is not None:
-        overrides["model"] = name
-    async with open_with(overrides=overrides, why_model=reason, tap=tap()) as session:
-        begin_collection()
-        yield session
 
 
-async def _detected(
-    detection: ModuleType,
+async def _offered_model(
+    error: NoModelError,
     home: Path,
     ask_yes_or_no: Callable[[str], Awaitable[bool | None]] | None,
     questions: Callable[[], AbstractAsyncContextManager["Questions"]] | None,
     say: Callable[[str], None],
-) -> Any:
-    """Return the model that this machine offers, or that the user chooses; None: the user gave a key.
+) -> _Choice:
+    """Return the model that this machine offers, or that the user chooses.
 
     Raises:
         ConfigError: There is none, and nobody to choose one.
     """
+    if (detection := next(feature_modules("model_detection"), None)) is None:
+        raise error
     has_embedded = detection.has_embedded_model(os.environ)
     ask = ask_yes_or_no if has_embedded or questions is None else None
     try:
-        return await detection.detect_model(home, has_embedded=has_embedded, ask=ask, say=say)
+        offered = await detection.detect_model(home, has_embedded=has_embedded, ask=ask, say=say)
     except ConfigError:
         if questions is None:
             raise
-    from panpan.cli.front_door import chosen_at_the_door
+        from panpan.cli.front_door import chosen_at_the_door
 
-    async with questions() as asking:
-        return await chosen_at_the_door(asking, home, os.environ, detection)
+        async with questions() as asking:
+            offered = await chosen_at_the_door(asking, home, os.environ, detection)
+    return _Choice() if offered is None else _Choice({"model": offered.name}, offered.reason)
 
 
 async def _only_model(
-    locations: Locations, overrides: Mapping[str, object], error: ModelNotNamedError
-) -> tuple[str, str]:
-    """Return the one model that a server has, as for `--model`, and why it is used.
+    locations: Locations, overrides: Mapping[str, object], error: ModelNotNamedError, say: Callable[[str], None]
+) -> _Choice:
+    """Return the one model that a server has.
 
     Raises:
         ConfigError: It has several, which are named, or does not say.
@@ -149,7 +169,9 @@ async def _only_model(
     except PanpanError:  # the user is told what to set, and not that this was tried
         raise error from None
     if len(names) == 1:
-        return f"custom/{names[0]}", f"it is the only one at {server.base_url}"
+        reason = f"it is the only one at {server.base_url}"
+        say(f"using {names[0]}, since {reason}")
+        return _Choice({"model": f"custom/{names[0]}"}, reason)
     if not names:
         raise error
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""

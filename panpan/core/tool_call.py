@@ -254,10 +254,10 @@ async def permission_to_retry(call: ToolCall, blocked: Blocked, hooks: Sequence[
     permission = await _permission(call, digest, decisions, hooks, ask)
     if permission.is_allowed:
         return replace(permission, digest=digest)
+    if not isinstance(permission.display, RejectedDisplay):
+        return None
     said = permission.text_for_model.removeprefix(_not_run(call.tool.name))
-    return (
-        replace(permission, text_for_model=f"The user was asked to run it again:{said}") if permission.display else None
-    )
+    return replace(permission, digest=digest, text_for_model=f"The user was asked to run it again:{said}")
 
 
 def _asking_again(decision: Ask, blocked: Blocked) -> Ask:

@@ -209,10 +209,10 @@ class ToolExecutor(AsyncContextManagerMixin):
         started_at = perf_counter()
         output = await self._attempt(opened, permission, send)
         while output.blocked and (more := await permission_to_retry(tool_call, output.blocked, self._hooks, self._ask)):
+            await send.send(_decided(call.use, more))
             if not more.is_allowed:
                 output = output.with_note(more.text_for_model)
                 break
-            await send.send(_decided(call.use, more))
             opened = self._opened(
                 tool_call, replace(more, approved_paths=permission.approved_paths | more.approved_paths)
             )

@@ -122,7 +122,9 @@ async def test_after_a_no_the_failure_stands_and_the_model_is_told(tmp_path: Pat
 
     assert tool.ran == ["usual"]
     assert text == "no network\n[The user was asked to run it again: The user refused it and said: use the mirror]"
-    assert [event.is_allowed for event in events if isinstance(event, PermissionDecided)] == [True]
+    first, again = [event for event in events if isinstance(event, PermissionDecided)]
+    assert (first.is_allowed, again.is_allowed, again.asked_of) == (True, False, "a person")
+    assert again.digest == first.digest
 
 
 async def test_where_no_person_is_there_the_failure_stands_as_it_is(tmp_path: Path) -> None:

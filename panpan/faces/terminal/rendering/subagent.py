@@ -80,7 +80,7 @@ class SubagentProgress:
                 self._take_reply(here.agent_id, reply, depth)
             case PermissionDecided(tool_use_id=id_, name=name):
                 step = self._wanted.pop((here.agent_id, id_), None)
-                if not here.event.is_allowed:
+                if not (here.event.is_allowed or self._runs((here.agent_id, id_))):  # one that runs only ends
                     text = step.text if step is not None else ""
                     self._add((here.agent_id, id_), Step(name, text, "refused", depth))
             case ToolStarted(tool_use_id=id_, name=name, title=title):
@@ -130,6 +130,9 @@ class SubagentProgress:
 
     def _add(self, key: _Key, step: Step) -> None:
         self._steps.append((key, step))
+
+    def _runs(self, key: _Key) -> bool:
+        return any(known == key and step.state == "runs" for known, step in self._steps)
 
     def _end(self, key: _Key, state: StepState) -> None:
         for known, step in reversed(self._steps):

@@ -52,6 +52,13 @@ def test_a_call_that_waits_for_the_user_says_so() -> None:
     assert subagent_rows([one], (), 0.0, 60, PLAIN)[-1] == "    ✗ Bash make was not allowed"
 
 
+def test_refused_retry_of_a_call_that_runs_is_no_further_step() -> None:
+    one = running("one")
+    one.progress.follow(*of_agent(PermissionDecided("0", "Grep", False, "no")))
+
+    assert subagent_rows([one], (), 0.0, 60, PLAIN)[1:] == ["    · Grep one"]
+
+
 def test_several_keep_their_own_rows_and_share_the_room() -> None:
     rows = subagent_rows([running(f"of {n}", title=f"explore: {n}") for n in range(6)], (), 0.0, 80, PLAIN)
 

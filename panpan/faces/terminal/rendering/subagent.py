@@ -85,6 +85,7 @@ class SubagentProgress:
                     self._add((here.agent_id, id_), Step(name, text, "refused", depth))
             case ToolStarted(tool_use_id=id_, name=name, title=title):
                 self.calls += 1
+                self._end((here.agent_id, id_), "failed")  # its first attempt, where this is a retry
                 self._add((here.agent_id, id_), Step(name, title[:MAX_TEXT_CHARS], "runs", depth))
             case ToolFinished(tool_use_id=id_, is_error=is_error):
                 self._end((here.agent_id, id_), "failed" if is_error else "done")

@@ -59,6 +59,13 @@ def test_refused_retry_of_a_call_that_runs_is_no_further_step() -> None:
     assert subagent_rows([one], (), 0.0, 60, PLAIN)[1:] == ["    · Grep one"]
 
 
+def test_retry_ends_the_first_attempt_of_its_call() -> None:
+    one = running("one")
+    one.progress.follow(*of_agent(ToolStarted("0", "Grep", "one (outside the sandbox)")))
+
+    assert subagent_rows([one], (), 0.0, 60, PLAIN)[1:] == ["    ✗ Grep one", "    · Grep one (outside the sandbox)"]
+
+
 def test_several_keep_their_own_rows_and_share_the_room() -> None:
     rows = subagent_rows([running(f"of {n}", title=f"explore: {n}") for n in range(6)], (), 0.0, 80, PLAIN)
 

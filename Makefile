@@ -11,6 +11,9 @@
 
 BIN = .venv/bin
 
+# Without bytecode, every program that a test starts compiles all of panpan, and every worker all tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 demo:
 	@scripts/setup.sh $(if $(filter tape,$(DEMO)),tape,run)
 	@$(BIN)/panpan demo $(if $(filter tape,$(DEMO)),,--local)

@@ -7,7 +7,7 @@
 # make soak   panpan killed, and its disk failing, at every moment of a turn; a cassette played 1,000 times; odd names; takes an hour
 # make eval   how often the embedded model does small tasks right; takes half an hour
 # make build  the wheel
-.PHONY: demo test test-peers coverage lint check soak bench eval build setup
+.PHONY: demo test test-peers coverage lint bytecode soak bench eval build dev
 
 BIN = .venv/bin
 
@@ -23,39 +23,40 @@ WORKERS = $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 PARALLEL = -q -n $(WORKERS) --dist worksteal
 
 # A test that fails is run again alone; the run ends with a list of those that passed then.
-test: lint
+test: dev
+	@$(MAKE) --no-print-directory -j2 lint bytecode
 	$(BIN)/python -m scripts.run_tests $(PARALLEL)
 
-coverage:
-	@scripts/setup.sh dev
+coverage: dev
 	@rm -f .coverage .coverage.*
 	$(BIN)/python -m pytest $(PARALLEL) --cov=panpan --cov-report=term:skip-covered
 
-test-peers:
-	@scripts/setup.sh dev
+test-peers: dev
 	$(BIN)/python -m pytest -q -o python_files='peer_*.py' tests/peers
 
-lint:
-	@scripts/setup.sh dev
+lint: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-soak:
-	@scripts/setup.sh dev
+# Made once and beside the checks, or each worker would make it. What cannot be collected, the tests themselves report.
+bytecode: dev
+	@$(BIN)/python -m pytest --collect-only -qqq >/dev/null || true
+
+soak: dev
 	PANPAN_SOAK=1 $(BIN)/python -m pytest -q -n auto tests/crash tests/capabilities/cassettes/test_shuffled_tools.py \
 		tests/shell_analysis/test_odd_names_by_running.py
 
-bench:
-	@scripts/setup.sh dev
+bench: dev
 	$(BIN)/python -m benchmarks
 
-eval:
-	@scripts/setup.sh dev
+eval: dev
 	$(BIN)/panpan local setup --yes
 	$(BIN)/python -m evals
 
-build:
-	@scripts/setup.sh dev
+build: dev
 	$(BIN)/python -m hatchling build
+
+dev:
+	@scripts/setup.sh dev

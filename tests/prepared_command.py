@@ -76,11 +76,16 @@ class ForkedCommand:
 
 
 class PreparedCommand:
-    """The process that has imported panpan; started when it is first needed."""
+    """The process that has imported panpan; started when it is first needed.
 
-    def __init__(self) -> None:
+    Args:
+        **variables: Further variables of its environment, such as PYTHONPATH.
+    """
+
+    def __init__(self, **variables: str) -> None:
         self._socket: socket.socket | None = None
-        self._environment = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR")}
+        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR")}
+        self._environment = kept | variables
 
     def can_start(self, environment: Mapping[str, str]) -> bool:
         """Return True if a run with this environment does not differ from one of the installed command."""

@@ -3,6 +3,7 @@
 import json
 import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,20 @@ from tests.e2e.repl.driver import Repl
 from tests.fakes.runtime_weights import RUNTIME, RuntimeWeights, installed_weights, is_running
 from tests.model_server import say, serving
 from tests.needed_programs import need
+from tests.prepared_command import PreparedCommand
 
 PROFILE = embedded_profile()
 EXAMPLES = [message.text for message in PROFILE.examples if isinstance(message, UserMessage)]
 BANNER = f"panpan: {PROFILE.model.banner}\n"
 READ = ["Read", {"file_path": "notes.txt"}]
 NOT_SET_UP = "panpan: the embedded model is not set up; run: panpan local setup\n"
+
+
+@pytest.fixture(scope="module")
+def prepared() -> Iterator[PreparedCommand]:
+    command = PreparedCommand(PYTHONPATH=str(RUNTIME))
+    yield command
+    command.close()
 
 
 @pytest.fixture(autouse=True)

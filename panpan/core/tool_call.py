@@ -183,7 +183,8 @@ def joined(decisions: Sequence[Decision]) -> Decision:
         return Allow(Reason("no hook decides about it"))
     first = deciding[0]
     flags = flags_for(one.reason for one in _restricting(decisions))
-    reason = replace(first.reason, text="; ".join(one.reason.text for one in deciding), flags=flags)
+    advice = "; ".join(dict.fromkeys(one.reason.advice for one in deciding if one.reason.advice))
+    reason = replace(first.reason, text="; ".join(one.reason.text for one in deciding), flags=flags, advice=advice)
     if isinstance(first, Deny):
         return Deny(reason)
     approved = frozenset[Path]().union(*(one.approved_paths for one in decisions if not isinstance(one, Deny)))
@@ -199,7 +200,6 @@ def joined(decisions: Sequence[Decision]) -> Decision:
         approved_paths=approved,
         is_protected=any(one.is_protected for one in asks),
         box=box,
-        advice_for_model=" ".join(filter(None, (one.advice_for_model for one in asks))),
     )
     if len(asks) == 1:
         return ask
@@ -270,13 +270,19 @@ async def _permission(
 ) -> Permission:
     reasons = _reasons(_restricting(decisions) or decisions)
     match joined(decisions):
-        case Deny(reason=Reason(text=text)):
-            return Permission(False, text, text_for_model=f"{call.tool.name} was not run: {text}", reasons=reasons)
+        case Deny(reason=why):
+            return _denied(call.tool.name, why, reasons)
         case Allow(reason=Reason(text=text), approved_paths=approved, box=box, opening=opening):
             return Permission(True, text, approved, reasons=reasons, box=box, opening=opening)
         case Ask() as question:
             for_person = _reasons([one for one in decisions if isinstance(one, Ask) and one.is_protected])
             return await _asked(call, digest, question, reasons, for_person, hooks, ask)
+
+
+def _denied(name: str, why: Reason, reasons: tuple[Reason, ...]) -> Permission:
+    error = ToolError(f"{name} was not run: {why.text}", advice=why.advice)
+    output = failed(error)
+    return Permission(False, why.text, text_for_model=str(error), reasons=reasons, display=output.display)
 
 
 def _reasons(decisions: Sequence[Decision]) -> tuple[Reason, ...]:
@@ -297,7 +303,7 @@ async def _asked(
         description = await call.tool.describe(call.args, call.context)
         preview = await call.tool.preview(call.args, call.context)
     except ToolError as error:
-        if not decision.approved_paths and not decision.advice_for_model:
+        if not decision.approved_paths and all(reason.kind != "doom-loop" for reason in reasons):
             why = Reason(f"not asked, since it cannot be done: {error}", "bad-call")
             return Permission(False, why.text, text_for_model=str(error), reasons=(why,), display=failed(error).display)
         preview = None  # it may fail only for want of the yes, or the user is asked whether to go on at all
@@ -319,8 +325,7 @@ async def _asked(
     )
     match await _answered_by_hooks(call, question, hooks):
         case Deny(reason=why):
-            text = f"{call.tool.name} was not run: {why.text}"
-            return Permission(False, why.text, text_for_model=text, reasons=(*reasons, why))
+            return _denied(call.tool.name, why, (*reasons, why))
         case Allow(reason=why):
             approved = decision.approved_paths
             return Permission(True, why.text, approved, preview, reasons=(*reasons, why), box=decision.box)
@@ -336,15 +341,18 @@ def _not_run(name: str) -> str:
 
 def _refused(question: PermissionQuestion, decision: Ask, answer: PermissionAnswer) -> Permission:
     said = answer.feedback or _REFUSED
-    text = " ".join(filter(None, (_not_run(question.tool_name), said, decision.advice_for_model)))
+    advice = decision.reason.advice
+    advice = f"{advice[:1].upper()}{advice[1:]}." if advice else ""
+    text = " ".join(filter(None, (_not_run(question.tool_name), said, advice)))
     files = question.preview.files if question.preview is not None else ()
+    unanswered = SummaryDisplay(text=f"{question.tool_name} was not run: it needs your yes ({question.on_one_line})")
     return Permission(
         False,
         f"asked ({question.on_one_line}); the answer was no",
         text_for_model=text,
         reasons=answer.reasons or question.reasons,
         asked_of="a person" if question.is_protected else "anybody",
-        display=RejectedDisplay(files=files) if answer.is_persons else None,
+        display=RejectedDisplay(files=files) if answer.is_persons else unanswered,
     )
 
 

@@ -276,7 +276,7 @@ class PermissionGate(Gate):
         try:
             subject = await subject_of(call)
         except ToolError as exc:
-            return Deny(Reason(str(exc), "bad-path"))
+            return Deny(Reason(exc.problem, "bad-path", advice=exc.advice))
         decision = await self._judged(self._restricted, subject) or await self._withheld(call, subject)
         if decision is None:
             decision = await self._judged(self._opened, subject)
@@ -338,7 +338,7 @@ class PermissionGate(Gate):
         try:
             decision = self._restricted(await subject_of(call))
         except ToolError as exc:
-            return Deny(Reason(str(exc), "bad-path"))
+            return Deny(Reason(exc.problem, "bad-path", advice=exc.advice))
         return decision if isinstance(decision, Deny) else None
 
     def _add(self, source: RuleSource) -> None:
@@ -383,7 +383,8 @@ class PermissionGate(Gate):
         """Return a question where a search through a folder would show a file that may not be read."""
         approved = _closed_paths(subject)
         if subject.commands.unseen:
-            unseen = Reason(f"{subject.commands.unseen}; name fewer", "unknown", assumption=subject.commands.unseen)
+            doubt = subject.commands.unseen
+            unseen = Reason(doubt, "unknown", assumption=doubt, advice="name fewer")
             return Ask(unseen, is_protected=True, approved_paths=approved)
         if reason := await secret_file(subject, call.context.paths):
             return Ask(reason, is_protected=True, approved_paths=approved)

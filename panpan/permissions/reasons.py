@@ -11,10 +11,8 @@ from panpan.permissions.subject import Subject
 from panpan.shell_analysis.facts import Effect, LineFacts
 from panpan.types.permission import PermissionMode, Reason, flags_out_of_dont_ask
 
-PLAN_MODE_NOTICE = (
-    "plan mode is on: nothing may be changed until the user leaves it; look around with tools that only read, and "
-    "describe what you would do"
-)
+PLAN_MODE_NOTICE = "plan mode is on, so nothing may be changed"
+_ADVICE_IN_PLAN_MODE = "until the user leaves it, look around with tools that only read, and describe what you would do"
 _MAY_CHANGE = "may change things"
 _ONLY_WHEN_IT_RUNS = "parts of the command are only known when it runs"
 _MOST_CHARS = 80
@@ -115,7 +113,8 @@ def by_plan_mode(subject: Subject) -> Reason:
     """Return that plan mode denies a call which does not only read."""
     reason = not_allowed(subject)
     about = _named(reason.command, reason.assumption, subject) if subject.facts is not None else ""
-    return replace(reason, kind="mode", text=f"{PLAN_MODE_NOTICE} ({about})" if about else PLAN_MODE_NOTICE)
+    text = f"{PLAN_MODE_NOTICE} ({about})" if about else PLAN_MODE_NOTICE
+    return replace(reason, kind="mode", text=text, advice=_ADVICE_IN_PLAN_MODE)
 
 
 def _in_the_way(facts: LineFacts) -> Effect | None:

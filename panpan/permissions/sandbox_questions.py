@@ -97,7 +97,7 @@ class SandboxQuestions(Hook):
         flags = await (_network_flag(call) if wish == "network" else _outside_flag(call))
         advice = await _without_network(call) if wish == "network" else ""
         openings = await (_network_openings(call) if wish == "network" else _outside_openings(call))
-        return self._question(call, Reason(_WISHES[wish], "sandbox", flags=flags), openings, advice)
+        return self._question(call, Reason(_WISHES[wish], "sandbox", flags=flags, advice=advice), openings)
 
     async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
         if blocked.box == "looking":
@@ -140,9 +140,9 @@ class SandboxQuestions(Hook):
             return Allow(reason)
         return self._question(call, reason, (*openings, Opening("on")))
 
-    def _question(self, call: ToolCall, reason: Reason, openings: Sequence[Opening], advice: str = "") -> Ask:
+    def _question(self, call: ToolCall, reason: Reason, openings: Sequence[Opening]) -> Ask:
         offer, keep = Offer(openings=tuple(openings)), partial(self._kept, call)
-        return Ask(reason, is_protected=True, advice_for_model=advice, offer=offer, keep=keep)
+        return Ask(reason, is_protected=True, offer=offer, keep=keep)
 
     async def _kept(self, call: ToolCall, opening: Opening) -> None:
         """Let an opening hold for later calls, in this session and in later ones."""
@@ -231,8 +231,8 @@ async def _without_network(call: ToolCall) -> str:
     if facts is None or working is None or not working.can_grant_domains:
         return ""
     if sandbox.domains:
-        return f'With sandbox "on" it reaches {hosts_in_words(sandbox.domains)}; call again so if that is enough.'
-    return 'In a run with that flag, call it with sandbox "on".' if hosts_of_line(facts) else ""
+        return f'with sandbox "on" it reaches {hosts_in_words(sandbox.domains)}; call again so if that is enough'
+    return 'in a run with that flag, call it with sandbox "on"' if hosts_of_line(facts) else ""
 
 
 async def _outside_flag(call: ToolCall) -> str:

@@ -114,6 +114,8 @@ class Reason:
     """What was taken to be so without being known, or is not known."""
     flags: str = ""
     """Flags that would let the call run where nobody is asked, as on a command line; empty: no flag does."""
+    advice: str = ""
+    """What the model may do instead, which people are not shown."""
 
     def as_json(self) -> dict[str, str]:
         """Return the fields that say something, by name."""
@@ -245,8 +247,6 @@ class Ask:
     """What a yes opens for this call."""
     remember: Callable[[str], Awaitable[None]] | None = None
     """Saves one of the two rules; called when the user answers "always"."""
-    advice_for_model: str = ""
-    """What the model is told besides, where the answer is no."""
     prefix_rule: str | None = None
     """One that may be saved in its place."""
     box: Box = "usual"
@@ -262,7 +262,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """The call must not run; the reason's text reaches the model."""
+    """The call must not run; the reason's text and advice reach the model."""
 
     reason: Reason
 

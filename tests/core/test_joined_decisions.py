@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from panpan.core.tool_call import joined
 from panpan.types.permission import Allow, Ask, Decision, Deny, Reason
 
-reasons = st.builds(Reason, st.sampled_from(["one", "another", "a third"]))
+reasons = st.builds(Reason, st.sampled_from(["one", "another", "a third"]), advice=st.sampled_from(["", "stop"]))
 paths = st.frozensets(st.sampled_from([Path("/a"), Path("/b"), Path("/c")]))
 asks = st.builds(
     Ask,
@@ -18,7 +18,6 @@ asks = st.builds(
     st.sampled_from([None, "Bash(make)"]),
     st.booleans(),
     paths,
-    advice_for_model=st.sampled_from(["", "Stop."]),
 )
 decisions = st.lists(st.builds(Deny, reasons) | asks | st.builds(Allow, reasons, paths), min_size=1, max_size=4)
 
@@ -43,7 +42,7 @@ def test_what_is_opened_and_said_is_that_of_all(some: Sequence[Decision]) -> Non
     if isinstance(found, Ask):
         questions = [one for one in some if isinstance(one, Ask)]
         assert found.is_protected == any(one.is_protected for one in questions)
-        assert found.advice_for_model.split() == [one.advice_for_model for one in questions if one.advice_for_model]
+        assert found.reason.advice == ("stop" if any(one.reason.advice for one in questions) else "")
 
 
 @given(decisions)

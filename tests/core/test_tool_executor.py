@@ -412,7 +412,7 @@ class Unplannable(FakeTool):
     [
         (Ask(Reason("it changes files")), False),
         (Ask(Reason("it lies outside"), approved_paths=frozenset({Path("/elsewhere")})), True),
-        (Ask(Reason("again and again", "doom-loop"), advice_for_model="Try something else."), True),
+        (Ask(Reason("again and again", "doom-loop")), True),
     ],
     ids=["nothing-but-the-change", "a-path-that-needs-the-yes", "whether-to-go-on-at-all"],
 )

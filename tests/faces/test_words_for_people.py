@@ -6,17 +6,22 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from pathlib import Path
 
+import pytest
+
 import panpan
 from panpan.capabilities.subagents.report import Report
 from panpan.core.conversation import Conversation
+from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool_executor import ToolExecutor
 from panpan.errors import ProviderError
 from panpan.faces.terminal.rendering.messages import result_lines
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.transcript import Transcript
 from panpan.faces.turn_text import ToolLines
+from panpan.permissions.opening import NobodyToAsk
 from panpan.types.content import ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, ToolResultMessage
+from panpan.types.permission import Ask, Asker, Decision, Deny, Reason
 from tests.fakes.askers import no
 from tests.fakes.context import context_in
 from tests.fakes.every_tool import every_tool
@@ -27,7 +32,7 @@ FOR_MODEL = re.compile(
     rf"\b(?:use|call|see|try|with|to|or) (?:{NAMES})\b|\b(?:call|make) (?:it|that|the call) again|\bcall again"
     r"|subagent_type|run_in_background|replace_all|\b(?:ask|tell) the user"
 )
-FOR_PEOPLE = ("ToolError", "Gone", "SummaryDisplay", "RejectedDisplay")
+FOR_PEOPLE = ("ToolError", "Gone", "SummaryDisplay", "RejectedDisplay", "Reason", "Doubt")
 """What makes words that people are shown: its first argument, or that named `text` or `problem`."""
 PLAIN = Theme("plain", has_sequences=False)
 
@@ -45,7 +50,7 @@ def literals() -> Iterator[tuple[str, str]]:
 def test_what_people_are_shown_advises_no_calls() -> None:
     found = {place: text for place, text in literals() if FOR_MODEL.search(text)}
 
-    assert not found, "give what the model may call next as ToolError(…, advice=…) or for_model(…)"
+    assert not found, "give what the model may call next as ToolError(…, advice=…), Reason(…, advice=…) or for_model(…)"
 
 
 CALLS = (
@@ -95,3 +100,35 @@ async def test_no_row_of_a_result_has_words_for_the_model(tmp_path: Path) -> Non
         assert not message.is_error or len("".join(result_lines(message, 200, PLAIN))) > len("└ error")
     advised = [message for message in found if FOR_MODEL.search(message.text)]
     assert len(advised) >= 10  # else this shows nothing
+
+
+DOUBT = Reason("it may hold secrets", "protected", advice="use Grep for it")
+
+
+@pytest.mark.parametrize(
+    ("decision", "ask", "shown"),
+    [
+        (Deny(DOUBT), no(), "LS was not run: it may hold secrets"),
+        (Ask(DOUBT), NobodyToAsk(), "LS was not run: it needs your yes (it may hold secrets)"),
+        (Ask(DOUBT), no(), "Rejected by you"),
+    ],
+    ids=["denied", "nobody asked", "rejected"],
+)
+async def test_refusal_gives_its_advice_to_the_model_alone(
+    tmp_path: Path, decision: Decision, ask: Asker, shown: str
+) -> None:
+    class Gate(Hook):
+        async def before_tool(self, call: ToolCall) -> Decision:
+            return decision
+
+    use = ToolUseBlock(id="1", name="LS", input={"path": "."})
+    tools = {tool.name: tool for tool in every_tool()}
+    async with ToolExecutor(tools, context_in(tmp_path), (Gate(),), ask=ask) as executor:
+        async with aclosing(executor.run([use])) as events:
+            (result,) = [event async for event in events if isinstance(event, ToolResultMessage)]
+
+    assert "use Grep for it" in result.text.replace("Use", "use")
+    rows = " ".join(row.strip() for row in [*result_lines(result, 200, PLAIN), *ToolLines().lines(result)])
+    assert rows.count(shown) == 2
+    assert "Grep" not in rows
+    assert "panpan" not in rows

@@ -165,7 +165,7 @@ async def test_a_search_in_the_shell_asks_where_it_would_show_secrets(calls: Cal
 
     assert isinstance(decision, Ask)
     assert decision.is_protected
-    assert "use Grep, which leaves it out" in decision.reason.text
+    assert "use Grep" in decision.reason.advice
     assert isinstance(await gate().before_tool(calls.read(".", name="Grep")), Allow)
 
 

@@ -61,7 +61,7 @@ async def test_what_is_granted_is_told_to_a_command_that_asks_for_all(tmp_path: 
     found = await decided(tmp_path, "pip download x", sandbox, "network")
 
     assert isinstance(found, Ask)
-    assert 'With sandbox "on" it reaches a.org, b.org, c.org, d.org, e.org (and 2 more)' in found.advice_for_model
+    assert 'with sandbox "on" it reaches a.org, b.org, c.org, d.org, e.org (and 2 more)' in found.reason.advice
 
 
 @pytest.mark.parametrize(("command", "has_advice"), [("pip download x", True), ("make fetch", False)])
@@ -72,7 +72,7 @@ async def test_flag_for_single_hosts_comes_with_how_to_call_then(
 
     assert isinstance(found, Ask)
     assert ("package-indexes" in found.reason.flags) == has_advice
-    assert ('call it with sandbox "on"' in found.advice_for_model) == has_advice
+    assert ('call it with sandbox "on"' in found.reason.advice) == has_advice
 
 
 @pytest.mark.parametrize(

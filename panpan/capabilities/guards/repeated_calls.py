@@ -24,10 +24,7 @@ _MOST_IN_A_ROW = 3
 _MOST_REFUSALS = 3
 """Rounds in a row in which the same calls may be refused before the turn ends."""
 
-_ADVICE = (
-    "{name} has been called {count} times in a row with the same arguments and result. Use that result, or try "
-    "something different; the turn ends if you go on repeating the call."
-)
+_ADVICE = "use that result, or try something different; the turn ends if you go on repeating the call"
 _SAME_RESULT = (
     "You have made the same call {count} times in a row, and its result was the same each time. Do not make it again: "
     "use the result, or try something different. Otherwise the turn ends."
@@ -78,11 +75,9 @@ class RepeatedCalls(Hook):
         if self._count < _MOST_IN_A_ROW or key not in self._newest or self._doom_loop == "allow":
             return None
         self._asked.add(call.tool_use_id)
-        advice = _ADVICE.format(name=call.tool.name, count=self._count)
-        if self._doom_loop == "deny":
-            return Deny(Reason(advice, "doom-loop"))
         text = f"the model has made this call {self._count} times in a row with the same result"
-        return Ask(Reason(text, "doom-loop"), advice_for_model=advice)
+        reason = Reason(text, "doom-loop", advice=_ADVICE)
+        return Deny(reason) if self._doom_loop == "deny" else Ask(reason)
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         if call.tool_use_id in self._asked:  # it ran, so somebody said yes to going on

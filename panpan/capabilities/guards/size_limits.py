@@ -70,13 +70,12 @@ def _without_large(blocks: tuple[ResultContent, ...]) -> tuple[ResultContent, ..
         size = _encoded_bytes((block,))
         if size > left:
             kind = "picture" if isinstance(block, ImageBlock) else "document"
-            block = TextBlock(
-                text=f"[a {kind} of {size / 1e6:.1f} MB is left out: a result holds at most "
-                f"{MAX_ENCODED_BYTES // 1_000_000} MB of them; make it smaller, or look at parts of it]"
-            )
-            size = 0
-        left -= size
-        kept.append(block)
+            most = f"a result holds at most {MAX_ENCODED_BYTES // 1_000_000} MB of them"
+            kept.append(TextBlock(text=f"[a {kind} of {size / 1e6:.1f} MB is left out: {most}]"))
+            kept.append(for_model("[make it smaller, or look at parts of it]"))
+        else:
+            left -= size
+            kept.append(block)
     return tuple(kept)
 
 

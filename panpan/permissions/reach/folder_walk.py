@@ -50,7 +50,16 @@ class TrackedFiles:
         return path.removeprefix(self._top).casefold() in self._places
 
 
-def why_unclear(folders: Iterable[Path], odd_names: re.Pattern[str] | None = None) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Something that makes it unsure what a search reads."""
+
+    text: str
+    advice: str = ""
+    """What the model may do instead."""
+
+
+def why_unclear(folders: Iterable[Path], odd_names: re.Pattern[str] | None = None) -> Doubt | None:
     """Return why it is not sure that git, asked for what it tracks in these folders, names only what lies there.
 
     Args:
@@ -61,18 +70,21 @@ def why_unclear(folders: Iterable[Path], odd_names: re.Pattern[str] | None = Non
         tracked = TrackedFiles(folder)
         names = tracked.names
         if names is None:
-            return f"which files git tracks in {folder} cannot be told; use find with -exec … {{}} +"
+            return Doubt(f"which files git tracks in {folder} cannot be told", _BY_FIND)
         if odd := next((name for name in names if name.startswith("/") or ".." in name.split("/")), None):
-            return f"git would name {odd}, which lies elsewhere"
+            return Doubt(f"git would name {odd}, which lies elsewhere")
         here = tracked.relative_to(folder) if odd_names is not None else ()
         if odd_names is not None and (odd := next(filter(odd_names.search, here), None)):
-            return not_as_it_is(str(folder / odd))
+            return _not_as_it_is(str(folder / odd))
     return None
 
 
-def not_as_it_is(path: str) -> str:
+_BY_FIND = "use find with -exec … {} +"
+
+
+def _not_as_it_is(path: str) -> Doubt:
     """Return the reason for which a path may not be handed on by xargs."""
-    return f"xargs would not take the name {path} as it is; use find with -exec … {{}} +"
+    return Doubt(f"xargs would not take the name {path} as it is", _BY_FIND)
 
 
 def _with_folders(names: Iterable[str]) -> Iterator[str]:
@@ -230,8 +242,8 @@ class TooManyNamesError(ToolError):
     """A pattern cannot be looked up in bounded time; says which."""
 
 
-def look_for_odd_names(folders: Iterable[Path], odd: re.Pattern[str]) -> str | None:
-    """Return which name in the folders xargs, or the program that it runs, would take for something else, or None.
+def look_for_odd_names(folders: Iterable[Path], odd: re.Pattern[str]) -> Doubt | None:
+    """Return a name in the folders that xargs, or the program that it runs, would take for something else, or None.
 
     Args:
         folders: Where to look.
@@ -243,15 +255,17 @@ def look_for_odd_names(folders: Iterable[Path], odd: re.Pattern[str]) -> str | N
         for _, subs, others in walk_folders([folder]):
             count += len(subs) + len(others)
             if count > MOST_NAMES:
-                return "the folder is too large to tell how xargs would take the names in it; name a narrower one"
+                return Doubt(
+                    "the folder is too large to tell how xargs would take the names in it", "name a narrower one"
+                )
             for entry in (*subs, *others):
                 if odd.search(entry.path[skipped:].lstrip("/")):
-                    return not_as_it_is(entry.path)
+                    return _not_as_it_is(entry.path)
     return None
 
 
-def look_for_signed_names(patterns: Iterable[str], folders: Iterable[Path]) -> str | None:
-    """Return which name that a pattern matches in the folders may be a flag, or None.
+def look_for_signed_names(patterns: Iterable[str], folders: Iterable[Path]) -> Doubt | None:
+    """Return a name that a pattern matches in the folders and that may be a flag, or None.
 
     Raises:
         TooManyNamesError: They lead through too many folders, or too large ones.
@@ -259,7 +273,7 @@ def look_for_signed_names(patterns: Iterable[str], folders: Iterable[Path]) -> s
     for pattern, folder in product(patterns, folders):
         for path in matches(pattern, folder):
             if SIGNED_NAME.search(str(path.relative_to(folder))):
-                return f"{pattern} matches {path}, which the program may take for a flag; put ./ before it"
+                return Doubt(f"{pattern} matches {path}, which the program may take for a flag", "put ./ before it")
     return None
 
 

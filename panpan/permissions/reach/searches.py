@@ -18,6 +18,7 @@ import anyio.to_thread
 
 from panpan.permissions.reach.folder_walk import (
     MOST_NAMES,
+    Doubt,
     TooManyNamesError,
     look_for_odd_names,
     look_for_signed_names,
@@ -40,6 +41,7 @@ _MOST_FILES = 20_000
 _NOT_ONE_NAME = frozenset("!{},;")
 """Characters with which a glob may mean more than one pattern says; then every file counts as searched."""
 _ADVICE = "search a narrower path, or with a glob that leaves it out"
+_BY_GREP = "use Grep, which leaves out files for secrets"
 
 
 async def withheld_file(rules: Sequence[Rule], subject: Subject) -> Reason | None:
@@ -92,17 +94,18 @@ def _look_through(search: Effect, cwd: Path, paths: PathResolver) -> Reason | No
     if odd is None and search.look.bare_globs:
         odd = _look_for_signed_names(search, cwd)
     if odd is not None:
-        return Reason(odd, "protected", command=search.command.source, assumption=odd)
+        source = search.command.source
+        return Reason(odd.text, "protected", command=source, assumption=odd.text, advice=odd.advice)
     return _look_for_secrets(folders, paths, search)
 
 
-def _look_for_signed_names(search: Effect, cwd: Path) -> str | None:
+def _look_for_signed_names(search: Effect, cwd: Path) -> Doubt | None:
     try:
         return look_for_signed_names(
             search.look.bare_globs, [cwd / folder for folder in search.command.directories or ()]
         )
     except TooManyNamesError as exc:
-        return str(exc)
+        return Doubt(str(exc))
 
 
 def _look_for_secrets(folders: Sequence[Path], paths: PathResolver, search: Effect) -> Reason | None:
@@ -115,14 +118,14 @@ def _look_for_secrets(folders: Sequence[Path], paths: PathResolver, search: Effe
         count += len(files)
         if count > MOST_NAMES:
             doubt = "the folder is too large to tell whether it holds files for secrets"
-            return Reason(f"{doubt}; use Grep, which leaves them out", "protected", command=source, assumption=doubt)
+            return Reason(doubt, "protected", command=source, assumption=doubt, advice=_BY_GREP)
         named = [file.name for file in files if may_name_secrets(file.name) and is_meant(file.name)]
         shows_any = bool(named) or any(is_meant(file.name) for file in files)
         suspects = [*([parent] if shows_any else ()), *(f"{parent}/{name}" for name in named)]
         for suspect in map(Path, suspects):
             if not paths.may_show(suspect):
-                text = f"{suspect} may hold secrets, and the search would read it; use Grep, which leaves it out"
-                return Reason(text, "protected", command=source, path=str(suspect))
+                text = f"{suspect} may hold secrets, and the search would read it"
+                return Reason(text, "protected", command=source, path=str(suspect), advice=_BY_GREP)
     return None
 
 
@@ -186,17 +189,18 @@ def _look(rules: Sequence[Rule], subject: Subject) -> Reason | None:
         count += len(names)
         if count > _MOST_FILES:
             doubt = f"the folder is too large to tell whether {rules[0]} names a file in it"
-            return Reason(f"{doubt}; {_ADVICE}", "withheld", rules[0].text, rules[0].source, source, assumption=doubt)
+            first = rules[0]
+            return Reason(doubt, "withheld", first.text, first.source, source, assumption=doubt, advice=_ADVICE)
         searched = [name for name in names if _is_searched(name, glob)]
         for rule in rules:
             if isinstance(rule.specifier, PathPattern) and (
                 name := rule.specifier.first_restricted_file(folder, searched, root)
             ):
-                does = f"the search would read; {_ADVICE}"
+                does, advice = "the search would read", _ADVICE
                 if search is not None and not search.search.folders:
-                    does = "the command may hand on with its folder; name the files that it needs"
-                text = f"{rule} names {folder / name}, which {does}"
-                return Reason(text, "withheld", rule.text, rule.source, source, str(folder / name))
+                    does, advice = "the command may hand on with its folder", "name the files that it needs"
+                text, path = f"{rule} names {folder / name}, which {does}", str(folder / name)
+                return Reason(text, "withheld", rule.text, rule.source, source, path, advice=advice)
     return None
 
 

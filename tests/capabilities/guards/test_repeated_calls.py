@@ -113,7 +113,7 @@ async def test_a_person_is_asked_once_before_a_repeat_runs(tmp_path: Path) -> No
     assert question.reason == "the model has made this call 3 times in a row with the same result"
     (refused,) = [message.text for message in llm.histories[-1] if isinstance(message, ToolResultMessage)][3:]
     assert refused.startswith("Look was not run. The user refused it.")
-    assert "Look has been called 3 times in a row" in refused
+    assert "Use that result, or try something different; the turn ends" in refused
     assert refused.endswith("try something different; the turn ends if you go on repeating the call.")
 
 

@@ -45,9 +45,11 @@ async def test_text_in_many_blocks_is_bounded_together(tmp_path: Path) -> None:
 async def test_pictures_that_do_not_fit_are_replaced_by_words(tmp_path: Path) -> None:
     output = Output((image(MAX_ENCODED_BYTES - 5), image(10), image(5)))
 
-    first, second, third = (await ResultSize().after_tool(call_in(tmp_path), output)).blocks
+    first, second, advice, third = (await ResultSize().after_tool(call_in(tmp_path), output)).blocks
 
     assert first == image(MAX_ENCODED_BYTES - 5)
     assert isinstance(second, TextBlock)
     assert "left out" in second.text
+    assert isinstance(advice, TextBlock)
+    assert advice.audience == "model"
     assert third == image(5)

@@ -88,7 +88,7 @@ def test_names_that_xargs_would_take_for_something_else_are_found(root: Path, na
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).touch()
 
-    assert "use find with -exec" in (look_for_odd_names([folder], SPLIT_NAME) or "")
+    assert "use find with -exec" in str(look_for_odd_names([folder], SPLIT_NAME))
 
 
 @settings(

@@ -208,7 +208,7 @@ class Tool(ABC, Generic[InputT]):
     """True if a call of it does nothing but show the user a question, whose answer is kept in their own words."""
 
     asks: ClassVar[str] = ""
-    """The question whether a call may run, such as "Edit {title}?"; empty: "Allow TOOL?"."""
+    """The question whether a call may run, such as "Edit {title}?", or see `question`; empty: "Allow TOOL?"."""
     main_argument: ClassVar[str] = ""
     """Name of the argument that a question shows bare; empty: none says it all."""
 
@@ -241,6 +241,11 @@ class Tool(ABC, Generic[InputT]):
     @abstractmethod
     def title(self, args: InputT) -> str:
         """Return the argument that matters, for one line on the screen."""
+
+    def question(self, args: InputT) -> str:
+        """Return the question whether the call may run, on one line: verb and object; empty: "Allow TOOL?"."""
+        title = self.title(args).partition("\n")[0] if self.asks else ""
+        return self.asks.format(title=title)
 
     def time_limit_s(self, args: InputT) -> float | None:
         """Return the seconds after which the call is ended; None where it may take as long as it needs."""

@@ -313,7 +313,7 @@ async def _asked(
         input=deepcopy(call.input),
         title=call.tool.title(call.args),
         reason=decision.reason.text,
-        wording=Wording(decision.asks or _asks(call), description, call.tool.main_argument),
+        wording=Wording(decision.asks or call.tool.question(call.args), description, call.tool.main_argument),
         rule=decision.rule,
         prefix_rule=decision.prefix_rule,
         is_protected=decision.is_protected,
@@ -372,11 +372,6 @@ async def _allowed(question: PermissionQuestion, decision: Ask, answer: Permissi
         opening=None if decision.box == "looking" else opening,
         said=answer.feedback,
     )
-
-
-def _asks(call: ToolCall) -> str:
-    title = call.tool.title(call.args)
-    return call.tool.asks.format(title=title.partition("\n")[0]) if call.tool.asks else ""
 
 
 async def _kept(decision: Ask, question: PermissionQuestion, answer: PermissionAnswer, opening: Opening | None) -> str:

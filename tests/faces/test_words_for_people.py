@@ -12,6 +12,7 @@ import panpan
 from panpan.capabilities.subagents.report import Report
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook, ToolCall
+from panpan.core.tool import Tool
 from panpan.core.tool_executor import ToolExecutor
 from panpan.errors import ProviderError
 from panpan.faces.terminal.rendering.messages import result_lines
@@ -100,6 +101,22 @@ async def test_no_row_of_a_result_has_words_for_the_model(tmp_path: Path) -> Non
         assert not message.is_error or len("".join(result_lines(message, 200, PLAIN))) > len("└ error")
     advised = [message for message in found if FOR_MODEL.search(message.text)]
     assert len(advised) >= 10  # else this shows nothing
+
+
+def test_question_of_every_tool_is_in_its_own_words() -> None:
+    assert [tool.name for tool in every_tool() if not tool.asks and type(tool).question is Tool.question] == []
+
+
+def test_question_of_a_rename_and_of_a_merge_names_its_object() -> None:
+    tools = {tool.name: tool for tool in every_tool()}
+
+    def question(name: str, **given: object) -> str:
+        return tools[name].question(tools[name].input_model.model_validate(given))
+
+    assert question("LSP", operation="rename", file_path="a.py", symbol="f", new_name="g") == "Rename f to g (a.py)?"
+    assert question("LSP", operation="hover", file_path="a.py", symbol="f", line=3) == "Look up hover f (a.py:3)?"
+    merge = question("MergeWorktree", agent_id="12345678", action="merge")
+    assert merge == "Merge the changes of the subagent 12345678?"
 
 
 DOUBT = Reason("it may hold secrets", "protected", advice="use Grep for it")

@@ -18,6 +18,7 @@ from panpan.core.background import Background, JobEnd
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
+from panpan.system.text.terminal_text import clean_line
 from panpan.system.web.url_guard import Authority, PlainUrl
 from panpan.types.content import SummaryDisplay
 from panpan.types.events import Output, Progress, ToolYield
@@ -84,6 +85,12 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         plan = self._found(args)
         where = " (in the background)" if args.run_in_background else ""
         return f"download {plan.source if plan is not None else args.plan}{where}"
+
+    def question(self, args: DatasetDownloadInput) -> str:
+        if args.action == "prepare":
+            return f"Look up {clean_line(args.source)}?"
+        plan = self._found(args)
+        return f"Download {plan.summary if plan is not None else clean_line(args.plan)}?"
 
     async def effects(self, args: DatasetDownloadInput, ctx: ToolContext) -> Effects:
         if args.action == "prepare":

@@ -144,15 +144,23 @@ class DownloadPlan:
         urls = [url for one in self.files for url in (one.remote.url, one.remote.sent_on_to) if url]
         return tuple(dict.fromkeys("/".join(url.split("/")[:3]) for url in urls))
 
+    @property
+    def summary(self) -> str:
+        """What comes from where, and its size if that is known: `42 files from https://HOST (1.2 GB)`."""
+        size = "" if self.size is None else f" ({size_text(self.size)})"
+        return f"{self._what} from {', '.join(self.hosts)}{size}"
+
+    @property
+    def _what(self) -> str:
+        return self._name(self.files[0]) if len(self.files) == 1 else f"{len(self.files):,} files"
+
     def text(self) -> str:
         """Return the plan in words, for the model and for the user who is asked."""
         return "\n".join([f"{clean_line(self.source)} → {self.shown_folder}", *self._facts(), *self.notes])
 
     def line(self) -> str:
         """Return the same on one line, for a question."""
-        count = len(self.files)
-        files = self._name(self.files[0]) if count == 1 else f"{count:,} files"
-        return "; ".join([f"{files} from {', '.join(self.hosts)} into {self.shown_folder}", *self._facts()])
+        return "; ".join([f"{self._what} from {', '.join(self.hosts)} into {self.shown_folder}", *self._facts()])
 
     def command(self) -> str:
         """Return what the user could run himself for the first file."""

@@ -255,6 +255,10 @@ class LspTool(PlannedTool[LspInput]):
         line = f":{args.line}" if args.line else ""
         return f"{args.operation}{what}{new} ({args.file_path}{line})"
 
+    def question(self, args: LspInput) -> str:
+        title = self.title(args)
+        return title.replace("rename", "Rename", 1) + "?" if args.operation == "rename" else f"Look up {title}?"
+
     async def effects(self, args: LspInput, ctx: ToolContext) -> Effects:
         if args.operation != "rename":
             return Effects(reads=(args.file_path,))

@@ -49,6 +49,7 @@ class GlobTool(Tool[GlobInput]):
 
     name = "Glob"
     input_model = GlobInput
+    asks = "Look for {title}?"
     only_reads: ClassVar[bool] = True
     step = ("searched for", "pattern")
 

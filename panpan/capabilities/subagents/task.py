@@ -112,6 +112,7 @@ class TaskTool(Tool[TaskInput]):
 
     name = "Task"
     input_model = TaskInput
+    asks = "Start the subagent {title}?"
     starts_agents: ClassVar[bool] = True
     timeout_s: ClassVar[float | None] = None
     is_shared: ClassVar[bool] = False

@@ -60,6 +60,7 @@ class TodoWriteTool(Tool[TodoWriteInput]):
 
     name = "TodoWrite"
     input_model = TodoWriteInput
+    asks = "Change the todo list?"
     only_reads: ClassVar[bool] = True
     is_for_subagents: ClassVar[bool] = False
 

@@ -58,9 +58,10 @@ async def test_the_question_says_exactly_what_would_come(place: Place) -> None:
     async with place.served():
         plan = await place.prepare(folder="raw")
         args = place.tool.input_model.model_validate({"action": "download", "plan": plan})
-        question = await place.tool.describe(args, place.ctx)
+        details = await place.tool.describe(args, place.ctx)
 
-    assert question.startswith("numbers.csv from http://data.example.org into raw; size: 4 kB (4,000 bytes); disk: ")
+    assert place.tool.question(args) == "Download numbers.csv from http://data.example.org (4 kB)?"
+    assert details.startswith("numbers.csv from http://data.example.org into raw; size: 4 kB (4,000 bytes); disk: ")
     told = await place.tool.effects(args, place.ctx)
     assert told.writes == [str(place.root / "raw"), str(place.root / "raw" / "numbers.csv")]
     assert told.is_for_once

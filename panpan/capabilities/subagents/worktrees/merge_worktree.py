@@ -49,6 +49,10 @@ class MergeWorktreeTool(Tool[MergeWorktreeInput]):
     def title(self, args: MergeWorktreeInput) -> str:
         return f"{args.action} {args.agent_id}"
 
+    def question(self, args: MergeWorktreeInput) -> str:
+        verb = {"diff": "Show", "merge": "Merge", "discard": "Discard"}[args.action]
+        return f"{verb} the changes of the subagent {args.agent_id}?"
+
     async def effects(self, args: MergeWorktreeInput, ctx: ToolContext) -> Effects:
         if args.action == "discard":  # it lies below the panpan home, where nothing is written without a person's yes
             return Effects(deletes=(str(self._worktrees().folder_of(args.agent_id)),))

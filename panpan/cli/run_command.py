@@ -60,9 +60,9 @@ def run(options: Options) -> int:
         look = _look(options, out)
         if look.plain:
             require_session_id(options)
-            from panpan.cli.line_command import run_line_loop_for
+            from panpan.cli.line_command import run_lines_for
 
-            return anyio.run(run_line_loop_for, options, out)
+            return anyio.run(run_lines_for, options, out)
         with _enter_kept():
             sys.stdout.write(FIRST_SIGN)
             sys.stdout.flush()

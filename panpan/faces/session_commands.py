@@ -3,17 +3,116 @@
 What they show is returned as text. One that offers a list returns that, and how to pick from it by number.
 """
 
+import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 from panpan.app import slash_commands
 from panpan.config.project_limits import STRICTNESS
 from panpan.errors import ConfigError
-from panpan.faces.plain.line_commands import run_line
 from panpan.faces.terminal.commands.registry import all_commands, command_in, find, help_command, unknown, with_further
+from panpan.faces.terminal.rendering.cells import LEAST_WIDTH
+from panpan.faces.terminal.rendering.displays import display_rows, show_displays
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.session.command import Command, CommandResult, Terminal
+from panpan.session.command import (
+    Command,
+    CommandResult,
+    Look,
+    Next,
+    Option,
+    OptionSearch,
+    Questions,
+    Terminal,
+    say,
+)
 from panpan.session.session import Session
+from panpan.types.content import Display
+from panpan.types.messages import UserMessage
+
+_MOST_READ = 100
+"""Lines of a long text that are shown."""
+_MOST_DIGITS = 2
+"""Of a number in a list; what is longer is a name, such as the beginning of an id."""
+
+
+class TextTerminal:
+    """What a command may use where nobody answers; a list is picked from by the numbers behind the command's name.
+
+    Args:
+        session: The one that it is about.
+        env: The environment that panpan was started in.
+        name: Of the command that runs.
+        numbers: What is picked of its lists, one after the other, from 1; behind them the list is shown.
+    """
+
+    theme = Theme("plain", has_sequences=False)
+    waited_s = 0.0
+
+    def __init__(self, session: Session, env: Mapping[str, str], name: str, numbers: Sequence[int] = ()) -> None:
+        self.session = session
+        self.env = env
+        self.rows: list[str] = []
+        """What was shown."""
+        self.prompts: list[str | UserMessage] = []
+        """What the model is to be asked when the command is over."""
+        self._name = name
+        self._numbers = list(numbers)
+        self._picked = list[int]()
+
+    @property
+    def width(self) -> int:
+        return shutil.get_terminal_size().columns
+
+    def show(self, *lines: str) -> None:
+        self.rows += lines
+
+    def display(self, *shapes: Display) -> None:
+        show_displays(self, shapes)
+
+    async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
+        """Return what was picked by its number; else show the list, and how to pick from it."""
+        number = self._numbers.pop(0) if self._numbers else None
+        if number is not None and 1 <= number <= len(options):
+            self._picked.append(number)
+            return number - 1
+        if number is not None:
+            say(self, f"there is no number {number} in this list:", "bad")
+        say(self, title, "strong")
+        for number, option in enumerate(options, 1):
+            say(self, f"{number:3}. {option.label}{' (now)' if option.is_current else ''}")
+            if option.detail:
+                say(self, f"     {option.detail}", "dim")
+        say(self, " ".join([f"/{self._name}", *map(str, self._picked), "NUMBER picks one"]), "dim")
+        return None
+
+    async def show_panel(self, sections: Mapping[str, Display]) -> None:
+        for number, (title, shape) in enumerate(sections.items()):
+            say(self, f"\n{title}" if number else title, "strong")
+            self.display(shape)
+
+    async def watch(self, look: Look) -> None:
+        await self.show_panel(await look())
+
+    async def read(self, *shapes: Display, from_end: bool = False) -> None:
+        """Show all, or the end of it."""
+        rows = [row for shape in shapes for row in display_rows(shape, max(self.width, LEAST_WIDTH), self.theme)]
+        if from_end and (above := len(rows) - _MOST_READ) > 0:
+            say(self, f"… {above:,} more lines above", "dim")
+            rows = rows[-_MOST_READ:]
+        self.show(*rows)
+
+    def questions(self) -> AbstractAsyncContextManager[Questions]:
+        raise ConfigError(f"/{self._name} asks, and nobody answers here; run panpan in a terminal")
+
+    def submit(self, prompt: str | UserMessage) -> None:
+        self.prompts.append(prompt)
+
+    def hand_back(self, text: str) -> None:
+        """Show nothing: whoever sent the text has it."""
+
+    def leave(self, then: Next) -> None:
+        """Go on: without a screen, a session ends with its input."""
 
 
 class SessionCommands:
@@ -26,7 +125,6 @@ class SessionCommands:
 
     def __init__(self, env: Mapping[str, str], further: Sequence[Command] = ()) -> None:
         self._env = env
-        self._theme = Theme("plain", has_sequences=False)
         every = with_further(all_commands(slash_commands()), further)
         here = [_never_looser(one) for one in every if not (one.needs_terminal or one.is_missing or one.name == "help")]
         here.append(help_command(here, ()))
@@ -41,11 +139,16 @@ class SessionCommands:
         return command_in(text, self._every) if text.lstrip().startswith("/") else None
 
     async def run(self, line: str, session: Session) -> CommandResult:
-        if find(self._here, line) is None:
+        if (found := find(self._here, line)) is None:
             raise ConfigError(self._why_not(line))
-        shown: list[str] = []
-        terminal = await run_line(self._here, line, session, env=self._env, theme=self._theme, show=shown.append)
-        return CommandResult("\n".join(shown), tuple(terminal.prompts))
+        command, rest = found
+        are_numbers = command.offers_choice and all(
+            word.isdecimal() and len(word) <= _MOST_DIGITS for word in rest.split() or [""]
+        )
+        numbers = [*map(int, rest.split())] if are_numbers else ()
+        terminal = TextTerminal(session, self._env, command.name, numbers)
+        await command.run(terminal, "" if are_numbers else rest)
+        return CommandResult("\n".join(terminal.rows), tuple(terminal.prompts))
 
     def _why_not(self, line: str) -> str:
         if (found := find(self._elsewhere, line)) is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from panpan.faces.plain.line_loop import PROMPT
+from panpan.faces.plain.line_screen import PROMPT
 from tests.e2e.conftest import KEY, Panpan
 from tests.e2e.test_line_loop import Terminal
 from tests.model_server import call, calls, say, serving

@@ -10,7 +10,7 @@ from threading import Event
 import pexpect
 import pytest
 
-from panpan.faces.plain.line_loop import HOW_TO_LEAVE, PROMPT, STOP_OR_KEEP
+from panpan.faces.plain.line_screen import HOW_TO_LEAVE, PROMPT
 from tests.e2e.conftest import COMMAND, Panpan, wait_until
 from tests.model_server import Hold, HttpError, Reply, Stall, Text, ToolCall, call, say, serving
 
@@ -291,12 +291,11 @@ def test_slash_commands_work_without_keys_and_the_model_is_not_asked(panpan: Pan
         for typed, shown in (
             ("/h", "/permissions [mode | remove rule]"),
             ("/plan", "permission mode: plan"),
-            ("/effort", "/effort NUMBER picks one"),
-            ("/effort 2", "effort from the next message on: low"),
-            ("/effort 99", "there is no number 99"),
-            ("/theme dark", "prints lines only"),
+            ("/effort low", "effort from the next message on: low"),
+            ("/effort 99", "unknown effort 99"),
+            ("/theme dark", "here are only lines"),
             ("/statsu", "did you mean /status"),
-            ("/resume nosuch", "panpan: "),
+            ("/resume nosuch", "nosuch"),
             ("/status", "plan"),
         ):
             terminal.type(typed)
@@ -325,8 +324,8 @@ def test_a_new_session_begins_and_the_earlier_one_is_resumed_by_its_number(
         terminal.expect(PROMPT)
         terminal.type("/resume")
         terminal.expect("  1. look at @a.txt")
-        terminal.expect(PROMPT)
-        terminal.type("/resume 1")
+        terminal.expect("an empty line none: ")
+        terminal.type("1")
         terminal.expect(PROMPT)
         terminal.type("go on")
         terminal.expect("Later.")
@@ -356,7 +355,7 @@ def test_a_plan_is_put_as_lines_and_approved_with_a_letter(panpan: Panpan, termi
         terminal = Terminal(panpan, "--permission-mode", "plan")
         terminals.append(terminal)
         terminal.type("go")
-        terminal.expect("The plan:")
+        terminal.expect("Approve this plan?")
         terminal.expect(plan)
         terminal.expect("keep planning")
         terminal.type("a")
@@ -494,12 +493,13 @@ def test_who_leaves_while_something_runs_in_the_background_may_stay(panpan: Panp
         terminal.expect(PROMPT)
         for leave in (terminal.child.sendeof, lambda: terminal.type("/clear")):
             leave()
-            terminal.expect(STOP_OR_KEEP)
-            terminal.type("b")
+            terminal.expect("an empty line none: ")
+            terminal.type("3")
             said = terminal.expect(PROMPT)
             assert "a new session begins" not in said
         terminal.type("exit")
-        terminal.expect(STOP_OR_KEEP)
-        terminal.type("s")
+        terminal.expect("Before you leave:")
+        terminal.expect("an empty line none: ")
+        terminal.type("1")
 
         assert terminal.end() == 0

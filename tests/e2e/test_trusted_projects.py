@@ -7,7 +7,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from panpan.faces.plain.line_loop import PROMPT
+from panpan.faces.plain.line_screen import PROMPT
 from tests.e2e.conftest import COMMAND, Panpan
 from tests.model_server import call, say, serving
 from tests.needed_programs import need

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.plain.line_commands import run_line
 from panpan.faces.plain.line_face import LineFace
+from panpan.faces.session_commands import TextTerminal
 from panpan.faces.terminal.rendering.displays import display_rows
 from panpan.faces.terminal.rendering.messages import result_lines
 from panpan.faces.terminal.screen.theme import Theme
@@ -80,16 +80,13 @@ async def test_terminal_draws_the_shape_that_a_command_shows(tmp_path: Path, nam
     assert [row.rstrip() for row in without_colours(terminal.rows)] == BY_COMMAND[name]
 
 
-@pytest.mark.parametrize("has_sequences", [True, False], ids=["plain", "headless"])
 @pytest.mark.parametrize("name", SHAPES)
-async def test_lines_have_the_shape_that_a_command_shows(tmp_path: Path, name: str, has_sequences: bool) -> None:
-    session, rows = terminal_in(tmp_path / "p").session, list[str]()
-    theme = Theme("plain", has_sequences=has_sequences)
+async def test_text_has_the_shape_that_a_command_shows(tmp_path: Path, name: str) -> None:
+    terminal = TextTerminal(terminal_in(tmp_path / "p").session, {}, "show")
 
-    await run_line([showing(SHAPES[name])], "/show", session, env={}, theme=theme, show=rows.append)
+    await showing(SHAPES[name]).run(terminal, "")
 
-    assert without_colours(rows) == BY_COMMAND[name]
-    assert has_sequences or without_colours(rows) == rows
+    assert terminal.rows == BY_COMMAND[name]
 
 
 def result_of(shape: Display) -> ToolResultMessage:

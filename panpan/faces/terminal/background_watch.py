@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 import anyio
 
 from panpan.core.background import Background
-from panpan.faces.terminal.commands.choice_commands import Screen
-from panpan.faces.terminal.prompt_queue import PromptQueue
+from panpan.faces.terminal.prompt_queue import PromptQueue, ReplTerminal
 from panpan.faces.terminal.rendering.cells import say
 from panpan.session.command import Leave, Next, OpenSession, Option, numbered
 from panpan.session.in_words import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles
@@ -72,7 +71,7 @@ class Leaving:
         terminal: Lets him pick, and is told what comes then.
     """
 
-    def __init__(self, session: Session, prompts: PromptQueue, terminal: Screen) -> None:
+    def __init__(self, session: Session, prompts: PromptQueue, terminal: ReplTerminal) -> None:
         self.then: Next = Leave()
         """What comes after this session."""
         self._session = session

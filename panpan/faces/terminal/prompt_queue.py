@@ -3,22 +3,29 @@
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
+from typing import Protocol
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from panpan.errors import ConfigError, PanpanError
-from panpan.faces.terminal.commands.choice_commands import Screen
 from panpan.faces.terminal.commands.registry import command_in, find, unknown
 from panpan.faces.terminal.input.keys import Sent
-from panpan.faces.terminal.rendering.cells import output_of_users_command, say
+from panpan.faces.terminal.rendering.cells import Scrollback, output_of_users_command, say
 from panpan.faces.terminal.rendering.messages import LiveOutput, command_head_lines, prompt_lines, running_line
+from panpan.faces.terminal.screen.screen import TurnShower
 from panpan.faces.terminal.turn_runner import TurnRunner
-from panpan.faces.terminal.views.turn_view import TurnView
 from panpan.session.capability import NO_SHELL, UserShell
-from panpan.session.command import Command
+from panpan.session.command import Command, Terminal
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import UserMessage
+
+
+class ReplTerminal(Terminal, Scrollback, Protocol):
+    """A terminal in which the user types."""
+
+    def echo(self, *lines: str) -> None:
+        """Show what was typed, unless it stands there already."""
 
 
 class Inbox:
@@ -157,7 +164,7 @@ class ShellLine:
     """
 
     def __init__(
-        self, terminal: Screen, tell_model: Callable[[UserMessage], None], has_ended: Callable[[], None]
+        self, terminal: ReplTerminal, tell_model: Callable[[UserMessage], None], has_ended: Callable[[], None]
     ) -> None:
         self._terminal = terminal
         self._tell_model = tell_model
@@ -179,7 +186,7 @@ class ShellLine:
         assert self._running is None, "one command at a time"
         if (shell := self._terminal.session.find(UserShell)) is None:
             raise ConfigError(NO_SHELL)
-        self._terminal.show(*command_head_lines(command, self._terminal.width, self._terminal.theme))
+        self._terminal.echo(*command_head_lines(command, self._terminal.width, self._terminal.theme))
         self._running = _Running(shell, command)
         self._has_begun.set()
 
@@ -231,7 +238,9 @@ class Sending:
         shell: Runs the user's own commands.
     """
 
-    def __init__(self, terminal: Screen, commands: Sequence[Command], turns: TurnRunner, shell: ShellLine) -> None:
+    def __init__(
+        self, terminal: ReplTerminal, commands: Sequence[Command], turns: TurnRunner, shell: ShellLine
+    ) -> None:
         self._terminal = terminal
         self._commands = commands
         self._turns = turns
@@ -273,7 +282,7 @@ class Sending:
             self._warn(f"/{command.name} can't run during a turn; Esc stops it")
             return
         if not (command.is_panel or command.sends_itself):
-            self._terminal.show("", *prompt_lines(line, self._terminal.width, self._terminal.theme))
+            self._terminal.echo("", *prompt_lines(line, self._terminal.width, self._terminal.theme))
         await command.run(self._terminal, rest)
 
     async def _prompt(self, sent: Sent) -> None:
@@ -316,7 +325,7 @@ class PromptQueue:
     """
 
     def __init__(
-        self, terminal: Screen, view: TurnView, commands: Sequence[Command], give_back: Callable[[str], None]
+        self, terminal: ReplTerminal, view: TurnShower, commands: Sequence[Command], give_back: Callable[[str], None]
     ) -> None:
         self._view = view
         self._turns = TurnRunner(terminal.session, view, give_back, self._is_handling)
@@ -327,6 +336,11 @@ class PromptQueue:
     @property
     def is_busy(self) -> bool:
         return self._shell.is_running or self._inbox.is_busy or self._turns.is_busy
+
+    @property
+    def is_settled(self) -> bool:
+        """True if all that was sent is done, and more may be sent."""
+        return not (self.is_busy or self._inbox.waiting or self._inbox.is_closed)
 
     @property
     def is_moving(self) -> bool:

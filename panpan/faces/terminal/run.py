@@ -28,7 +28,7 @@ from panpan.faces.terminal.input.input_box import InputBox, PromptHistory
 from panpan.faces.terminal.input.key_parser import use_key_parser
 from panpan.faces.terminal.input.keys import WaitingInput
 from panpan.faces.terminal.screen.notify import keep_title, restore_title
-from panpan.faces.terminal.screen.screen import Screen, SteadyOutput, reflows
+from panpan.faces.terminal.screen.terminal_app import SteadyOutput, TerminalApp, reflows
 from panpan.faces.terminal.screen.theme import choose_theme, query_background
 from panpan.faces.terminal.terminal_state import Look, TerminalState
 from panpan.types.dataclass import dataclass
@@ -109,7 +109,7 @@ class _Run:
 
     @property
     def is_terminal_gone(self) -> bool:
-        return self._state.screen.is_terminal_gone
+        return self._state.app.is_terminal_gone
 
     def interrupt(self) -> bool:
         return self._sessions is not None and self._sessions.interrupt()
@@ -122,7 +122,7 @@ class _Run:
         """Draw anew whenever the process was stopped and goes on, until cancelled."""
         with anyio.open_signal_receiver(signal.SIGCONT) as signals:
             async for _ in signals:
-                self._state.screen.continued()
+                self._state.app.continued()
 
     async def run(self) -> None:
         """Show sessions until the user leaves, or the terminal is gone.
@@ -131,9 +131,9 @@ class _Run:
             PanpanError: The first one could not be opened.
         """
         try:
-            async with self._state.screen.shown():
+            async with self._state.app.shown():
                 try:
-                    await self._state.screen.has_been_drawn.wait()
+                    await self._state.app.has_been_drawn.wait()
                     self._sessions = await to_thread.run_sync(self._setup.load, self._state)
                     await self._sessions.run(self._setup.first_prompt)
                 finally:
@@ -160,15 +160,15 @@ def _terminal_state(setup: ReplSetup, stop: Callable[[], object]) -> TerminalSta
     box = InputBox(lambda: theme.paint("accent", "❯ "))
     draft = Draft(box, Pastes())
     waiting = WaitingInput(draft, box.buffer, theme, stop)
-    screen = Screen(output, keyboard, box, waiting.contents, theme, does_reflow=reflows(setup.env))
-    screen.use_vi_keys(is_on=look.vim)
+    app = TerminalApp(output, keyboard, box, waiting.contents, theme, does_reflow=reflows(setup.env))
+    app.use_vi_keys(is_on=look.vim)
 
     def warn(text: str) -> None:
         state.warn(text)
 
     history = PromptHistory(look.history_file, warn)
     shown = Look(theme, look.theme, answer.background, look.vim)
-    state = TerminalState(setup.env, output, screen, box, draft, history, waiting, shown)
+    state = TerminalState(setup.env, output, app, box, draft, history, waiting, shown)
     box.use_history(history)
     return state
 

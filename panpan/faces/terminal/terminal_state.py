@@ -8,7 +8,7 @@ from panpan.faces.terminal.input.draft import Draft
 from panpan.faces.terminal.input.input_box import InputBox, PromptHistory
 from panpan.faces.terminal.input.keys import WaitingInput
 from panpan.faces.terminal.rendering.cells import say
-from panpan.faces.terminal.screen.screen import Screen, SteadyOutput
+from panpan.faces.terminal.screen.terminal_app import SteadyOutput, TerminalApp
 from panpan.faces.terminal.screen.theme import Theme, choose_theme
 from panpan.types.dataclass import dataclass
 
@@ -31,7 +31,7 @@ class TerminalState:
 
     env: Mapping[str, str]
     output: SteadyOutput
-    screen: Screen
+    app: TerminalApp
     box: InputBox
     draft: Draft
     """What is typed there."""
@@ -48,11 +48,20 @@ class TerminalState:
         return self.look.theme
 
     @property
+    def theme_setting(self) -> ThemeSetting:
+        """Theme that the user chose, which may be to follow the terminal."""
+        return self.look.setting
+
+    @property
     def width(self) -> int:
-        return self.screen.width
+        return self.app.width
 
     def show(self, *lines: str) -> None:
-        self.screen.show(*lines)
+        self.app.show(*lines)
+
+    def send(self, sequence: bytes) -> None:
+        """Send the terminal something that shows nothing in it."""
+        self.app.send(sequence)
 
     def warn(self, text: str) -> None:
         say(self, text, "warn")
@@ -78,10 +87,10 @@ class TerminalState:
         """Show everything from now on in another theme."""
         theme = choose_theme(setting, self.env, self.look.background)
         self.look = replace(self.look, theme=theme, setting=setting)
-        self.screen.use_theme(theme)
+        self.app.use_theme(theme)
 
     def toggle_vim(self) -> bool:
         """Switch the keys of vi on or off, and return whether they are on."""
         self.look = replace(self.look, has_vi_keys=not self.look.has_vi_keys)
-        self.screen.use_vi_keys(is_on=self.look.has_vi_keys)
+        self.app.use_vi_keys(is_on=self.look.has_vi_keys)
         return self.look.has_vi_keys

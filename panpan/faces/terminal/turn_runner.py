@@ -10,7 +10,8 @@ from contextlib import aclosing
 import anyio
 
 from panpan.errors import PanpanError, unwrap_single_exception
-from panpan.faces.terminal.views.turn_view import PacedShower, TurnView
+from panpan.faces.terminal.screen.screen import TurnShower
+from panpan.faces.terminal.views.turn_view import PacedShower
 from panpan.faces.turn_text import note_on_end
 from panpan.session.session import Session
 from panpan.types.messages import AssistantMessage, UserMessage
@@ -29,7 +30,7 @@ class TurnRunner:
     def __init__(
         self,
         session: Session,
-        view: TurnView,
+        view: TurnShower,
         give_back: Callable[[str], None],
         is_held_up: Callable[[], bool] = lambda: False,
     ) -> None:

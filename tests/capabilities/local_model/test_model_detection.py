@@ -12,7 +12,7 @@ import pytest
 
 from panpan.capabilities.local_model.model_detection import ANSWERS_FILE, detect_model, has_embedded_model
 from panpan.errors import ConfigError
-from panpan.faces.plain.line_face import YesOrNo
+from panpan.faces.plain.line_reader import YesOrNo
 from panpan.models.local_servers import LocalServer, Probe, find_local_servers
 from tests.faces.memory import Memory
 from tests.faces.plain.terminal import Keyboard, terminal

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import FileIO
 
-from panpan.faces.plain.line_face import LineReader
+from panpan.faces.plain.line_reader import LineReader
 from panpan.faces.stdin import StdinReader
 
 

@@ -1,13 +1,11 @@
-"""The face that only prints lines: the checklist stands below its call, and nothing in the answer to a question."""
+"""The face that only prints lines."""
 
 from panpan.faces.plain.line_face import LineFace
-from panpan.faces.turn_text import WaitingTime
 from panpan.types.content import ChecklistDisplay, ChecklistItem, TextBlock, ToolResultBlock
 from panpan.types.events import ToolStarted
 from panpan.types.messages import ToolResultMessage
 from tests.faces.memory import Memory
 from tests.fakes.scripted_llm import call
-from tests.fakes.subagents import looks, of_agent
 
 
 async def test_a_todo_list_is_printed_as_soon_as_it_is_kept() -> None:
@@ -24,26 +22,3 @@ async def test_a_todo_list_is_printed_as_soon_as_it_is_kept() -> None:
     await face.show(ToolResultMessage(result=block, display=ChecklistDisplay(todos=todos)))
 
     assert out.text == "● TodoWrite Running\n  └ 1 of 2 done\n    ☑ Read\n    ◐ Running\n"
-
-
-async def test_what_subagents_do_while_a_question_waits_is_printed_after_it() -> None:
-    out, waiting = Memory(), WaitingTime(lambda: 0.0)
-    face = LineFace(out, has_colour=False, waiting=waiting)
-    await face.show(ToolStarted("t1", "Task", "explore: it", starts_agent=True))
-    begun = out.text
-
-    with waiting.counted():
-        for event in of_agent(*looks("1", "loss")):
-            await face.show(event)
-        during = out.text
-    for event in of_agent(*looks("2", "model")):
-        await face.show(event)
-    with waiting.counted():
-        for event in of_agent(*looks("3", "data")):
-            await face.show(event)
-    await face.end()
-
-    assert during == begun
-    places = [out.text.find(pattern) for pattern in ("loss", "model", "data")]
-    assert -1 not in places
-    assert places == sorted(places)

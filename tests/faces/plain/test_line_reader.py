@@ -7,7 +7,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from panpan.faces.plain.line_face import LineReader
+from panpan.faces.plain.line_reader import LineReader
 from tests.faces.plain.terminal import Keyboard, terminal
 
 END_OF_INPUT = "\x04"

@@ -15,7 +15,7 @@ from panpan.config.stored_keys import NO_KEYS, StoredKeys
 from panpan.config.ui_look import ThemeSetting
 from panpan.errors import ConfigError, PanpanError
 from panpan.faces.terminal.commands.session_keys import stored_keys
-from panpan.faces.terminal.rendering.cells import Scrollback
+from panpan.faces.terminal.screen.theme import Theme
 from panpan.models.provider_kind import NO_KINDS, ProviderKinds, ready_models
 from panpan.session.command import Command, Option, Terminal, say
 from panpan.session.models import SessionModels
@@ -155,9 +155,11 @@ def _detail(vendor: Vendor, model: str, settings: Settings) -> str:
 THEMES: Sequence[ThemeSetting] = get_args(ThemeSetting)
 
 
-@runtime_checkable
-class Screen(Terminal, Scrollback, Protocol):
-    """A terminal that commands run in and that has a screen, with a look and keys."""
+class ScreenLook(Protocol):
+    """Colours and keys of a screen that is drawn."""
+
+    @property
+    def theme(self) -> Theme: ...
 
     @property
     def theme_setting(self) -> ThemeSetting:
@@ -177,38 +179,48 @@ class Screen(Terminal, Scrollback, Protocol):
         ...
 
 
-def _screen(terminal: Terminal) -> Screen:
-    """Return the terminal if it has a screen, and not only lines."""
-    if not isinstance(terminal, Screen):
+@runtime_checkable
+class _Drawn(Protocol):
+    look: ScreenLook | None
+    """None: there are only lines."""
+
+
+def look_of(terminal: Terminal) -> ScreenLook | None:
+    """Return colours and keys of the screen that a terminal has; None where it has only lines."""
+    return terminal.look if isinstance(terminal, _Drawn) else None
+
+
+def _drawn_look(terminal: Terminal) -> ScreenLook:
+    if (look := look_of(terminal)) is None:
         raise ConfigError("this command is about the screen, and here are only lines; run panpan without --plain")
-    return terminal
+    return look
 
 
 async def _theme(terminal: Terminal, wanted: str) -> None:
-    screen = _screen(terminal)
+    look = _drawn_look(terminal)
     name = next((name for name in THEMES if name == wanted.lower()), None)
     if wanted and name is None:
         say(terminal, f"unknown theme {clean_line(wanted)}; choose {', '.join(THEMES)}", "bad")
         return
     if name is None:
-        options = [_option(theme, screen) for theme in THEMES]
+        options = [_option(theme, look) for theme in THEMES]
         picked = await terminal.choose("Which theme?", options)
         if picked is None:
             return
         name = THEMES[picked]
-    screen.use_theme(name)
-    found = f", which is {screen.theme.name} here" if name == "auto" else ""
+    look.use_theme(name)
+    found = f", which is {look.theme.name} here" if name == "auto" else ""
     say(terminal, f"theme: {name}{found}; {await kept(terminal, ('ui', 'theme'), name)}")
 
 
-def _option(theme: ThemeSetting, screen: Screen) -> Option:
-    is_current = theme == screen.theme_setting
-    detail = f"{screen.theme.name} here" if is_current and theme == "auto" else ""
+def _option(theme: ThemeSetting, look: ScreenLook) -> Option:
+    is_current = theme == look.theme_setting
+    detail = f"{look.theme.name} here" if is_current and theme == "auto" else ""
     return Option(theme, detail, is_current=is_current)
 
 
 async def _vim(terminal: Terminal, rest: str) -> None:
-    is_on = _screen(terminal).toggle_vim()
+    is_on = _drawn_look(terminal).toggle_vim()
     keys = "vi keys are on: Esc leaves the insert mode, i enters it" if is_on else "vi keys are off"
     say(terminal, f"{keys}; {await kept(terminal, ('ui', 'vim'), is_on)}")
 

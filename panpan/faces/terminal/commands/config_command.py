@@ -15,7 +15,7 @@ from panpan.config.locations import Locations
 from panpan.config.settings import Settings, Table
 from panpan.config.sources import Loaded, load_settings
 from panpan.errors import ConfigError, PanpanError
-from panpan.faces.terminal.commands.choice_commands import Screen, chosen_model, kept
+from panpan.faces.terminal.commands.choice_commands import chosen_model, kept, look_of
 from panpan.faces.terminal.commands.show_commands import panpan_says
 from panpan.session.command import Command, Option, Terminal, say
 from panpan.session.session import Session
@@ -78,7 +78,7 @@ def _sentence(description: str) -> str:
 
 
 async def _config(terminal: Terminal, rest: str) -> None:
-    if not isinstance(terminal, Screen):
+    if look_of(terminal) is None:
         terminal.display(*await _all_settings(terminal))
         return
     changed: KeyPath = ()
@@ -100,7 +100,7 @@ async def _config(terminal: Terminal, rest: str) -> None:
         await _change(terminal, offered[picked], values[changed])
 
 
-async def _change(terminal: Screen, choice: Choice, now: object) -> None:
+async def _change(terminal: Terminal, choice: Choice, now: object) -> None:
     """Let the user choose a value, save it, and say from when on it counts."""
     if choice.values == (False, True):
         value: str | bool | None = not now
@@ -125,9 +125,9 @@ async def _change(terminal: Screen, choice: Choice, now: object) -> None:
     say(terminal, f"{dotted(choice.key)} is {_word(value)}, {saved}{later}")
 
 
-async def _use(terminal: Screen, key: KeyPath, value: Any) -> bool:
+async def _use(terminal: Terminal, key: KeyPath, value: Any) -> bool:
     """Let this session have a value, if it can; return whether it has it."""
-    session = terminal.session
+    session, look = terminal.session, look_of(terminal)
     match key:
         case ("model",):
             await session.use_model(value)
@@ -137,11 +137,11 @@ async def _use(terminal: Screen, key: KeyPath, value: Any) -> bool:
             session.use_thinking(is_on=value)
         case ("permission", "mode"):
             session.set_permission_mode(value)
-        case ("ui", "theme"):
-            terminal.use_theme(value)
-        case ("ui", "vim"):
-            if terminal.toggle_vim() is not value:
-                terminal.toggle_vim()
+        case ("ui", "theme") if look is not None:
+            look.use_theme(value)
+        case ("ui", "vim") if look is not None:
+            if look.toggle_vim() is not value:
+                look.toggle_vim()
         case _:
             return False
     return True

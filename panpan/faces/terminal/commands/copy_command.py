@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from panpan.errors import ConfigError
-from panpan.faces.terminal.commands.choice_commands import Screen
+from panpan.faces.terminal.commands.choice_commands import look_of
 from panpan.faces.terminal.input.draft import put_into_clipboard
 from panpan.session.command import Command, Terminal, say
 from panpan.system.text.terminal_text import clean_for_terminal
@@ -23,8 +23,8 @@ async def _copy(terminal: Terminal, wanted: str) -> None:
     text, name = chosen_part(clean_for_terminal(answer), wanted)  # what was read, and nothing that a shell would obey
     ways = [f"by {Path(program).name}" for program in await put_into_clipboard(text, terminal.env)]
     sequence = b64encode(text.encode(errors="replace"))
-    if isinstance(terminal, Screen) and len(sequence) <= MAX_SEQUENCE_BYTES:
-        terminal.send(b"\x1b]52;c;" + sequence + b"\x07")
+    if (look := look_of(terminal)) is not None and len(sequence) <= MAX_SEQUENCE_BYTES:
+        look.send(b"\x1b]52;c;" + sequence + b"\x07")
         ways.append("by your terminal, if it allows that (OSC 52)")
     if not ways:
         raise ConfigError("nothing takes it: install wl-copy, xclip or xsel, or run panpan without --plain")

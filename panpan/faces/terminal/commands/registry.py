@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from panpan.faces.terminal.commands.choice_commands import MODEL_COMMANDS, SCREEN_COMMANDS
+from panpan.faces.terminal.commands.choice_commands import MODEL_COMMANDS, SCREEN_COMMANDS, look_of
 from panpan.faces.terminal.commands.config_command import CONFIG_COMMANDS
 from panpan.faces.terminal.commands.copy_command import COPY_COMMANDS
 from panpan.faces.terminal.commands.session_commands import SESSION_COMMANDS
@@ -80,6 +80,17 @@ KEYS: Sequence[tuple[str, str]] = (
 )
 
 
+KEYS_OF_LINES: Sequence[tuple[str, str]] = (
+    ("Enter", "send; lines that are pasted together are one prompt"),
+    ("Ctrl+C", "interrupt; at the prompt: drop the line; twice: quit"),
+    ("Ctrl+D", "quit, as exit does; panpan -c resumes"),
+    ("y, a, l, n", "answer a question: yes, always, always the like, no; anything else is a no with your words"),
+    ("/", "at the beginning: a command"),
+    ("!", "at the beginning: run a shell command; the model gets its output"),
+    ("@", "a file or folder"),
+)
+
+
 def help_command(others: Iterable[Command], keys: Sequence[tuple[str, str]]) -> Command:
     """Return the command that lists `others` and itself, and says what the keys do."""
 
@@ -88,7 +99,8 @@ def help_command(others: Iterable[Command], keys: Sequence[tuple[str, str]]) -> 
 
         listed = table((_usage(command), _line(command)) for command in commands if not command.is_missing)
         titles = ("Keys", "Commands") if rest == "keys" else ("Commands", "Keys")
-        sections = {"Commands": listed, "Keys": table(keys)}
+        here = keys if look_of(terminal) is not None else KEYS_OF_LINES
+        sections = {"Commands": listed, "Keys": table(here)}
         await terminal.show_panel({title: sections[title] for title in titles if keys or title == "Commands"})
 
     what = "Show the commands and the keys" if keys else "Show the commands"

@@ -1,22 +1,22 @@
 """Puts the questions of tools and of the gate to the user, as dialogs."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
 from anyio import get_cancelled_exc_class, to_thread
 
 from panpan.faces.terminal.dialogs.dialog import NARROWEST
-from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.dialogs.permission import PermissionDialog
 from panpan.faces.terminal.dialogs.plan import PlanDialog, WantsToEdit
 from panpan.faces.terminal.dialogs.questions import Declined, QuestionsDialog
 from panpan.faces.terminal.rendering.displays import diff_lines
 from panpan.faces.terminal.screen.external_program import EditorFailed
+from panpan.faces.terminal.screen.screen import Screen
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import WaitingTime
-from panpan.types.dataclass import dataclass
 from panpan.types.permission import (
     PermissionAnswer,
     PermissionQuestion,
@@ -32,27 +32,6 @@ _INDENT = 2
 """Cells that the dialog takes from a row."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskingScreen:
-    """Parts of one session's screen that questions need."""
-
-    dialogs: DialogQueue
-    room: Callable[[], int]
-    """Returns the rows that there are for a dialog."""
-    look: Callable[[], tuple[int, Theme]]
-    """Returns the cells of a row, and how things look."""
-    note_waiting: Callable[[], None]
-    """Called when a question begins to wait."""
-    edit: Callable[[str], Awaitable[str | EditorFailed]]
-    """Lets the user edit a text in their editor."""
-    shown: Callable[[Path], str] = str
-    """Returns a path as people write it."""
-    keep_plan: Callable[[str], None] = lambda text: None
-    """Shows a plan for good, whose question was withdrawn without an answer."""
-    is_of_turn: Callable[[PermissionQuestion], bool] = lambda question: True
-    """Returns whether the turn that runs waits for the answer, and not a subagent in the background."""
-
-
 class Asking:
     """The face's side of `Asker`; given to a session before there is a screen, and `shown_by` one when there is.
 
@@ -61,7 +40,8 @@ class Asking:
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self.waiting = WaitingTime(clock)
-        self._screen: AskingScreen | None = None
+        self._screen: Screen | None = None
+        self._shown: Callable[[Path], str] = str
         self._open: list[str] = []
         """Ids of the calls about which the user is asked; one may be there twice, since each agent counts its own."""
 
@@ -71,9 +51,14 @@ class Asking:
         return self._open
 
     @contextmanager
-    def shown_by(self, screen: AskingScreen) -> Iterator[None]:
-        """Put questions on a screen; before and after, nobody is there to answer."""
-        self._screen = screen
+    def shown_by(self, screen: Screen, shown: Callable[[Path], str] = str) -> Iterator[None]:
+        """Put questions on a screen; before and after, nobody is there to answer.
+
+        Args:
+            screen: Shows them.
+            shown: Returns a path as people write it.
+        """
+        self._screen, self._shown = screen, shown
         try:
             yield
         finally:
@@ -82,20 +67,21 @@ class Asking:
     async def permission(self, question: PermissionQuestion) -> PermissionAnswer:
         if (screen := self._screen) is None:
             return PermissionAnswer(is_allowed=False)
-        screen.note_waiting()
+        screen.question_waits()
         self._open.append(question.tool_use_id)
         try:
             with self.waiting.counted():
                 dialog = await to_thread.run_sync(self._permission_dialog, question, screen, abandon_on_cancel=True)
-                return await screen.dialogs.ask(dialog)
+                return await screen.ask(dialog)
         finally:
             self._open.remove(question.tool_use_id)
 
-    def _permission_dialog(self, question: PermissionQuestion, screen: AskingScreen) -> PermissionDialog:
+    def _permission_dialog(self, question: PermissionQuestion, screen: Screen) -> PermissionDialog:
         """Return the dialog with its rows laid out: they may be many, so this runs in a thread."""
-        width, theme = screen.look()
+        width, theme = screen.width, screen.theme
         preview = _preview_rows(question, width - _INDENT, theme)
-        dialog = PermissionDialog(question, preview, room=screen.room, ends_turn=lambda: screen.is_of_turn(question))
+        ends_turn = partial(screen.view.is_of_turn, question)
+        dialog = PermissionDialog(question, preview, room=lambda: screen.room, ends_turn=ends_turn)
         if width >= NARROWEST:
             dialog.lay_out(width, theme)
         return dialog
@@ -103,42 +89,42 @@ class Asking:
     async def user(self, questions: Sequence[UserQuestion]) -> Sequence[UserAnswer] | None:
         if (screen := self._screen) is None:
             return None
-        screen.note_waiting()
-        dialog = QuestionsDialog(questions, room=screen.room)
+        screen.question_waits()
+        dialog = QuestionsDialog(questions, room=lambda: screen.room)
         with self.waiting.counted():
-            answer = await screen.dialogs.ask(dialog)
+            answer = await screen.ask(dialog)
         return None if isinstance(answer, Declined) else answer
 
     async def plan(self, proposal: PlanProposal) -> PlanAnswer:
         """Ask whether a plan is carried out; implements `PlanAsker`."""
         if (screen := self._screen) is None:
             return PlanRejected()
-        screen.note_waiting()
+        screen.question_waits()
         with self.waiting.counted():
             try:
-                return await _plan_answer(proposal, screen)
+                return await _plan_answer(proposal, self._shown(proposal.file), screen)
             except get_cancelled_exc_class():
-                screen.keep_plan(proposal.text)  # the call has no result that would show it
+                screen.view.keep_plan(proposal.text)  # the call has no result that would show it
                 raise
 
 
-async def _plan_answer(proposal: PlanProposal, screen: AskingScreen) -> PlanAnswer:
+async def _plan_answer(proposal: PlanProposal, file: str, screen: Screen) -> PlanAnswer:
     note = ""
     while True:
-        dialog = await to_thread.run_sync(_plan_dialog, proposal, note, screen, abandon_on_cancel=True)
-        said = await screen.dialogs.ask(dialog)
+        dialog = await to_thread.run_sync(_plan_dialog, proposal, file, note, screen, abandon_on_cancel=True)
+        said = await screen.ask(dialog)
         if not isinstance(said, WantsToEdit):
             return said
-        edited = await screen.edit(proposal.text)
+        edited = await screen.edited(proposal.text)
         if isinstance(edited, str) and edited.strip():
             return PlanEdited(edited)
         note = edited.reason if isinstance(edited, EditorFailed) else "the plan was empty, and is as it was before"
 
 
-def _plan_dialog(proposal: PlanProposal, note: str, screen: AskingScreen) -> PlanDialog:
+def _plan_dialog(proposal: PlanProposal, file: str, note: str, screen: Screen) -> PlanDialog:
     """Return the dialog with its rows laid out, in a thread, as with a permission."""
-    width, theme = screen.look()
-    dialog = PlanDialog(proposal, screen.shown(proposal.file), note=note, room=screen.room)
+    width, theme = screen.width, screen.theme
+    dialog = PlanDialog(proposal, file, note=note, room=lambda: screen.room)
     if width >= NARROWEST:
         dialog.lay_out(width, theme)
     return dialog

@@ -13,6 +13,8 @@ MeaningT = TypeVar("MeaningT", bound=str)
 
 UNREAD = "You haven't seen all of it. Press again to allow it anyway, or Ctrl+O to read on."
 """Said where a yes comes before that."""
+TELL = "tell"
+"""Meaning of the choice that lets the user type words for the model."""
 MARK_CELLS = 5
 """Before a row of a choice that goes on; also left free by the first."""
 
@@ -28,6 +30,12 @@ class Choice(Generic[MeaningT]):
     text: str
     short: str
     """For rows with several choices."""
+
+    @property
+    def said(self) -> str:
+        """What it does, to stand behind its key."""
+        text = self.text.removesuffix(f" ({self.key})")
+        return f"{text[:1].lower()}{text[1:]}"
 
     def is_meant_by(self, key: str) -> bool:
         """Return whether a key chooses this."""
@@ -111,6 +119,21 @@ class ChoiceDialog(Dialog[Answer], Generic[Answer, MeaningT]):
         if self._is_telling:
             self._words.insert(text)
         return self._is_telling
+
+    def take_line(self, said: str) -> str:
+        key = {"yes": "y", "no": "n"}.get(said.lower(), said.lower())
+        meant = next((choice.meaning for choice in self._choices if choice.key == key), None)
+        if said and (meant is None or meant == TELL):
+            self._refuse("" if key == "n" else said)
+        elif meant is not None:
+            self._choose(meant)
+        return ""
+
+    def _lines_of(self, head: Sequence[str], body: Sequence[str], hint: str) -> list[str]:
+        """Return what is asked, all of what for, and each answer behind its key."""
+        self._page.note_all_seen()
+        answers = (f"{choice.key} = {choice.said}" for choice in self._choices if choice.meaning != TELL)
+        return [*head, *(f"  {row}" for row in (*body, *answers, hint))]
 
     def _press_in_words(self, key: str) -> None:
         match key:

@@ -63,6 +63,14 @@ class Dialog(ABC, Generic[Answer]):
     def paste(self, text: str) -> bool:
         """Take pasted text where something is typed, and return whether that is so; it never answers."""
 
+    @abstractmethod
+    def as_lines(self, width: int, theme: Theme) -> Sequence[str]:
+        """Return all of it, for where nothing is drawn again; the last row says what may be typed behind it."""
+
+    @abstractmethod
+    def take_line(self, said: str) -> str:
+        """Take a line that was typed, without blanks around it; return what is wrong with it, or nothing."""
+
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 _TAB = " " * 4
@@ -104,6 +112,10 @@ class Page:
         if self._first <= self._seen:  # else some were skipped
             self._seen = max(self._seen, self._first + self._size)
         self.was_all_seen = self.was_all_seen or self._seen >= self._count
+
+    def note_all_seen(self) -> None:
+        """Note that all rows were printed, with no page of them."""
+        self.was_all_seen = True
 
     def reveal(self, rows: range, size: int) -> None:
         """Let some rows be among those that are shown, the first of them where there is no room for all."""

@@ -7,9 +7,9 @@ import anyio
 
 from panpan.errors import unwrap_single_exception
 from panpan.faces.terminal.dialogs.dialog import Dialog, Page
-from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.rendering.cells import cut, fitted
 from panpan.faces.terminal.rendering.displays import display_rows
+from panpan.faces.terminal.screen.screen import Screen
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.command import Look
 from panpan.system.text.terminal_text import clean_line
@@ -87,6 +87,17 @@ class PanelDialog(Dialog[bool]):
     def paste(self, text: str) -> bool:
         return False
 
+    def as_lines(self, width: int, theme: Theme) -> Sequence[str]:
+        rows = list[str]()
+        for title, shape in self._sections.items():
+            rows += [*([""] if rows else []), theme.paint("strong", clean_line(title))]
+            rows += display_rows(shape, width, theme)
+        return rows
+
+    def take_line(self, said: str) -> str:
+        self.answer = True
+        return ""
+
     def _next(self, step: int) -> int:
         return (self._at + step) % len(self._titles)
 
@@ -99,29 +110,22 @@ async def _until_next_look() -> None:
     await anyio.sleep(LOOK_S)
 
 
-async def watched(
-    dialogs: DialogQueue,
-    look: Look,
-    *,
-    room: Callable[[], int],
-    refresh: Callable[[], None],
-    pause: Callable[[], Awaitable[object]] = _until_next_look,
-) -> None:
+async def watched(screen: Screen, look: Look, pause: Callable[[], Awaitable[object]] = _until_next_look) -> None:
     """Show what `look` returns in a panel, again after each pause, until that is empty or the user leaves."""
     if not (sections := await look()):
         return
-    dialog = PanelDialog(sections, room=room, follows_end=True)
+    dialog = PanelDialog(sections, room=lambda: screen.room, follows_end=True)
 
     async def look_again() -> None:
         await pause()
         while sections := await look():
             dialog.show(sections)
-            refresh()
+            screen.refresh()
             await pause()
         tasks.cancel_scope.cancel("there is nothing more to see")
 
     with unwrap_single_exception():
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(look_again)
-            await dialogs.ask(dialog)
+            await screen.ask(dialog)
             tasks.cancel_scope.cancel("the user has seen enough")

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any, TypeAlias
 
 from panpan.faces.permission_answers import WHOLE_CALL, all_reasons, answers_to, exact_line, why_it_matters, with_words
-from panpan.faces.terminal.dialogs.choice_dialog import UNREAD, Choice, ChoiceDialog
+from panpan.faces.terminal.dialogs.choice_dialog import TELL, UNREAD, Choice, ChoiceDialog
 from panpan.faces.terminal.dialogs.dialog import LineEditor, coloured_lines, prose
 from panpan.faces.terminal.rendering.cells import broken, cell_width, cut, fitted, wrapped
 from panpan.faces.terminal.screen.theme import Theme
@@ -60,8 +60,7 @@ def _json_of(value: Any, indent: int | None = None) -> str:
 
 
 Meaning: TypeAlias = str
-"""The key of an answer, or "tell"."""
-TELL: Meaning = "tell"
+"""The key of an answer, or `TELL`."""
 
 
 def choices_for(question: PermissionQuestion) -> Sequence[Choice[Meaning]]:
@@ -258,6 +257,17 @@ class PermissionDialog(ChoiceDialog[PermissionAnswer, Meaning]):
             self._tell()
         else:
             super().press(key)
+
+    def as_lines(self, width: int, theme: Theme) -> Sequence[str]:
+        self.lay_out(width, theme)
+        body = [*self._what, *(self._why if self._says_all else self._notes)]
+        return self._lines_of(head_rows(self._question, width, theme), body, "? = why; or type what to do instead: ")
+
+    def take_line(self, said: str) -> str:
+        if said == "?":
+            self._says_all = True
+            return ""
+        return super().take_line(said)
 
     def _choose(self, meaning: Meaning) -> None:
         if meaning == TELL:

@@ -8,8 +8,8 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from panpan.faces.terminal.dialogs.dialog import Dialog, LineEditor
-from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
-from panpan.faces.terminal.rendering.cells import ListRow, ListRows, cut, fitted
+from panpan.faces.terminal.rendering.cells import ListRow, ListRows, cut, fitted, wrapped
+from panpan.faces.terminal.screen.screen import Screen
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.command import Option, OptionSearch
 from panpan.system.text.terminal_text import clean_line
@@ -66,6 +66,7 @@ class PickDialog(Dialog[int | NothingPicked]):
     ) -> None:
         super().__init__()
         self._title = clean_line(title)
+        self._options = options
         self._entries = [_Entry.of(index, option) for index, option in enumerate(options)]
         self._matches: Sequence[_Entry] = self._entries
         self._selected = next((entry.index for entry in self._entries if entry.is_current), 0)
@@ -135,6 +136,24 @@ class PickDialog(Dialog[int | NothingPicked]):
             self._narrow(before)
         return True
 
+    def as_lines(self, width: int, theme: Theme) -> Sequence[str]:
+        rows = [theme.paint("question", f"? {self._title}")]
+        for number, option in enumerate(self._options, 1):
+            rows += wrapped(f"{number:5}. {clean_line(option.label)}{' (now)' if option.is_current else ''}", width)
+            if option.detail:
+                rows += (theme.paint("dim", f"       {row}") for row in wrapped(clean_line(option.detail), width - 7))
+        return [*rows, "  a number picks one, an empty line none: "]
+
+    def take_line(self, said: str) -> str:
+        numbers = {str(number): index for index, number in enumerate(range(1, len(self._options) + 1))}
+        if not said:
+            self.answer = NothingPicked()
+        elif said in numbers:
+            self.answer = numbers[said]
+        else:
+            return f"there is no number {clean_line(said)} in this list"
+        return ""
+
     def take_found(self, typed: str, found: Mapping[int, Option]) -> None:
         """Offer what was found besides, behind what fits; where something else is typed meanwhile, nothing."""
         if self.answer is None and typed == self._filter.text:
@@ -162,22 +181,16 @@ PAUSE_S = 0.15
 
 
 async def picked(
-    dialogs: DialogQueue,
-    title: str,
-    options: Sequence[Option],
-    search: OptionSearch | None,
-    *,
-    room: Callable[[], int],
-    refresh: Callable[[], None],
+    screen: Screen, title: str, options: Sequence[Option], search: OptionSearch | None = None
 ) -> int | None:
     """Return the index of the option that the user picks, listed or found by `search`; None where they want none."""
     send, receive = anyio.create_memory_object_stream[str](float("inf"))
-    dialog = PickDialog(title, options, room=room, look_up=None if search is None else send.send_nowait)
+    dialog = PickDialog(title, options, room=lambda: screen.room, look_up=None if search is None else send.send_nowait)
     with send, receive:
         async with anyio.create_task_group() as tasks:
             if search is not None:
-                tasks.start_soon(_look_up, dialog, receive, search, refresh)
-            answer = await dialogs.ask(dialog)
+                tasks.start_soon(_look_up, dialog, receive, search, screen.refresh)
+            answer = await screen.ask(dialog)
             tasks.cancel_scope.cancel("something was picked")
     return None if isinstance(answer, NothingPicked) else answer
 

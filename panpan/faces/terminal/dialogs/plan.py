@@ -84,6 +84,12 @@ class PlanDialog(ChoiceDialog[PlanDialogAnswer, _Meaning]):
             self.cursor = (len(head) + len(body) + len(foot) - 2, 2 + self._words.row(width - 2)[1])
         return [*head, *body, *foot]
 
+    def as_lines(self, width: int, theme: Theme) -> Sequence[str]:
+        self.lay_out(width, theme)
+        notes = [prose(note) for note in (self._note, f"saved to {self._file}") if note]
+        hint = "n = no, keep planning; or type what to change: "
+        return self._lines_of([theme.paint("question", "? Approve this plan?")], [*self._rows, *notes], hint)
+
     def _choose(self, meaning: _Meaning) -> None:
         match meaning:
             case "edit":

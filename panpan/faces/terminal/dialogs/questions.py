@@ -133,6 +133,34 @@ class QuestionsDialog(Dialog[UserAnswers | Declined]):
             self._sheet.words.insert(text)
         return is_typed
 
+    def as_lines(self, width: int, theme: Theme) -> Sequence[str]:
+        """Return the question that has no answer yet, with its numbered choices."""
+        question = self._sheet.question
+        rows = [f"? {clean_line(question.header)}: {_shown_part(question.question)}"]
+        for number, choice in enumerate(question.choices, 1):
+            rows.append(f"{number:5}. {_shown_part(choice.label)}")
+            if choice.description.strip():
+                rows.append(f"       {_shown_part(choice.description)}")
+        numbers = "one number or more, such as 1 2" if question.allows_several else "a number"
+        return [*rows, f"  {numbers}, or your own words; an empty line declines: "]
+
+    def take_line(self, said: str) -> str:
+        if not said:
+            self.answer = Declined()
+            return ""
+        sheet, words = self._sheet, said.replace(",", " ").split()
+        count = len(sheet.question.choices)
+        if all(word.isdecimal() for word in words) and (len(words) < 2 or sheet.question.allows_several):
+            if not words or not all(1 <= int(word) <= count for word in words):
+                return "there is no such number"
+            sheet.chosen = {int(word) - 1 for word in words}
+            sheet.selected = min(sheet.chosen)
+        else:
+            sheet.selected = count
+            sheet.words.insert(said)
+        self._confirm(sheet)
+        return ""
+
     @property
     def _sheet(self) -> _Sheet:
         return self._sheets[self._at]
@@ -225,6 +253,10 @@ class QuestionsDialog(Dialog[UserAnswers | Declined]):
         keys = [("space chooses", 1), ("enter goes on", 2)] if several else [("enter answers", 1)]
         back = [("tab and shift+tab turn", 3)] if len(self._sheets) > 1 else []
         return fitted([*keys, ("esc declines", 0), *back], width, ", ")
+
+
+def _shown_part(text: str) -> str:
+    return "\n       ".join(prose(text).split("\n"))
 
 
 def _mark(sheet: _Sheet, at: int) -> str:

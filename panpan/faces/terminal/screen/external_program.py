@@ -18,7 +18,7 @@ from anyio import to_thread
 
 from panpan.errors import ConfigError, PanpanError, ToolError
 from panpan.faces.terminal.input.draft import Draft
-from panpan.faces.terminal.screen.screen import Screen
+from panpan.faces.terminal.screen.terminal_app import TerminalApp
 from panpan.system.files.folder_tree import remove_tree
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.processes.foreground import run_in_foreground
@@ -193,8 +193,8 @@ def saved_text(file: Path) -> str | EditorFailed:
     return without_controls(text).removesuffix("\n")
 
 
-def _tell_of(file: Path, screen: Screen) -> None:
-    screen.show(f"what the editor had saved is in {file}")
+def _tell_of(file: Path, app: TerminalApp) -> None:
+    app.show(f"what the editor had saved is in {file}")
 
 
 class _LastPrompt:
@@ -227,7 +227,7 @@ class ExternalProgram:
         self._transcript = transcript
         self._env = env
         self._say = say
-        self._job: Callable[[Screen], Awaitable[None]] = self._page
+        self._job: Callable[[TerminalApp], Awaitable[None]] = self._page
         self._is_wanted = anyio.Event()
 
     def open_editor(self) -> None:
@@ -240,44 +240,44 @@ class ExternalProgram:
         """Give the terminal back to the shell, until that lets panpan go on."""
         self._want(self._suspend)
 
-    async def run(self, screen: Screen) -> None:
-        """Do what is wanted, until cancelled; `screen` leaves the terminal for a while."""
+    async def run(self, app: TerminalApp) -> None:
+        """Do what is wanted, until cancelled; `app` leaves the terminal for a while."""
         while True:
             await self._is_wanted.wait()
             self._is_wanted = anyio.Event()
             try:
-                await self._job(screen)
+                await self._job(app)
             except (PanpanError, OSError) as error:  # such as a full disk under the temporary files
                 self._say(str(error))
 
-    def _want(self, job: Callable[[Screen], Awaitable[None]]) -> None:
+    def _want(self, job: Callable[[TerminalApp], Awaitable[None]]) -> None:
         self._job = job
         self._is_wanted.set()
 
-    async def edited(self, text: str, screen: Screen) -> str | EditorFailed:
+    async def edited(self, text: str, app: TerminalApp) -> str | EditorFailed:
         """Let the user edit a text, such as a plan, and return what they saved."""
-        async with screen.handed_over():
-            return await edit_in_editor(text, self._env, lambda file: _tell_of(file, screen))
+        async with app.handed_over():
+            return await edit_in_editor(text, self._env, lambda file: _tell_of(file, app))
 
-    async def read(self, lines: Sequence[str], screen: Screen, *, from_end: bool) -> None:
+    async def read(self, lines: Sequence[str], app: TerminalApp, *, from_end: bool) -> None:
         """Show lines in the pager, the end first if wanted.
 
         Raises:
             ConfigError: There is none, or it could not be started.
         """
-        async with screen.handed_over():
+        async with app.handed_over():
             await page(lines, self._env, lambda: "G" if from_end else "")
 
-    async def _edit(self, screen: Screen) -> None:
+    async def _edit(self, app: TerminalApp) -> None:
         before, unfolded = self._draft.text, self._draft.unfolded
 
         def keep(file: Path) -> None:
             """Keep what the editor had saved where panpan ends: in its file, and as what is typed."""
-            _tell_of(file, screen)
+            _tell_of(file, app)
             if isinstance(saved := saved_text(file), str):
                 self._draft.replace(saved)
 
-        async with screen.handed_over():
+        async with app.handed_over():
             edited = await edit_in_editor(unfolded, self._env, keep)
         if isinstance(edited, EditorFailed):
             self._say(edited.reason)
@@ -286,15 +286,15 @@ class ExternalProgram:
         self._draft.replace(edited)
         self._draft.put(came_meanwhile)
 
-    async def _suspend(self, screen: Screen) -> None:
-        if not await screen.suspend():
+    async def _suspend(self, app: TerminalApp) -> None:
+        if not await app.suspend():
             self._say("there is no shell to go back to")
 
-    async def _page(self, screen: Screen) -> None:
+    async def _page(self, app: TerminalApp) -> None:
         place = _LastPrompt()
         lines = place.counted(self._transcript(place.note))
         if (first := next(lines, None)) is None:
             self._say("there are no messages yet")
             return
-        async with screen.handed_over():
+        async with app.handed_over():
             await page(chain([first], lines), self._env, lambda: str(place.line) if place.line > 1 else "")

@@ -138,25 +138,25 @@ class Footer:
     def live(self, width: int) -> Sequence[str]:
         """Return what the turn and the user's own command are doing, the last rows that have room, and the todos."""
         rows = [*self._view.live_lines(width), *self._prompts.shell_lines(width)]
-        screen = self._state.screen
+        app = self._state.app
         todos: Sequence[str] = ()
         if dialog := self.dialog(width):
-            room = max(screen.room_for_dialog - len(dialog) - len(self.queue(width)), 0)
+            room = max(app.room_for_dialog - len(dialog) - len(self.queue(width)), 0)
         else:
-            room = max(screen.room - len(self.queue(width)), 0)
+            room = max(app.room - len(self.queue(width)), 0)
             todos = self._todos.lines(width, room, self._state.theme)
             room -= len(todos)
         return [*rows[len(rows) - min(len(rows), room) :], *todos]
 
     def dialog(self, width: int) -> Sequence[str]:
-        return self._dialogs.lines(width, self._state.screen.room_for_dialog, self._state.theme)
+        return self._dialogs.lines(width, self._state.app.room_for_dialog, self._state.theme)
 
     def queue(self, width: int) -> Sequence[str]:
         """Return what was sent and is not delivered; beside a question one row, where that leaves room for it."""
         waiting, theme = self._prompts.waiting, self._state.theme
         if self._dialogs.current is None:
             return queue_rows(waiting, width, theme)
-        has_room = waiting and len(self.dialog(width)) < self._state.screen.room_for_dialog
+        has_room = waiting and len(self.dialog(width)) < self._state.app.room_for_dialog
         return [queue_row(len(waiting), width, theme)] if has_room else ()
 
     def status(self, width: int) -> Sequence[str]:

@@ -131,12 +131,20 @@ class FakeTerminal:
     read_lines: list[str] = field(default_factory=list)
     sent: bytes = b""
     has_vim: bool = False
+    has_look: bool = True
+    """False: there are only lines."""
     waited_s: float = 0.0
     then: Next | None = None
     asking: Questions | None = None
 
+    @property
+    def look(self) -> "FakeTerminal | None":
+        return self if self.has_look else None
+
     def show(self, *lines: str) -> None:
         self.rows += lines
+
+    echo = show
 
     def display(self, *shapes: Display) -> None:
         show_displays(self, shapes)

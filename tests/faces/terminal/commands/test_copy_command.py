@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 
 from panpan.errors import ConfigError
-from panpan.faces.plain.line_commands import LineCommands
 from panpan.faces.terminal.commands.copy_command import MAX_SEQUENCE_BYTES, code_blocks
 from panpan.faces.terminal.input.draft import writers
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage
-from tests.faces.memory import Memory
 from tests.faces.terminal.commands.command_fixtures import FakeTerminal, terminal_in, type_in
 
 ANSWER = "Run this:\n\n```python\nprint('é')\n```\n\n- or that:\n\n  ~~~sh\n  ls\n  ~~~\n"
@@ -75,15 +73,14 @@ async def test_copy_gives_the_text_to_the_programs_that_work_here(tmp_path: Path
 
 async def test_copy_without_a_screen_needs_a_program(tmp_path: Path) -> None:
     terminal = answered(tmp_path, DISPLAY=":0")
-    out = Memory()
-    commands = LineCommands(out, terminal.env, has_colour=False)
+    terminal.has_look = False
     with pytest.raises(ConfigError, match="nothing takes it: install wl-copy"):
-        await commands.run("/copy", terminal.session)
+        await type_in(terminal, "/copy")
 
     kept = program(tmp_path, "xclip")
-    await commands.run("/copy 2", terminal.session)
+    await type_in(terminal, "/copy 2")
     assert kept.read_text() == "ls\n"
-    assert "copied code block 2 of 2, 1 line: by xclip" in out.text
+    assert "copied code block 2 of 2, 1 line: by xclip" in terminal.text
 
 
 @pytest.mark.parametrize(

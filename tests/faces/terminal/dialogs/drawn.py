@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 from wcwidth import wcswidth
 
 from panpan.faces.terminal.dialogs.dialog import NARROWEST, Dialog
+from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.screen.theme import Theme
 
+T = TypeVar("T")
 THEMES = [Theme("dark"), Theme("light"), Theme("high-contrast"), Theme("plain")]
 
 
@@ -89,3 +91,17 @@ def unchanged_by(dialog: Dialog[Any], deed: Callable[[], None]) -> bool:
     before = dialog.answer
     deed()
     return dialog.answer == before
+
+
+class DialogScreen:
+    """What questions use of a screen: the dialogs, and how much room there is."""
+
+    theme = THEMES[0]
+
+    def __init__(self, dialogs: DialogQueue, *, width: int = 80, room: int = 20) -> None:
+        self.dialogs = dialogs
+        self.width = width
+        self.room = room
+
+    async def ask(self, dialog: Dialog[T]) -> T:
+        return await self.dialogs.ask(dialog)

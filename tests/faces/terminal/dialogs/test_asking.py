@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from panpan.faces.terminal.dialogs.asking import Asking, AskingScreen
+from panpan.faces.terminal.dialogs.asking import Asking
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.screen.external_program import EditorFailed
-from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.content import DiffDisplay, FileDiff
 from panpan.types.permission import (
     Choice,
@@ -24,36 +24,32 @@ from panpan.types.permission import (
     PlanRejected,
     UserQuestion,
 )
-from tests.faces.terminal.dialogs.drawn import Clock, rows_of
+from tests.faces.terminal.dialogs.drawn import Clock, DialogScreen, rows_of
 
 BASH = PermissionQuestion("1", "Bash", {"command": "make"}, "make", "it runs a command")
 WHICH = UserQuestion("Which", "Which one?", (Choice("this"), Choice("that")))
 
 
-class Screen:
+def home_shown(path: Path) -> str:
+    return f"~/{path.name}"
+
+
+class Screen(DialogScreen):
     """Shows questions at a width, and notes that they wait."""
 
     def __init__(self, width: int = 80, room: int = 20) -> None:
-        self.dialogs = DialogQueue(lambda: None, lambda: 0.0)
+        super().__init__(DialogQueue(lambda: None, lambda: 0.0), width=width, room=room)
         self.waited = 0
         self.edits: list[str | EditorFailed] = []
         """What the user saves in his editor, one time after the other."""
         self.kept: list[str] = []
         """Plans that were shown for good."""
-        self.for_asking = AskingScreen(
-            self.dialogs,
-            lambda: room,
-            lambda: (width, Theme("dark")),
-            self._note,
-            self._edited,
-            shown=lambda path: f"~/{path.name}",
-            keep_plan=self.kept.append,
-        )
+        self.view = SimpleNamespace(is_of_turn=lambda question: True, keep_plan=self.kept.append)
 
-    def _note(self) -> None:
+    def question_waits(self) -> None:
         self.waited += 1
 
-    async def _edited(self, text: str) -> str | EditorFailed:
+    async def edited(self, text: str) -> str | EditorFailed:
         return self.edits.pop(0)
 
     def rows(self, width: int = 80) -> list[str]:
@@ -79,7 +75,7 @@ async def answered(asking: Asking, screen: Screen, question: PermissionQuestion,
 async def test_questions_go_to_the_screen_which_is_told_that_one_waits() -> None:
     asking, screen = Asking(), Screen()
 
-    with asking.shown_by(screen.for_asking):
+    with asking.shown_by(screen, home_shown):
         await answered(asking, screen, BASH, lambda: None)
 
     assert screen.waited == 1
@@ -93,7 +89,7 @@ async def test_without_a_screen_the_answer_is_no_at_once() -> None:
         assert await asking.user([WHICH]) is None
 
     await nobody_is_there()
-    with pytest.raises(ZeroDivisionError), asking.shown_by(Screen().for_asking):
+    with pytest.raises(ZeroDivisionError), asking.shown_by(Screen()):
         raise ZeroDivisionError
     await nobody_is_there()
 
@@ -108,7 +104,7 @@ async def test_the_path_of_a_new_file_is_shown_once(title: str, width: int) -> N
     def look() -> None:
         assert [row for row in screen.rows(width) if "new.py" in row] == ["  sub/new.py (new) +1 -0"]
 
-    with asking.shown_by(screen.for_asking):
+    with asking.shown_by(screen, home_shown):
         await answered(asking, screen, question, look)
 
 
@@ -131,7 +127,7 @@ async def test_a_diff_that_is_cut_stands_above_the_whole_call() -> None:
             "  │ last",
         ]
 
-    with asking.shown_by(screen.for_asking):
+    with asking.shown_by(screen, home_shown):
         await answered(asking, screen, question, look)
 
 
@@ -142,7 +138,7 @@ async def test_a_title_that_says_more_than_the_path_stays() -> None:
         "1", "Rename", {}, "a.py, b.py (a to b)", "it writes", preview=DiffDisplay(files=files)
     )
 
-    with asking.shown_by(screen.for_asking):
+    with asking.shown_by(screen, home_shown):
         await answered(asking, screen, question, lambda: _has(screen, "  a.py, b.py (a to b)"))
 
 
@@ -155,7 +151,7 @@ async def test_a_long_path_is_shown_to_its_end() -> None:
     def look() -> None:
         assert f"{path} (new) +1 -0" in "".join(row.removeprefix("  ") for row in screen.rows(40))
 
-    with asking.shown_by(screen.for_asking):
+    with asking.shown_by(screen, home_shown):
         await answered(asking, screen, question, look)
 
 
@@ -178,7 +174,7 @@ async def test_every_file_that_is_written_is_named_in_full_before_the_diffs(tool
         assert ("(a to b)" in text) is (tool_name == "Rename")
         assert (" and 2 more" in text) is (tool_name == "Rename")
 
-    with asking.shown_by(screen.for_asking):
+    with asking.shown_by(screen, home_shown):
         await answered(asking, screen, question, look)
 
 
@@ -188,7 +184,7 @@ async def test_a_diff_can_be_asked_about_in_a_terminal_that_is_too_narrow_for_it
     asking, screen = Asking(), Screen(width)
     question = PermissionQuestion("1", "Edit", {}, "a.py", "it writes", preview=DiffDisplay(files=(file,)))
 
-    with asking.shown_by(screen.for_asking):
+    with asking.shown_by(screen, home_shown):
         await answered(asking, screen, question, lambda: None)
 
 
@@ -206,7 +202,7 @@ async def judged(screen: Screen, *pressed: str) -> PlanAnswer:
     async def ask() -> None:
         answers.append(await asking.plan(PLAN))
 
-    with asking.shown_by(screen.for_asking):
+    with asking.shown_by(screen, home_shown):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask)
             for key in pressed:
@@ -253,7 +249,7 @@ async def shown(screen: Screen) -> None:
 async def test_a_plan_that_is_withdrawn_is_kept_on_the_screen_and_one_that_is_answered_is_not() -> None:
     asking, screen = Asking(), Screen()
 
-    with asking.shown_by(screen.for_asking):
+    with asking.shown_by(screen, home_shown):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(asking.plan, PLAN)
             await shown(screen)
@@ -273,7 +269,7 @@ async def test_the_time_in_which_something_is_asked_is_counted() -> None:
     def look() -> None:
         clock.now_s += 7
 
-    with asking.shown_by(screen.for_asking):
+    with asking.shown_by(screen, home_shown):
         await answered(asking, screen, BASH, look)
         clock.now_s += 100
         async with anyio.create_task_group() as tasks:
@@ -298,7 +294,7 @@ async def test_agents_that_ask_at_once_wait_for_their_turn_and_the_end_of_one_ta
         with scopes[name]:
             answers[name] = await asking.permission(replace(BASH, tool_use_id=name, agent=f"explore: {name}"))
 
-    with asking.shown_by(screen.for_asking):
+    with asking.shown_by(screen, home_shown):
         async with anyio.create_task_group() as tasks:
             for name in "abc":
                 tasks.start_soon(ask, name)

@@ -10,7 +10,7 @@ from panpan.faces.terminal.dialogs.panel import PanelDialog, watched
 from panpan.faces.terminal.dialogs.pick import PickDialog
 from panpan.session.command import Option
 from panpan.types.content import Display, table, text
-from tests.faces.terminal.dialogs.drawn import THEMES, Clock, plain, press_all, rows_of
+from tests.faces.terminal.dialogs.drawn import THEMES, Clock, DialogScreen, plain, press_all, rows_of
 
 SECTIONS = {
     "Keys": table((f"Key{number}", f"does {number}") for number in range(30)),
@@ -95,16 +95,20 @@ async def test_a_question_takes_the_place_of_the_panel() -> None:
         tasks.cancel_scope.cancel()
 
 
-class Watching:
+class Watching(DialogScreen):
     """Something that is watched: what is seen of it, and pauses that the test ends."""
 
     def __init__(self) -> None:
         self.seen: Mapping[str, Display] = {}
         self.queue = DialogQueue(lambda: None, Clock())
+        super().__init__(self.queue, room=5)
         self._next = anyio.Event()
 
     async def run(self) -> None:
-        await watched(self.queue, self.look, room=lambda: 5, refresh=lambda: None, pause=self.pause)
+        await watched(self, self.look, self.pause)
+
+    def refresh(self) -> None:
+        pass
 
     async def look(self) -> Mapping[str, Display]:
         return self.seen

@@ -9,7 +9,7 @@ from panpan.faces.terminal.dialogs.dialog import QUIET_S
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.dialogs.pick import picked
 from panpan.session.command import Option
-from tests.faces.terminal.dialogs.drawn import THEMES, Clock, plain
+from tests.faces.terminal.dialogs.drawn import THEMES, Clock, DialogScreen, plain
 
 LISTED = [Option("apple"), Option("pear")]
 
@@ -27,23 +27,22 @@ class Library:
         return {0: Option("apple", "red"), 2: Option("plum", f"for {text}")}
 
 
-class Picking:
+class Picking(DialogScreen):
     """A list that is open, and the keys for it."""
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.queue = DialogQueue(self.drawn, self.clock)
+        self.queue = DialogQueue(self.refresh, self.clock)
+        super().__init__(self.queue)
         self.library = Library()
         self.is_drawn = anyio.Event()
         self.answers: list[int | None] = []
 
-    def drawn(self) -> None:
+    def refresh(self) -> None:
         self.is_drawn.set()
 
     async def run(self) -> None:
-        self.answers.append(
-            await picked(self.queue, "Which?", LISTED, self.library.search, room=lambda: 20, refresh=self.drawn)
-        )
+        self.answers.append(await picked(self, "Which?", LISTED, self.library.search))
 
     def rows(self) -> list[str]:
         return [plain(row) for row in self.queue.lines(60, 20, THEMES[0])]

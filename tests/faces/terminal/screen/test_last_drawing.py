@@ -13,7 +13,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.output import DummyOutput
 
 from panpan.faces.terminal.input.input_box import InputBox
-from panpan.faces.terminal.screen.screen import LastDrawing
+from panpan.faces.terminal.screen.terminal_app import LastDrawing
 from panpan.faces.terminal.screen.windows import Contents, DialogView, Windows
 
 

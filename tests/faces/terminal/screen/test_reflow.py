@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.screen.screen import Drawn, reflows
+from panpan.faces.terminal.screen.terminal_app import Drawn, reflows
 
 
 @pytest.mark.parametrize(

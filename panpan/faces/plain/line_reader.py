@@ -1,0 +1,75 @@
+"""What a person types on a terminal, up to Enter.
+
+The rule: lines that arrive together, as those of a paste do, are one text. So a paste starts one turn and not several,
+and a `y` that begins a paste answers no question.
+"""
+
+from panpan.cli_kit.failures import StdoutWriter
+from panpan.faces.stdin import StdinReader
+
+PASTE_GAP_S = 0.03
+"""Lines that follow each other faster are not typed: nobody presses Enter 30 times a second."""
+
+_MOST_FLUSHES = 100
+"""A paste that takes longer than 3 s to arrive is no paste, and a terminal that was closed always has more."""
+
+
+class LineReader:
+    """Reads a terminal; whoever asks first gets what is typed next.
+
+    Args:
+        stdin: Reads the terminal.
+    """
+
+    def __init__(self, stdin: StdinReader) -> None:
+        self._stdin = stdin
+        self._lines: list[bytes] = []
+        """Of the text that is arriving."""
+
+    async def next(self) -> str | None:
+        """Return the next text without its last line end, or None where the input has ended (Ctrl+D)."""
+        self._lines.clear()
+        while (line := await self._stdin.line()) is not None:
+            self._lines.append(line)
+            if not await self._stdin.has_more(within_s=PASTE_GAP_S) and not self._stdin.take_begun_line():
+                break
+        if not self._lines:
+            return None
+        return b"".join(self._lines).decode(errors="replace").removesuffix("\n")
+
+    async def drop_typed_ahead(self) -> bool:
+        """Forget what was typed before now, and what is arriving with it; return whether that was a line or more."""
+        self.forget()
+        flushes = 0
+        while flushes < _MOST_FLUSHES and await self._stdin.has_more(within_s=PASTE_GAP_S):
+            self._stdin.flush_terminal()
+            flushes += 1
+        self._stdin.flush_terminal()  # a line that is half typed cannot be seen
+        return flushes > 0
+
+    def go_on(self) -> None:
+        """Take what is typed behind a Ctrl+D, too."""
+        self._stdin.go_on()
+
+    def forget(self) -> None:
+        """Forget what was read and not returned; what the terminal still holds it drops itself at Ctrl+C."""
+        self._lines.clear()
+        self._stdin.forget()
+
+
+class YesOrNo:
+    """Asks what is answered with yes or no, until it is; the end of the input is no answer."""
+
+    def __init__(self, out: StdoutWriter, lines: LineReader) -> None:
+        self._out = out
+        self._lines = lines
+
+    async def __call__(self, question: str) -> bool | None:
+        await self._lines.drop_typed_ahead()
+        while True:
+            await self._out.write(question)
+            match await self._lines.next():
+                case None:
+                    return None
+                case answer if (said := answer.strip().lower()) in ("y", "yes", "n", "no"):
+                    return said.startswith("y")

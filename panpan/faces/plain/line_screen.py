@@ -1,0 +1,317 @@
+"""The screen that only gets lines: what is printed stays, questions stand among it, and answers are typed as lines.
+
+The rule: nothing is printed while the user types; what is shown then comes behind it.
+"""
+
+import sys
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from panpan.cli_kit.failures import StdoutWriter
+from panpan.faces.plain.line_face import LineFace
+from panpan.faces.plain.line_reader import LineReader
+from panpan.faces.terminal.background_watch import Leaving
+from panpan.faces.terminal.dialogs.dialog import NARROWEST, Dialog
+from panpan.faces.terminal.input.keys import Sent
+from panpan.faces.terminal.prompt_queue import PromptQueue
+from panpan.faces.terminal.rendering.cells import say
+from panpan.faces.terminal.rendering.displays import display_rows
+from panpan.faces.terminal.screen.external_program import EditorFailed, edit_in_editor
+from panpan.faces.terminal.screen.screen import T
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.turn_text import WaitingTime
+from panpan.session.command import Leave
+from panpan.system.text.terminal_text import clean_for_terminal
+from panpan.types.content import Display
+from panpan.types.events import Event
+from panpan.types.messages import Message, UserMessage
+from panpan.types.permission import PermissionQuestion
+
+PROMPT = "❯ "
+HOW_TO_LEAVE = "press Ctrl+C again or Ctrl+D to leave"
+DROPPED = "(what you typed before this question was dropped)\n"
+AGAIN_S = 3.0
+"""How soon a second Ctrl+C has to follow to leave; a later one has a line of its own to drop."""
+LEAVING = {"exit", "quit", "q", "/exit", "/quit", "/q"}
+"""Lines that leave; typed more than once while a turn ran, they come as one text."""
+
+_LOOK_S = 0.02
+"""Between two looks whether there is something to do still."""
+_MOST_READ = 100
+"""Lines of a long text that are printed."""
+_AT_END_S = 0.5
+"""What the terminal gets to take the last lines."""
+_MOST_ENDS = 2
+"""Ctrl+D at the prompt, and at the question what becomes of tasks; where more come, nobody is there to answer."""
+
+Printing = Callable[[LineFace], Awaitable[None]]
+
+
+class LineScreen:
+    """Prints one session after the other; implements `Screen`.
+
+    Args:
+        out: Standard output.
+        lines: What the user types.
+        env: The environment that panpan was started in.
+        waiting: How long the user was waited for.
+        has_colour: True if headings are bold, notes dim and diffs coloured.
+    """
+
+    look = None
+    room = sys.maxsize
+
+    def __init__(
+        self, out: StdoutWriter, lines: LineReader, env: Mapping[str, str], waiting: WaitingTime, *, has_colour: bool
+    ) -> None:
+        self.theme = Theme("plain", has_sequences=has_colour)
+        self.view = LineView(self)
+        self._out = out
+        self._lines = lines
+        self._env = env
+        self._face = LineFace(out, has_colour=has_colour, waiting=waiting)
+        self._unprinted = deque[Printing]()
+        self._has_more = anyio.Event()
+        self._has_printed = anyio.Event()
+        self._is_typing = False
+        """True while the user may type, and nothing is printed."""
+        self._printing = anyio.Lock()
+        self._keyboard = anyio.Lock()
+        self._at_prompt: anyio.CancelScope | None = None
+        """Ended by a question, which goes first."""
+        self._warned_at_s = float("-inf")
+        self._ends = 0
+        """Times that the input has ended since something was typed."""
+
+    @property
+    def width(self) -> int:
+        return self._face.width
+
+    def put(self, printing: Printing) -> None:
+        """Print something once all before it is printed and the user does not type."""
+        self._unprinted.append(printing)
+        self._has_more.set()
+
+    def show(self, *lines: str) -> None:
+        self.put(lambda face: face.rows(lines))
+
+    def echo(self, *lines: str) -> None:
+        """Print nothing: the terminal has shown what was typed."""
+
+    def refresh(self) -> None:
+        """Print nothing: what changes is not shown."""
+
+    async def caught_up(self) -> None:
+        """Wait until all is printed, unless the user may type, which may take long."""
+        await checkpoint()
+        while self._unprinted and not self._is_typing:
+            self._has_printed = anyio.Event()
+            await self._has_printed.wait()
+
+    async def ask(self, dialog: Dialog[T]) -> T:
+        if dialog.is_passing:
+            self.show(*dialog.as_lines(self._room, self.theme))
+            dialog.press("escape")
+        else:
+            if self._at_prompt is not None:
+                self._at_prompt.cancel("a question goes first")
+            async with self._typing():
+                await self._answered(dialog)
+        assert dialog.answer is not None, "a dialog is over when it is answered"
+        return dialog.answer
+
+    async def _answered(self, dialog: Dialog[T]) -> None:
+        # what was typed before the question was on the screen does not answer it
+        note = DROPPED if await self._lines.drop_typed_ahead() else ""
+        while dialog.answer is None:
+            rows = dialog.as_lines(self._room, self.theme)
+            await self._out.write("\n" + note + "\n".join(rows))
+            try:
+                said = await self._next()
+            except anyio.get_cancelled_exc_class():
+                self._unprinted.appendleft(lambda face: face.rows([""]))
+                raise
+            if said is None:
+                dialog.press("escape")
+            elif problem := dialog.take_line(said.strip("\x1b \t")):
+                note = f"{problem}\n"
+            else:
+                note = ""
+
+    def question_waits(self) -> None:
+        """Call nobody: who reads lines reads on."""
+
+    async def read(self, *shapes: Display, from_end: bool = False) -> None:
+        """Print all, or the end of it."""
+        rows = [row for shape in shapes for row in display_rows(shape, self._room, self.theme)]
+        if from_end and (above := len(rows) - _MOST_READ) > 0:
+            say(self, f"… {above:,} more lines above", "dim")
+            rows = rows[-_MOST_READ:]
+        self.show(*rows)
+
+    async def edited(self, text: str) -> str | EditorFailed:
+        async with self.handed_over():
+            return await edit_in_editor(text, self._env, self._tell_of)
+
+    def _tell_of(self, file: Path) -> None:
+        say(self, f"what the editor had saved is in {file}")
+
+    @asynccontextmanager
+    async def handed_over(self) -> AsyncGenerator[None, None]:
+        async with self._typing():
+            yield
+
+    def hand_back(self, text: str) -> None:
+        """Print it, so that it can be copied: there is no input that could hold it."""
+        say(self, "what you said:", "dim")
+        self.show(*clean_for_terminal(text).splitlines())
+
+    def give_back(self, text: str) -> None:
+        say(self, "not done:", "dim")
+        self.show(*clean_for_terminal(text).splitlines())
+
+    def interrupted(self) -> bool:
+        """Forget what is half typed, as the terminal does."""
+        self._lines.forget()
+        return False
+
+    async def may_leave(self) -> bool:
+        """Return whether a Ctrl+C that ended nothing leaves, as one does that follows another; say so at the first."""
+        before_s, self._warned_at_s = self._warned_at_s, anyio.current_time()
+        if self._warned_at_s - before_s < AGAIN_S:
+            return True
+        await self._out.write(f"\n{HOW_TO_LEAVE}\n{PROMPT if self._at_prompt is not None else ''}")
+        return False
+
+    async def say_last(self, line: str, *, is_after_signal: bool) -> None:
+        """Print the last line; where a signal came, something else may stand on its row.
+
+        Raises:
+            OSError: The terminal is gone.
+            OutputError: It takes nothing.
+        """
+        with anyio.move_on_after(_AT_END_S):
+            await self._out.write(f"\n{line}\n" if is_after_signal else f"{line}\n")
+
+    @asynccontextmanager
+    async def serving(
+        self, prompts: PromptQueue, leaving: Leaving, first_prompt: str | None
+    ) -> AsyncGenerator[None, None]:
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._print)
+                tasks.start_soon(self._take_prompts, prompts, leaving, first_prompt)
+                yield
+                tasks.cancel_scope.cancel("the user left")
+        finally:
+            with anyio.move_on_after(_AT_END_S, shield=True):
+                await self._print_all()
+
+    async def _take_prompts(self, prompts: PromptQueue, leaving: Leaving, first_prompt: str | None) -> None:
+        text = first_prompt
+        while True:
+            while not prompts.is_settled:  # noqa: ASYNC110 - of what ends it, nothing is an event
+                await anyio.sleep(_LOOK_S)
+            if text is not None:
+                await self._out.write(f"{PROMPT}{clean_for_terminal(text)}\n")
+            elif (text := await self._typed()) is None:
+                if self._ends > _MOST_ENDS:
+                    leaving.want_at_once()
+                else:
+                    leaving.want(Leave())
+                continue
+            prompt, text, self._warned_at_s = text.strip(), None, float("-inf")
+            if {line.strip().lower() for line in prompt.split("\n")} <= LEAVING:
+                prompts.send(Sent("/exit"))
+            elif prompt:
+                prompts.send(Sent(prompt))
+
+    async def _typed(self) -> str | None:
+        """Return what the user types at the prompt; None where the input has ended."""
+        while True:
+            try:
+                with anyio.CancelScope() as self._at_prompt:
+                    async with self._typing():
+                        await self._out.write(PROMPT)
+                        return await self._next()
+            finally:
+                self._at_prompt = None
+
+    async def _next(self) -> str | None:
+        """Return what is typed next; None where the input has ended, as by Ctrl+D, which may be followed by more."""
+        if (text := await self._lines.next()) is None:
+            await self._out.write("\n")
+            self._lines.go_on()
+        self._ends = 0 if text is not None else self._ends + 1
+        return text
+
+    @property
+    def _room(self) -> int:
+        return max(self.width, NARROWEST)
+
+    @asynccontextmanager
+    async def _typing(self) -> AsyncGenerator[None, None]:
+        """Print what is there, and then nothing until the block is left."""
+        async with self._keyboard:
+            await self._print_all()
+            self._is_typing = True
+            self._has_printed.set()
+            try:
+                yield
+            finally:
+                self._is_typing = False
+                self._has_more.set()
+
+    async def _print(self) -> None:
+        while True:
+            await self._has_more.wait()
+            self._has_more = anyio.Event()
+            if not self._is_typing:
+                await self._print_all()
+
+    async def _print_all(self) -> None:
+        async with self._printing:
+            while self._unprinted and not self._is_typing:
+                await self._unprinted.popleft()(self._face)
+            self._has_printed.set()
+
+
+class LineView:
+    """Prints turns on a screen of lines; implements `TurnShower`."""
+
+    is_moving = False
+
+    def __init__(self, screen: LineScreen) -> None:
+        self._screen = screen
+
+    async def show_past(self, messages: Sequence[Message]) -> None:
+        self._screen.put(lambda face: face.show_past(messages))
+
+    def begin(self, prompt: UserMessage | None) -> None:
+        """Print nothing: the prompt stands there."""
+
+    def show(self, event: Event) -> None:
+        self._screen.put(lambda face: face.show(event))
+
+    async def caught_up(self) -> None:
+        await self._screen.caught_up()
+
+    def note(self, text: str) -> None:
+        say(self._screen, text, "warn")
+
+    def fail(self, message: str) -> None:
+        say(self._screen, f"✗ {message}", "bad")
+
+    def end(self) -> None:
+        self._screen.put(lambda face: face.end())
+
+    def keep_plan(self, text: str) -> None:
+        """Print nothing: the plan stands there."""
+
+    def is_of_turn(self, question: PermissionQuestion) -> bool:
+        return True

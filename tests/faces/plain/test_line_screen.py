@@ -1,0 +1,316 @@
+"""The screen of lines: what is printed when, what answers a question, and how one leaves."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from panpan.faces.plain.line_screen import DROPPED, HOW_TO_LEAVE, PROMPT, LineScreen
+from panpan.faces.terminal.dialogs.panel import PanelDialog
+from panpan.faces.terminal.dialogs.pick import picked
+from panpan.faces.turn_text import WaitingTime
+from panpan.session.command import Leave, Next, Option
+from panpan.types.content import TextBlock, table
+from panpan.types.events import BlockFinished, BlockStarted, TextDelta
+from panpan.types.messages import UserMessage
+from tests.faces.memory import Memory
+from tests.faces.plain.terminal import Keyboard, terminal
+
+OPTIONS = [Option("this"), Option("that")]
+
+
+@dataclass
+class Prompts:
+    """What was sent; settled unless the test holds it up."""
+
+    sent: list[str] = field(default_factory=list)
+    is_settled: bool = True
+
+    def send(self, sent: Any) -> None:
+        self.sent.append(sent.text)
+
+
+@dataclass
+class Leaving:
+    wanted: list[Next] = field(default_factory=list)
+    is_at_once: bool = False
+
+    def want(self, then: Next) -> None:
+        self.wanted.append(then)
+
+    def want_at_once(self) -> None:
+        self.is_at_once = True
+
+
+@dataclass
+class Open:
+    """A screen on a pseudo-terminal, which takes prompts."""
+
+    screen: LineScreen
+    keyboard: Keyboard
+    out: Memory
+    prompts: Prompts
+    leaving: Leaving
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        with anyio.fail_after(20):
+            while not condition():  # noqa: ASYNC110 - a terminal has no event for what it has taken
+                await anyio.sleep(0.005)
+
+    async def shows(self, text: str, times: int = 1) -> None:
+        await self.until(lambda: self.out.text.count(text) >= times)
+
+    async def pick(self) -> int | None:
+        return await picked(self.screen, "Which?", OPTIONS)
+
+
+@asynccontextmanager
+async def opened(first_prompt: str | None = None) -> AsyncGenerator[Open, None]:
+    with terminal() as (keyboard, lines):
+        out = Memory(is_terminal=True)
+        screen = LineScreen(out, lines, {}, WaitingTime(lambda: 0.0), has_colour=False)
+        it = Open(screen, keyboard, out, Prompts(), Leaving())
+        async with screen.serving(it.prompts, it.leaving, first_prompt):  # type: ignore[arg-type]
+            yield it
+
+
+async def test_what_is_typed_at_the_prompt_is_sent_and_exit_however_often_leaves() -> None:
+    async with opened() as it:
+        for typed, sent in (("hello\n", "hello"), ("  two\nlines \n", "two\nlines"), ("exit\nQ\n", "/exit")):
+            await it.shows(PROMPT)
+            it.out.text = ""
+            it.keyboard.type(typed)
+            await it.until(lambda sent=sent: sent in it.prompts.sent)
+        await it.shows(PROMPT)
+        it.keyboard.type("\n")
+        await it.shows(PROMPT, 2)
+
+    assert it.prompts.sent == ["hello", "two\nlines", "/exit"]
+
+
+async def test_prompt_of_the_command_line_is_printed_and_comes_first() -> None:
+    async with opened("fix \x1b[2J it") as it:
+        await it.shows(PROMPT, 2)
+
+    assert it.prompts.sent == ["fix \x1b[2J it"]
+    assert it.out.text.startswith(f"{PROMPT}fix ")
+    assert "\x1b" not in it.out.text
+
+
+async def test_nothing_is_asked_for_while_something_runs() -> None:
+    async with opened() as it:
+        await it.shows(PROMPT)
+        it.prompts.is_settled = False
+        it.keyboard.type("go\n")
+        await it.until(lambda: it.prompts.sent)
+        it.screen.show("it works")
+        await it.screen.caught_up()
+        assert it.out.text == f"{PROMPT}it works\n"
+        it.prompts.is_settled = True
+        await it.shows(PROMPT, 2)
+
+
+async def test_what_is_shown_while_the_user_may_type_comes_behind_it() -> None:
+    async with opened() as it:
+        await it.shows(PROMPT)
+        it.screen.show("task ended")
+        await it.screen.caught_up()  # which does not wait for the user
+        await anyio.lowlevel.checkpoint()
+        assert "task ended" not in it.out.text
+        it.prompts.is_settled = False
+        it.keyboard.type("go\n")
+        await it.shows(f"{PROMPT}task ended\n")
+
+
+async def test_a_list_is_printed_and_picked_from_and_a_wrong_number_is_said() -> None:
+    async with opened() as it:
+        it.prompts.is_settled = False
+        answers = list[int | None]()
+
+        async def ask() -> None:
+            answers.append(await it.pick())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await it.shows("none: ")
+            it.keyboard.type("7\n")
+            await it.shows("there is no number 7 in this list")
+            await it.shows("none: ", 2)
+            it.keyboard.type(" 2 \n")
+
+    assert answers == [1]
+
+
+@pytest.mark.parametrize("before", ["1\n", "1", "1\n1\n", "fix this\n1\n", "1\n1"])
+async def test_what_was_typed_before_the_question_does_not_answer_it(before: str) -> None:
+    async with opened() as it:
+        await it.shows(PROMPT)
+        it.prompts.is_settled = False
+        it.keyboard.type("go\n")
+        await it.until(lambda: it.prompts.sent)
+        it.keyboard.type(before)
+        answers = list[int | None]()
+
+        async def ask() -> None:
+            answers.append(await it.pick())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await it.shows("none: ")
+            it.keyboard.type("2\n")
+
+    assert answers == [1]
+    assert (DROPPED in it.out.text) == ("\n" in before)
+
+
+async def test_a_question_goes_before_the_prompt_which_comes_again() -> None:
+    async with opened() as it:
+        await it.shows(PROMPT)
+        it.keyboard.type("half a li")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(it.pick)
+            await it.shows("none: ")
+            it.keyboard.type("\n")
+        await it.shows(PROMPT, 2)
+        it.keyboard.type("go\n")
+        await it.until(lambda: it.prompts.sent)
+
+    assert it.prompts.sent == ["go"]
+
+
+async def test_questions_come_one_after_the_other_and_the_end_of_one_takes_only_its_own() -> None:
+    answers, scopes = dict[str, int | None](), {name: anyio.CancelScope() for name in "abc"}
+    async with opened() as it:
+        it.prompts.is_settled = False
+
+        async def ask(name: str) -> None:
+            with scopes[name]:
+                answers[name] = await picked(it.screen, f"{name}?", OPTIONS)
+
+        async with anyio.create_task_group() as tasks:
+            for name in "abc":
+                tasks.start_soon(ask, name)
+                await anyio.lowlevel.checkpoint()
+            await it.shows("? a?")
+            scopes["b"].cancel("it ended")
+            it.keyboard.type("1\n")
+            await it.shows("? c?")
+            it.keyboard.type("2\n")
+
+    assert answers == {"a": 0, "c": 1}
+    assert "? b?" not in it.out.text
+
+
+async def test_what_comes_while_a_question_waits_is_printed_after_the_answer_in_its_order() -> None:
+    async with opened() as it:
+        it.prompts.is_settled = False
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(it.pick)
+            await it.shows("none: ")
+            before = it.out.text
+            it.screen.show("first")
+            for event in (BlockStarted(0, "text"), TextDelta(0, "second"), BlockFinished(0, TextBlock(text="second"))):
+                it.screen.view.show(event)
+            it.screen.view.end()
+            it.screen.show("third")
+            await anyio.lowlevel.checkpoint()
+            assert it.out.text == before
+            it.keyboard.type("1\n")
+        await it.shows("first\nsecond\nthird\n")
+
+
+async def test_a_question_that_is_withdrawn_leaves_a_line_of_its_own_to_what_follows() -> None:
+    async with opened() as it:
+        it.prompts.is_settled = False
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(it.pick)
+            await it.shows("none: ")
+            tasks.cancel_scope.cancel("interrupted")
+        it.screen.show("[Interrupted]")
+        await it.shows("none: \n[Interrupted]\n")
+
+
+async def test_a_panel_is_printed_and_waits_for_nothing() -> None:
+    async with opened() as it:
+        it.prompts.is_settled = False
+        assert await it.screen.ask(PanelDialog({"Keys": table([("Enter", "sends")])})) is True
+        await it.shows("Keys\n  Enter  sends\n")
+
+
+async def test_the_end_of_the_input_leaves_and_where_nobody_is_there_at_once() -> None:
+    async with opened() as it:
+        await it.shows(PROMPT)
+        it.keyboard.type("\x04")
+        await it.until(lambda: it.leaving.wanted)
+        assert isinstance(it.leaving.wanted[0], Leave)
+        assert not it.leaving.is_at_once
+
+        await it.shows(PROMPT, 2)  # the user stays after all
+        it.keyboard.type("go\n")
+        await it.until(lambda: it.prompts.sent)
+        for _ in range(3):
+            await it.shows(PROMPT)
+            it.keyboard.type("\x04")
+        await it.until(lambda: it.leaving.is_at_once)
+
+
+async def test_the_end_of_the_input_is_a_no() -> None:
+    async with opened() as it:
+        it.prompts.is_settled = False
+        answers = list[int | None]()
+
+        async def ask() -> None:
+            answers.append(await it.pick())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await it.shows("none: ")
+            it.keyboard.type("\x04")
+
+    assert answers == [None]
+
+
+async def test_at_the_prompt_only_a_second_ctrl_c_leaves_and_what_is_sent_lies_between() -> None:
+    async with opened() as it:
+        await it.shows(PROMPT)
+        assert not await it.screen.may_leave()
+        assert it.out.text.endswith(f"\n{HOW_TO_LEAVE}\n{PROMPT}")
+        it.keyboard.type("go\n")
+        await it.until(lambda: it.prompts.sent)
+        assert not await it.screen.may_leave()
+        assert await it.screen.may_leave()
+
+
+async def test_what_was_shown_last_is_printed_when_the_session_is_left() -> None:
+    async with opened() as it:
+        it.prompts.is_settled = False
+        it.screen.show("a new session begins")
+        it.screen.hand_back("what I said\x1b[2J")
+
+    assert it.out.text.startswith("a new session begins\nwhat you said:\nwhat I said")
+    assert "\x1b" not in it.out.text
+
+
+async def test_past_turns_are_shown_before_what_comes(tmp_path: Path) -> None:
+    async with opened() as it:
+        it.prompts.is_settled = False
+        await it.screen.view.show_past([UserMessage.of("look around")])
+        it.screen.show("later")
+        await it.screen.caught_up()
+
+    assert it.out.text == "❯ look around\nlater\n"
+
+
+async def test_the_end_of_a_long_text_is_printed() -> None:
+    async with opened() as it:
+        it.prompts.is_settled = False
+        await it.screen.read(table((f"line {number}", "x") for number in range(300)), from_end=True)
+
+    assert it.out.text.startswith("… 200 more lines above\n")
+    assert "line 299" in it.out.text
+    assert "line 199 " not in it.out.text

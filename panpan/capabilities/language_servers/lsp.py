@@ -257,7 +257,7 @@ class LspTool(PlannedTool[LspInput]):
 
     def question(self, args: LspInput) -> str:
         title = self.title(args)
-        return title.replace("rename", "Rename", 1) + "?" if args.operation == "rename" else f"Look up {title}?"
+        return f"{title[:1].upper()}{title[1:]}?" if args.operation == "rename" else f"Look up {title}?"
 
     async def effects(self, args: LspInput, ctx: ToolContext) -> Effects:
         if args.operation != "rename":

@@ -134,9 +134,9 @@ def _looks_somewhere(effect: Effect) -> bool:
 
 
 def _named(command: str, doubt: str, subject: Subject) -> str:
-    """Return the doubt, behind the command it is about, unless that is the whole line, which is on the screen."""
-    is_part = command.strip() not in ("", (subject.command or "").strip())
-    return f"`{_shortened(command)}`: {doubt}" if is_part else doubt
+    """Return the doubt, behind the command it is about, unless that is in it or the whole line on the screen."""
+    is_told = command.strip() in ("", (subject.command or "").strip()) or doubt.startswith(f"{command} ")
+    return doubt if is_told else f"`{_shortened(command)}`: {doubt}"
 
 
 def is_unknown(effect: Effect) -> bool:

@@ -260,7 +260,7 @@ def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) 
     if never:
         about = f"{name}: {never}"
     else:
-        about = f"{kind.why}: {name}" if kind.why else f"panpan does not know what {name} does here"
+        about = f"{name} {kind.why}" if kind.why else f"panpan does not know what {name} does here"
     runs_code = True if never else kind.runs_code
     effect = Effect(command, name, None, None, Kind(runs_code, kind.uses_network, refusal or about))
     return _with_folders(effect, name, most_wrappers)

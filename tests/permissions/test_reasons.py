@@ -94,7 +94,7 @@ def test_a_command_that_is_known_to_write_is_not_allowed_rather_than_unknown(pro
         ("cat $(ls)", "cat $(ls)", "only known when it runs"),
         ("ls -a | xargs cat", "xargs cat", "what xargs gives to cat is known only when it runs"),
         ("cat list | xargs rm", "xargs rm", "rm changes files"),
-        ("(cd src && make)", "make", "`make`: runs code: make"),
+        ("(cd src && make)", "make", "make runs code"),
         ("[[ -v x ]]", "", "with -v"),
     ],
 )
@@ -104,6 +104,11 @@ def test_what_is_in_the_way_is_named(project: Project, command: str, part: str, 
     assert isinstance(found, Ask)
     assert found.reason.command == part or (not part and found.reason.command == command)
     assert doubt in found.reason.text
+
+
+def test_command_that_its_doubt_names_is_named_once(project: Project) -> None:
+    assert bash(project.gate(), "(cd src && make)").reason.text == "make runs code"
+    assert bash(project.gate(), "(cd src && make test)").reason.text == "`make test`: make runs code"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +141,7 @@ def test_the_kind_stays_readable_where_the_mode_turns_a_question_into_a_denial(p
     found = bash(project.gate(), "make", "dontAsk")
 
     assert isinstance(found, Deny)
-    assert (found.reason.kind, found.reason.command) == ("mode", "make")
+    assert (found.reason.kind, found.reason.command) == ("mode", "make test")
 
 
 MODES: tuple[PermissionMode, ...] = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
@@ -189,14 +194,14 @@ def test_a_look_in_a_folder_that_is_not_known_says_so(project: Project) -> None:
     assert "cannot tell in which folder" in found.reason.assumption
 
 
-@pytest.mark.parametrize("command", ["make", "ls; make"])
+@pytest.mark.parametrize("command", ["make test", "ls; make test"])
 def test_plan_mode_says_what_is_in_the_way(project: Project, command: str) -> None:
     found = bash(project.gate(), command, "plan")
 
     assert isinstance(found, Deny)
-    assert (found.reason.kind, found.reason.command) == ("mode", "make")
+    assert (found.reason.kind, found.reason.command) == ("mode", "make test")
     assert found.reason.assumption in found.reason.text
-    assert ("`make`" in found.reason.text) is (command != "make")
+    assert ("`make test`" in found.reason.text) is (command != "make test")
 
 
 def test_plan_mode_says_so_of_a_look_outside_the_sandbox(project: Project) -> None:

@@ -170,7 +170,7 @@ async def judged(tmp_path: Path, **args: str) -> Decision:
 async def test_a_call_that_gate_and_sandbox_ask_about_is_one_question_with_both_reasons(tmp_path: Path) -> None:
     decision = await judged(tmp_path, command="make", sandbox="off")
     assert isinstance(decision, Ask)
-    assert "runs code: make" in decision.reason.text
+    assert "make runs code" in decision.reason.text
     assert decision.reason.text.endswith("runs outside the sandbox, with all your rights")
     assert (decision.is_protected, decision.rule) == (True, None)
     assert decision.offer.openings == (Opening("off"),), "once: the model may have written what it makes"

@@ -141,7 +141,7 @@ def test_the_kind_stays_readable_where_the_mode_turns_a_question_into_a_denial(p
     found = bash(project.gate(), "make", "dontAsk")
 
     assert isinstance(found, Deny)
-    assert (found.reason.kind, found.reason.command) == ("mode", "make test")
+    assert (found.reason.kind, found.reason.command) == ("mode", "make")
 
 
 MODES: tuple[PermissionMode, ...] = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")

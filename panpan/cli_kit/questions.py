@@ -26,6 +26,8 @@ _LEAVE = ("\x1b", "\x03", "\x04")
 """Esc, Ctrl+C and Ctrl+D."""
 _MAX_CHARS = 10_000
 _MAX_DIGITS = 3
+_MOST_BY_ONE_DIGIT = 9
+"""Options of which a digit picks one at once; of more, each number needs Enter, as another digit may follow."""
 _ROWS_AROUND = 4
 """Title, hint, and a blank row behind each of title and options."""
 
@@ -70,7 +72,12 @@ class TerminalQuestions:
         size = shutil.get_terminal_size()
         has_room = len(options) + _ROWS_AROUND < size.lines and len(title) < size.columns
         is_drawn = has_room and not self._is_plain
-        how = "↑↓ and Enter, or a number; Esc leaves" if is_drawn else "type a number, then Enter; Esc leaves"
+        if not is_drawn:
+            how = "type a number, then Enter; Esc leaves"
+        elif len(options) > _MOST_BY_ONE_DIGIT:
+            how = "↑↓ or a number, then Enter; Esc leaves"
+        else:
+            how = "↑↓ and Enter, or a number; Esc leaves"
         with self._keys():
             await self._out.write(f"{title}\n\n{_rows(options, 0 if is_drawn else None, size.columns)}\n{how}\n")
             picked = await (self._by_arrows(options, size.columns) if is_drawn else self._by_number(options))
@@ -90,7 +97,7 @@ class TerminalQuestions:
                 digits = digits + key if int(digits + key) <= len(options) else key
                 if 0 < int(digits) <= len(options):
                     at = int(digits) - 1
-                    if int(f"{digits}0") > len(options):  # no further digit could follow
+                    if len(options) <= _MOST_BY_ONE_DIGIT:
                         return at
             elif key in (*_UP, *_DOWN):
                 at, digits = (at + (1 if key in _DOWN else -1)) % len(options), ""

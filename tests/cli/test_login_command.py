@@ -116,11 +116,12 @@ def test_leaving_keeps_nothing(env: dict[str, str], tmp_path: Path, key: str) ->
 
 
 @pytest.mark.parametrize(
-    ("keys", "title"), [("12", "OpenRouter"), ("\x1b[A\r", "Groq"), ("1\x1b[B\r", "OpenAI"), ("99\r", "Gemini")]
+    ("keys", "title"),
+    [("12\r", "OpenRouter"), ("1\r", "Anthropic"), ("\x1b[A\r", "Groq"), ("1\x1b[B\r", "OpenAI"), ("99\r", "Gemini")],
 )
 def test_a_row_is_picked_by_number_or_arrows(env: dict[str, str], tmp_path: Path, keys: str, title: str) -> None:
     with Terminal([sys.executable, "-m", "panpan", "login"], env=env, cwd=tmp_path) as terminal:
-        terminal.wait_for("Esc leaves")
+        terminal.wait_for("↑↓ or a number, then Enter; Esc leaves")
         terminal.send(keys)
         terminal.wait_for(f"Which provider? {title}")
         terminal.wait_for("it is not shown")

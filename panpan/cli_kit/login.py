@@ -55,7 +55,7 @@ async def log_in(ask: Questions, keys: StoredKeys, env: Mapping[str, str], name:
     if vendor is None:
         return None
     await ask.tell(f"You get a key for {vendor.title} at {vendor.key_page}")
-    while key := await ask.secret("Paste it here (it is not shown) and press Enter: "):
+    while key := await ask.secret("Paste it here (it is not shown) and press Enter:"):
         await ask.tell(f"Asking {vendor.title} …")
         check = await check_key(vendor, key, env)
         if check.verdict == "rejected":
@@ -63,7 +63,7 @@ async def log_in(ask: Questions, keys: StoredKeys, env: Mapping[str, str], name:
             continue
         if check.verdict == "unchecked":
             options = [Option("Keep it"), Option("Drop it")]
-            if await ask.choose(f"The key could not be checked: {check.reason}.", options) != 0:
+            if await ask.choose(f"The key could not be checked: {check.reason}", options) != 0:
                 break
         await ask.tell(kept(vendor, key, check, keys, env))
         return vendor

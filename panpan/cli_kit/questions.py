@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import termios
+import textwrap
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TextIO
@@ -29,7 +30,7 @@ _MAX_DIGITS = 3
 _MOST_BY_ONE_DIGIT = 9
 """Options of which a digit picks one at once; of more, each number needs Enter, as another digit may follow."""
 _ROWS_AROUND = 4
-"""Title, hint, and a blank row behind each of title and options."""
+"""Hint, a title of one row, and a blank row behind each of title and options."""
 
 
 class TerminalQuestions:
@@ -47,14 +48,14 @@ class TerminalQuestions:
         self._out = StdoutWriter(stdout or sys.stdout)
 
     async def tell(self, text: str) -> None:
-        """Print lines."""
-        await self._out.write(f"{text}\n")
+        """Print lines, wrapped at blanks."""
+        await self._out.write(f"{_wrapped(text, shutil.get_terminal_size().columns)}\n")
 
     async def secret(self, question: str) -> str | None:
         """Return what the user types or pastes, which is not shown; None if they leave."""
-        typed = ""
+        typed, question = "", _wrapped(question, shutil.get_terminal_size().columns)
         with self._keys():
-            await self._out.write(question)
+            await self._out.write(f"{question} ")
             async for key in self._pressed():
                 if key in _LEAVE or key in _ENTER:
                     await self._out.write("\n")
@@ -70,7 +71,9 @@ class TerminalQuestions:
     async def choose(self, title: str, options: Sequence[Option]) -> int | None:
         """Return which option the user picks, by its number or with the arrows; None if they leave."""
         size = shutil.get_terminal_size()
-        has_room = len(options) + _ROWS_AROUND < size.lines and len(title) < size.columns
+        title = _wrapped(title, size.columns)
+        around = title.count("\n") + _ROWS_AROUND
+        has_room = len(options) + around < size.lines and max(map(len, title.split("\n"))) < size.columns
         is_drawn = has_room and not self._is_plain
         if not is_drawn:
             how = "type a number, then Enter; Esc leaves"
@@ -83,7 +86,7 @@ class TerminalQuestions:
             picked = await (self._by_arrows(options, size.columns) if is_drawn else self._by_number(options))
         if is_drawn:
             answer = "" if picked is None else f" {clean_line(options[picked].label)}"
-            await self._out.write(f"\x1b[{len(options) + _ROWS_AROUND}A\x1b[J{title}{answer}\n")
+            await self._out.write(f"\x1b[{len(options) + around}A\x1b[J{title}{answer}\n")
         return picked
 
     async def _by_arrows(self, options: Sequence[Option], width: int) -> int | None:
@@ -144,6 +147,15 @@ class TerminalQuestions:
                 return
             for key in _KEY.findall(text):
                 yield key
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Return text in lines that fit, as far as its words do: an address is not cut."""
+    lines = (
+        textwrap.wrap(line, max(width - 1, 1), break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
+    )
+    return "\n".join("\n".join(line) for line in lines)
 
 
 def _rows(options: Sequence[Option], at: int | None, width: int) -> str:

@@ -139,3 +139,19 @@ def test_a_row_is_picked_by_its_number_on_a_terminal_that_draws_nothing(env: dic
         terminal.send("\x04")
         assert terminal.wait() == 1
         assert b"\x1b[J" not in bytes(terminal.raw)
+
+
+@pytest.mark.parametrize("columns", [30, 47])
+def test_reason_of_a_failed_check_is_wrapped_at_blanks(env: dict[str, str], tmp_path: Path, columns: int) -> None:
+    argv, gone = [sys.executable, "-m", "panpan", "login", "anthropic"], env | {"ANTHROPIC_BASE_URL": "http://[::1]:9"}
+    with Terminal(argv, env=gone, cwd=tmp_path, columns=columns) as terminal:
+        terminal.wait_for("Enter:")
+        terminal.send(f"{KEY}\r")
+        terminal.wait_for("Drop it")
+        said = " ".join(terminal.text.split())
+        terminal.send("\x1b[B\r")
+        terminal.wait_for("Nothing was kept.")
+        assert terminal.wait() == 1
+    assert "Paste it here (it is not shown) and press Enter:" in said
+    assert "The key could not be checked: " in said
+    assert "nothing answers there; is the server running? ❯ 1 Keep it" in said

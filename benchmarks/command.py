@@ -42,7 +42,8 @@ class Bench:
     def _env(self) -> dict[str, str]:
         """Return an environment with nothing in it that could change the figures."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
-        return kept | {"HOME": str(self.home), "PANPAN_HOME": str(self.home / ".panpan")}
+        title = {"PANPAN_SESSIONS_TITLE": "first-words"}  # the request for one would take a reply of the script
+        return kept | title | {"HOME": str(self.home), "PANPAN_HOME": str(self.home / ".panpan")}
 
 
 def _model_at(url: str, provider: str) -> list[str]:

@@ -16,6 +16,7 @@ from panpan.system.processes.process_table import running_processes
 from tests.crash.test_faults_at_any_moment import IS_SOAK, panpan_in, run_with, sample
 from tests.e2e.conftest import Panpan
 from tests.model_server import RecordedRequest, Reply, call, say, serving
+from tests.prepared_command import PreparedCommand
 
 pytestmark = pytest.mark.timeout(7200 if IS_SOAK else 300)
 
@@ -65,11 +66,11 @@ def left_in(folder: Path) -> list[str]:
 
 
 def test_whenever_it_is_killed_the_command_is_known_or_never_ran(
-    moments: int, tmp_path_factory: pytest.TempPathFactory
+    moments: int, tmp_path_factory: pytest.TempPathFactory, prepared: PreparedCommand
 ) -> None:
     assert moments > 20
     for moment in sample(moments):
-        panpan, story = panpan_in(tmp_path_factory.mktemp(f"at_{moment}")), Story()
+        panpan, story = panpan_in(tmp_path_factory.mktemp(f"at_{moment}"), prepared), Story()
         with serving(story) as server:
             panpan.use(server)
             code = run_with("kill", moment, panpan, "-p", "go", *FLAGS).code

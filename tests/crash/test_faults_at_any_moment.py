@@ -20,6 +20,7 @@ import pytest
 from tests.crash.story import EXPECTED, Story, tree
 from tests.e2e.conftest import Done, Panpan, finished
 from tests.model_server import serving
+from tests.prepared_command import PreparedCommand
 
 pytestmark = pytest.mark.timeout(7200 if "PANPAN_SOAK" in os.environ else 300)
 
@@ -42,9 +43,9 @@ def moments(tmp_path_factory: pytest.TempPathFactory) -> int:
     return len((panpan.workspace.parent / "moments").read_text().splitlines())
 
 
-def panpan_in(folder: Path) -> Panpan:
+def panpan_in(folder: Path, prepared: PreparedCommand | None = None) -> Panpan:
     (folder / "workspace").mkdir()
-    return Panpan(folder / "workspace", folder / "user" / ".panpan")
+    return Panpan(folder / "workspace", folder / "user" / ".panpan", prepared=prepared)
 
 
 def run_with(fault: str, moment: int, panpan: Panpan, *args: str) -> Done:
@@ -86,11 +87,11 @@ def sample(moments: int) -> Iterator[int]:
 
 
 def test_whenever_it_is_killed_it_goes_on_to_the_same_end(
-    moments: int, tmp_path_factory: pytest.TempPathFactory
+    moments: int, tmp_path_factory: pytest.TempPathFactory, prepared: PreparedCommand
 ) -> None:
     assert moments > 50
     for moment in sample(moments):
-        panpan, story = panpan_in(tmp_path_factory.mktemp(f"at_{moment}")), Story()
+        panpan, story = panpan_in(tmp_path_factory.mktemp(f"at_{moment}"), prepared), Story()
         with serving(story) as server:
             panpan.use(server)
             assert run_with("kill", moment, panpan, "-p", "go", *FLAGS).code == -signal.SIGKILL, moment
@@ -100,10 +101,10 @@ def test_whenever_it_is_killed_it_goes_on_to_the_same_end(
 
 @pytest.mark.parametrize("fault", ["full", "sync"])
 def test_a_disk_that_fails_is_said_and_no_success_is_claimed(
-    fault: str, moments: int, tmp_path_factory: pytest.TempPathFactory
+    fault: str, moments: int, tmp_path_factory: pytest.TempPathFactory, prepared: PreparedCommand
 ) -> None:
     for moment in sample(moments):
-        panpan, story = panpan_in(tmp_path_factory.mktemp(f"{fault}_{moment}")), Story()
+        panpan, story = panpan_in(tmp_path_factory.mktemp(f"{fault}_{moment}"), prepared), Story()
         with serving(story) as server:
             panpan.use(server)
             failed = run_with(fault, moment, panpan, "-p", "go", *FLAGS)
@@ -130,9 +131,9 @@ def test_killed_again_and_again_it_comes_to_the_same_end(moments: int, tmp_path:
         assert_whole(panpan, story, server, done)
 
 
-def test_at_a_random_time(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_at_a_random_time(tmp_path_factory: pytest.TempPathFactory, prepared: PreparedCommand) -> None:
     for number in range(RANDOM_KILLS):
-        panpan, story = panpan_in(tmp_path_factory.mktemp(f"random_{number}")), Story()
+        panpan, story = panpan_in(tmp_path_factory.mktemp(f"random_{number}"), prepared), Story()
         with serving(story) as server:
             panpan.use(server)
             process = panpan.start("-p", "go", *FLAGS)

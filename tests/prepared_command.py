@@ -3,7 +3,8 @@
 Most tests of the command are about what it does and not about how it starts, and importing it is most of their time.
 What they get has the arguments, environment, folder, streams and session that a start of the installed command has.
 Some things differ: `/proc` shows the command line and environment of the process that it was forked from, which is
-also its parent, and all modules are there already. Tests of these run the installed command.
+also its parent, and all modules and what a first turn makes of them are there already. Tests of these run the installed
+command.
 """
 
 import fcntl
@@ -17,6 +18,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Mapping, Sequence
@@ -24,6 +26,8 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 COMMAND = Path(sys.executable).with_name("panpan")
 """The installed command."""
@@ -163,6 +167,18 @@ def _import_all() -> None:
     load_sdk("anthropic", client_name="AsyncAnthropic", error_name="AnthropicError")
 
 
+async def _work_once(folder: Path) -> None:
+    """Do a turn, so that what panpan makes when it is first needed and then keeps, such as JSON schemas, is there."""
+    from panpan.api import open_session
+
+    tape = folder / "tape.toml"
+    tape.write_text('version = 1\n[[reply]]\ntext = "done"\n', encoding="utf-8")
+    env = {"HOME": str(folder), "PANPAN_HOME": str(folder / "home"), "PATH": os.environ["PATH"]}
+    async with open_session(folder, env=env, overrides={"model": f"cassette:{tape}"}) as session:
+        async for _ in session.submit("go"):
+            pass
+
+
 def _serve(requests: socket.socket) -> None:
     """Fork for each request, and return in the child; in the parent, never."""
     running: dict[int, tuple[int, int]] = {}
@@ -229,6 +245,9 @@ def _stream(number: int, before: Any) -> Any:
 if __name__ == "__main__":
     sys.path[0] = str(COMMAND.parent)
     _import_all()
+    with tempfile.TemporaryDirectory() as folder:
+        anyio.run(_work_once, Path(folder))
+    tempfile.tempdir = None  # by the variables of each run
     gc.collect()
     gc.freeze()
     _serve(socket.socket(fileno=int(sys.argv[1])))

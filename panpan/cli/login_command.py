@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import click
 
-from panpan.cli_kit.login import kept, key_places, log_in, log_out, vendor_of, vendors_with_keys
+from panpan.cli_kit.login import kept, key_places, log_in, log_out, vendor_of, vendors_with_keys, way_to
 from panpan.cli_kit.questions import TerminalQuestions
 from panpan.config.locations import panpan_home
 from panpan.config.stored_keys import FOLDER, LOGIN, MAX_KEY_CHARS, PACKAGE, StoredKeys
@@ -37,9 +37,9 @@ def login(provider: str | None, is_list: bool) -> int:
             click.echo(f"\n{LOGIN} keeps keys in {where}.{how}")
         return 0
     if sys.stdin.isatty() and sys.stdout.isatty():
-        if anyio.run(log_in, TerminalQuestions(), keys, os.environ, provider or "") is None:
+        if (of := anyio.run(log_in, TerminalQuestions(), keys, os.environ, provider or "")) is None:
             return 1
-        click.echo("To work with it:  panpan")
+        click.echo(f"To work with it:  {way_to(of, keys, os.environ)}")
         return 0
     if provider is None:
         raise ConfigError(f"name the provider: {LOGIN} PROVIDER")

@@ -81,7 +81,20 @@ def kept(vendor: Vendor, key: str, check: "KeyCheck", keys: StoredKeys, env: Map
     verdict = f"{vendor.title} accepts the key" if check.verdict == "accepted" else "The key was not checked"
     first = next(key_places(vendor, keys, env))
     hidden = "" if first.startswith(LOGIN) else f"\n{first} is set, and is used instead of it."
-    return f"{verdict}. It is kept in {place}.{hidden}"
+    other = _first(keys, env)
+    before = f"panpan takes {other.title} first, by {next(key_places(other, keys, env))}"
+    behind = "" if other == vendor else f"\n{before}; add --provider {vendor.name} to ask {vendor.title}."
+    return f"{verdict}. It is kept in {place}.{hidden}{behind}"
+
+
+def way_to(vendor: Vendor, keys: StoredKeys, env: Mapping[str, str]) -> str:
+    """Return the command line that asks a vendor whose key was kept, where the settings name no model."""
+    return "panpan" if _first(keys, env) == vendor else f"panpan --provider {vendor.name}"
+
+
+def _first(keys: StoredKeys, env: Mapping[str, str]) -> Vendor:
+    """Return the vendor whose key a start takes, of those that have one."""
+    return next(vendor for vendor in VENDORS if any(key_places(vendor, keys, env)))
 
 
 async def log_out(ask: Questions | None, keys: StoredKeys, env: Mapping[str, str], name: str = "") -> str:

@@ -59,6 +59,21 @@ def test_piped_key_is_checked_kept_listed_and_removed(env: dict[str, str], tmp_p
     assert said(run(logout, env, "anthropic")).startswith("no key for Anthropic is stored")
 
 
+def test_login_behind_another_key_says_how_to_use_it(env: dict[str, str], tmp_path: Path) -> None:
+    both = env | {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "ANTHROPIC_API_KEY": "sk-of-the-environment"}
+    told = said(run(login, both, "openai", stdin=KEY))
+    before = "panpan takes Anthropic first, by ANTHROPIC_API_KEY"
+    assert told.endswith(f"which only you can read.\n{before}; add --provider openai to ask OpenAI.\n")
+
+    with Terminal([sys.executable, "-m", "panpan", "login", "openai"], env=both, cwd=tmp_path) as terminal:
+        terminal.wait_for("it is not shown")
+        terminal.send(f"{KEY}\r")
+        terminal.wait_for("Keep it")
+        terminal.send("\r")
+        terminal.wait_for("To work with it:  panpan --provider openai")
+        assert terminal.wait() == 0
+
+
 def test_wrong_key_is_not_kept(env: dict[str, str], tmp_path: Path) -> None:
     result = run(login, env, "anthropic", stdin="sk-wrong-0123456789")
 

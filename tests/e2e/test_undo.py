@@ -56,7 +56,10 @@ def test_nothing_is_undone_unasked(panpan: Panpan) -> None:
     done = panpan.run("undo")
 
     assert done.code == 5
-    assert "made.txt" in done.stdout
+    session, *change = done.stdout.splitlines()
+    assert session.startswith("Session “do it”, last used 20")
+    assert session.endswith(f", a run with -p or a pipe: {panpan.session_files()[0].stem}")
+    assert "made.txt" in "\n".join(change)
     assert (panpan.workspace / "made.txt").read_text() == "new\n"
 
 

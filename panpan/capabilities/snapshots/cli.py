@@ -7,6 +7,7 @@ stays as it is; nothing of theirs is overwritten.
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import anyio
@@ -24,14 +25,17 @@ from panpan.errors import AnswerNeededError, SnapshotError
 from panpan.session.log.fold import folded
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.stored.finding import find_session
-from panpan.session.stored.store import newest_session
+from panpan.session.stored.store import SessionSummary, newest_session, summary_of
+from panpan.system.text.terminal_text import printable
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 @click.command("undo")
 @click.option("--redo", "is_redo", is_flag=True, help="Do again what was undone last.")
-@click.option("--session", "wanted", metavar="ID", help="Session whose turn it is; the newest one if not given.")
+@click.option(
+    "--session", "wanted", metavar="ID", help="Session whose turn it is; the one used last if not given, also by -p."
+)
 @click.option("--yes", "says_yes", is_flag=True, help="Do not ask.")
 @click.option("--skip-changed", is_flag=True, help="With --yes: leave files that were changed since, and go on.")
 @click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder of the session.")
@@ -78,6 +82,13 @@ def _asked(plan: RestorePlan) -> bool:
     return click.confirm(f"Do it{rest}?", default=False)
 
 
+def _which(session: SessionSummary) -> str:
+    """Return which session it is about, on one line."""
+    when = datetime.fromtimestamp(session.written_at).strftime("%Y-%m-%d %H:%M")
+    how = "" if session.is_interactive else ", a run with -p or a pipe"
+    return f"Session “{printable(session.title or session.prompt)}”, last used {when}{how}: {printable(session.id)}"
+
+
 @contextmanager
 def _snapshots(
     locations: Locations, settings: SnapshotSettings, roots: tuple[Path, ...], wanted: str | None
@@ -85,6 +96,8 @@ def _snapshots(
     """Open the log of a session that nobody else has open, and give what brings its files back."""
     folder = locations.sessions_folder
     path = find_session(locations.home, folder, wanted) if wanted else newest_session(folder)
+    if (session := summary_of(path)) is not None:
+        click.echo(f"{_which(session)}\n")
     log = SessionLog(path, session_id=path.stem, cwd=roots[0], must_exist=True)
     try:
         log.go_on_after(folded(read_records(path)).last_uuid)

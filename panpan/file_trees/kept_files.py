@@ -187,7 +187,7 @@ class Found:
 class FileFinder:
     """Looks at the folder that is the work tree of a repository, for what the index of git does not have.
 
-    Canonical folders that are `hidden` are not looked into.
+    Canonical folders and files that are `hidden` are not looked at.
     """
 
     def __init__(self, repository: OwnRepository, index: Path, limits: KeepLimits, hidden: Iterable[Path] = ()) -> None:
@@ -199,7 +199,8 @@ class FileFinder:
         self._max_bytes = limits.max_listing_bytes
         self.leavings: Set[str] = frozenset()
         """Folders in which the newest look saw what panpans that were killed have left while they wrote."""
-        self._closed = {f"{place.relative_to(self._root)}/" for place in hidden if place.is_relative_to(self._root)}
+        self._hidden = frozenset(str(one.relative_to(self._root)) for one in hidden if one.is_relative_to(self._root))
+        self._closed = {f"{path}/" for path in self._hidden}
 
     def prepare(self) -> None:
         """Write down what git is not to look into."""
@@ -233,7 +234,7 @@ class FileFinder:
             tasks.start_soon(ask, "new", *everything)
         if errors:
             raise errors[0]
-        found = Found(changed=paths_in(printed["changed"]))
+        found = Found(changed=[path for path in paths_in(printed["changed"]) if path not in self._hidden])
         found.left_out = {os.fsdecode(path): _NO_ENTRY for text in warnings for path in _SHUT.findall(text)}
         names = without_folders(paths_in(printed["new"]), self._closed)
         found.new = [path for path in names if not path.endswith("/")]
@@ -241,7 +242,8 @@ class FileFinder:
         for path in [path for path in (*found.new, *found.folders) if _is_git_own(path)]:
             found.left_out[path] = _NO_NAME
         self.leavings = {folder_of(path) for path in found.new if is_temporary_name(path)}
-        found.new = [path for path in found.new if path not in found.left_out and not is_temporary_name(path)]
+        not_kept = self._hidden | found.left_out.keys()
+        found.new = [path for path in found.new if path not in not_kept and not is_temporary_name(path)]
         found.folders = [path for path in found.folders if found.left_out.get(path) != _NO_NAME]
         return found
 

@@ -94,7 +94,7 @@ class TooLargeError(SnapshotError):
 class SnapshotStore:
     """Takes snapshots of the folder that is the work tree of a repository.
 
-    Canonical folders that are `hidden`, such as the panpan home, are not looked at.
+    Canonical folders and files that are `hidden`, such as the panpan home, are not looked at.
     """
 
     def __init__(

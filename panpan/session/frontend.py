@@ -40,6 +40,11 @@ class Askers:
 class SessionInterceptor:
     """Sees all of a session and changes nothing; a subclass overrides what it needs."""
 
+    @property
+    def own_files(self) -> Sequence[Path]:
+        """Canonical files that it writes, which are no part of the workspace."""
+        return ()
+
     def askers(self, askers: Askers) -> Askers:
         """Return who answers in the place of `askers`; called first."""
         return askers

@@ -50,6 +50,16 @@ def test_what_a_shell_command_changed_is_undone_and_done_again(panpan: Panpan) -
     assert content(panpan.workspace) == changed != before
 
 
+def test_recording_in_the_workspace_is_none_of_its_changes(panpan: Panpan) -> None:
+    (panpan.workspace / "notes").mkdir()
+    result = turn(panpan, "echo new > made.txt", "--record", "notes/tape.jsonl")
+    undone = panpan.run("undo", "--yes")
+
+    assert result["files_changed"] == [{"path": "made.txt", "kind": "added", "added": 1, "deleted": 0}]
+    assert undone.code == 0, undone.stderr
+    assert content(panpan.workspace).keys() == {"notes/tape.jsonl"}
+
+
 def test_nothing_is_undone_unasked(panpan: Panpan) -> None:
     turn(panpan, "echo new > made.txt")
 

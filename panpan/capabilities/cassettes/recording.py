@@ -25,6 +25,7 @@ from panpan.session.frontend import Askers, SessionInterceptor
 from panpan.session.log.record_kinds import CompactionRecord
 from panpan.session.log.records import message_of, record_of
 from panpan.session.setup import SessionSetup
+from panpan.system.files.canonical import canonical_path
 from panpan.system.text.redact import Redactor
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
@@ -142,6 +143,10 @@ class Recording(SessionInterceptor):
         self._requests = RequestWriter(self._redacted)
         self._number = 0
         self._is_open = False
+
+    @property
+    def own_files(self) -> Sequence[Path]:
+        return (canonical_path(self._writer.path),)
 
     def askers(self, askers: Askers) -> Askers:
         self._askers = askers

@@ -75,7 +75,7 @@ def _snapshots_of(session: SessionContext, settings: SnapshotSettings) -> Snapsh
         session.setup.locations.home,
         session.id,
         lambda: session.tool_context.paths.roots,
-        hidden=(session.tool_context.sandbox.temporary,),
+        hidden=(session.tool_context.sandbox.temporary, *session.config.interceptor.own_files),
     )
     journal = SnapshotJournal(session.opened.log.path, session.recorder.decided)
     return Snapshots(settings, places, journal, session.warn)

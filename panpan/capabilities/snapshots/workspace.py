@@ -41,7 +41,7 @@ class SnapshotPlaces:
     roots: Callable[[], Sequence[Path]]
     """Returns the folders of the workspace, the main one first."""
     hidden: Sequence[Path] = ()
-    """Folders that are no part of the workspace, such as that for temporary files."""
+    """Folders and files that are no part of the workspace, such as the folder for temporary files."""
 
     @property
     def folders(self) -> Sequence[Path]:

@@ -7,6 +7,7 @@ also its parent, and all modules and what a first turn makes of them are there a
 command.
 """
 
+import atexit
 import fcntl
 import gc
 import io
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -242,6 +244,31 @@ def _stream(number: int, before: Any) -> Any:
     return io.TextIOWrapper(buffered, encoding=before.encoding, errors=before.errors, line_buffering=is_by_line)
 
 
+def _exit_code() -> int:
+    """Run panpan and return its exit code."""
+    from panpan.cli.start import main
+
+    try:
+        main()
+    except SystemExit as end:
+        if not isinstance(end.code, int):
+            raise
+        return end.code
+    return 0
+
+
+def _end(code: int) -> None:
+    """End as Python does, but leave all that was imported as it is: to take it apart takes longer than most runs."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    gc.collect()
+    with suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)  # and Python tells that it could not write
+
+
 if __name__ == "__main__":
     sys.path[0] = str(COMMAND.parent)
     _import_all()
@@ -251,6 +278,4 @@ if __name__ == "__main__":
     gc.collect()
     gc.freeze()
     _serve(socket.socket(fileno=int(sys.argv[1])))
-    from panpan.cli.start import main
-
-    main()
+    _end(_exit_code())

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from panpan.core.background import Background
 from panpan.errors import PanpanError
 from panpan.faces.terminal.background_watch import Leaving
-from panpan.faces.terminal.input.keys import DraftKeys, Sent
+from panpan.faces.terminal.input.keys import KEYS_HELP, DraftKeys, Sent
 from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.faces.terminal.screen.external_program import ExternalProgram
 from panpan.faces.terminal.screen.footer import TodosView
@@ -144,7 +144,7 @@ class KeyActions:
         self._session.retry_now()
 
     def help(self) -> None:
-        self._prompts.send(Sent("/help keys"))
+        self._prompts.send(Sent(KEYS_HELP))
 
     def _interrupt(self) -> bool:
         """End what runs; return whether the key was for that, as it also is for what is about to end."""

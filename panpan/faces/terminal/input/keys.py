@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from panpan.types.messages import UserMessage
 
 _ALWAYS = Always()
+KEYS_HELP = "/help keys"
+"""What `?` sends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +341,9 @@ class WaitingInput:
             self._draft.give_back("\n".join(each.text for each in sent))
         return bool(sent)
 
+    def help(self) -> None:
+        self._sent.append(Sent(KEYS_HELP))
+
     def expand(self) -> None:
         """Nothing was printed."""
 
@@ -353,7 +358,6 @@ class WaitingInput:
     to_background = _later("to_background")
     show_todos = _later("show_todos")
     paste_picture = _later("paste_picture")
-    help = _later("help")
 
     def _say(self, hint: str) -> None:
         self._hint = hint

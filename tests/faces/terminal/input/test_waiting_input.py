@@ -50,6 +50,15 @@ def test_a_session_gets_what_was_sent_and_first_what_the_last_one_left_over():
     assert one.waiting.sent == []
 
 
+def test_question_mark_is_shown_as_what_waits():
+    one = Input()
+    one.waiting.help()
+    assert "↳ /help keys" in one.waiting.contents.queue(80)[0]
+
+    one.open_session()
+    assert one.got == [Sent("/help keys")]
+
+
 @pytest.mark.parametrize("key", ["escape", "control_c"])
 def test_an_interrupt_gives_back_what_was_sent(key):
     one = Input("one", "two")

@@ -1,8 +1,8 @@
-"""What the model is told of tasks that ended, or that still run in a resumed session, and what it was told already.
+"""Reminders to the model about background tasks that ended, or that still run in a resumed session.
 
-The rule: it hears of each end exactly once, and the conversation alone says of which it has heard: by the cause of a
-reminder, or by the first line of a result of TaskOutput or TaskStop. So a crash, a resumed session and a rewind are no
-cases of their own.
+The rule: the model hears of each end exactly once. Only the conversation records which ends it has heard of: by the
+cause of a reminder, or by the first line of a result of TaskOutput or TaskStop. So a crash, a resumed session and a
+rewind need no special case.
 """
 
 import re

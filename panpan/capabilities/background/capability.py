@@ -82,7 +82,7 @@ class BackgroundCapability(Capability):
 
 
 MAX_BYTES = 1_000_000
-"""Of an output that is shown, its end; all of it is in its file."""
+"""Most bytes of an output that are shown, from its end; the file has all of it."""
 
 _ID_CHARS = 8
 _WATCH_BYTES = 20_000

@@ -149,7 +149,7 @@ class _OutputFile:
 
     def __init__(self, output: LeftOutput, max_bytes: int) -> None:
         self.failure = ""
-        """Why the rest is not in the file, if so."""
+        """Reason why the rest of the output is not in the file; empty if it is."""
         self._keys = output.keys
         self._room = max_bytes
         self._fd = -1

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 MAX_NOTE_CHARS = 500
 MAX_ENDED = 1000
-"""How many tasks that have ended are kept of one session; the oldest are forgotten first."""
+"""Most ended tasks that are kept for one session; the oldest are forgotten first."""
 
 _MAX_RECORD_BYTES = 1_000_000
 _SUFFIX = ".json"
@@ -50,15 +50,15 @@ class TaskRecord(BaseModel):
     note: str = ""
     report: str = ""
     session_mark: str = ""
-    """That of the tree of all commands of the session's tasks."""
+    """Mark of the process tree that holds the commands of all tasks of the session."""
     mark: str = ""
-    """That of the tree of this command alone."""
+    """Mark of the process tree of this command alone."""
     pid: int = 0
     """Leader of its process group and session; 0: not started yet."""
     born: str = ""
     """Start time of that process, since the pid may be another's by now."""
     leavings: tuple[Path, ...] = ()
-    """What its sandbox left behind when panpan ended before it."""
+    """Paths that its sandbox leaves behind if panpan ends before the command."""
     exit_file: Path | None = None
     """File for its exit code; None for a command that was moved from the foreground."""
 

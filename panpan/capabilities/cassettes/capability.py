@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from panpan.models.factory import ResolvedModel
 
 CONTEXT_TOKENS = 200_000
-"""What a tape claims to take, so that nothing is shortened for its sake."""
+"""Context window that a tape claims to have, large enough that nothing is compacted for it."""
 
 
 class Cassettes(Capability):

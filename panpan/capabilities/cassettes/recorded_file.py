@@ -39,7 +39,7 @@ _SNIFFED_BYTES = 4_096
 
 @dataclass(frozen=True, slots=True)
 class RecordedFile:
-    """What a recorded cassette says, line by line."""
+    """Header and lines of a recorded cassette."""
 
     path: Path
     header: Mapping[str, Any]
@@ -212,12 +212,12 @@ class Header:
     settings: Mapping[str, Any]
     """Those that change what a model is sent, by dotted key."""
     asks: frozenset[str]
-    """Which of "permission", "user" and "plan" somebody was there for."""
+    """Askers that the recorded session had, of "permission", "user" and "plan"."""
     is_attended: bool
     is_resumed: bool
     prompts: Prompts = Prompts()
     profile: str = FULL.name
-    """How much of panpan the model was given."""
+    """Name of the model's profile, which decides how much of panpan it is given."""
     unavailable: Sequence[str] | None = None
     """Names of tools that could not work where it was recorded; None: it does not say."""
 

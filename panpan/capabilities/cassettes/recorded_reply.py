@@ -113,7 +113,7 @@ _FAILURES: Mapping[str, type[ProviderError]] = {
 
 @dataclass(frozen=True, slots=True)
 class RecordedReply:
-    """What a provider yielded for one request."""
+    """Events that a provider yielded for one request, and the error if it failed."""
 
     events: tuple[tuple[float, StreamEvent], ...]
     """Each with the seconds since the request was sent."""
@@ -375,7 +375,7 @@ def outcomes_of(file: RecordedFile) -> dict[str, bool]:
 
 
 def without_retried(replies: Sequence[RecordedReply]) -> list[RecordedReply]:
-    """Leave out the replies that failed and were asked for again: the next one stands in their place."""
+    """Leave out the replies that failed and were asked for again: the next one takes their place."""
     return [
         reply
         for reply, following in zip(replies, [*replies[1:], None], strict=True)

@@ -33,7 +33,7 @@ class RecordedRequest:
     number: int
     canonical: Mapping[str, Any]
     additions: tuple[UserMessage | SystemReminder, ...]
-    """What panpan put into the conversation just before it."""
+    """Messages that panpan added to the conversation just before the request."""
     options: Mapping[str, Any] = field(default_factory=dict)
     reply: RecordedReply = RecordedReply(())
     """Without events where the recording was cut off there."""
@@ -47,7 +47,7 @@ class RecordedTurn:
     """None: the model was woken, without a message of the user."""
     requests: list[RecordedRequest] = field(default_factory=list)
     counts: list[int | None] = field(default_factory=list)
-    """What the provider said when it was asked how many tokens a request has."""
+    """Token counts that the provider returned, in order; None for a count that failed."""
     is_interrupted: bool = False
     is_whole: bool = False
 
@@ -84,12 +84,12 @@ class ModelChanged:
 
     profile: str
     window_tokens: int | None
-    """Of its context window; None where that was not known."""
+    """Size of its context window; None if unknown."""
 
 
 @dataclass(slots=True)
 class AnswersChosen:
-    """The user chose anew how the model shall answer."""
+    """The user changed how the model answers."""
 
     effort: Effort | None
     thinks: bool | None = None
@@ -106,9 +106,9 @@ class RecordedSession:
     path: Path
     header: Header
     history: list[Message] = field(default_factory=list)
-    """What was said before the recording began."""
+    """Messages from before the recording began."""
     compactions: list[Compaction] = field(default_factory=list)
-    """What was made shorter of it before the recording began."""
+    """Compactions of that history from before the recording began."""
     steps: list[RecordedStep] = field(default_factory=list)
     made_shorter: list[Compaction] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
@@ -117,7 +117,7 @@ class RecordedSession:
     """Ids of the calls that began to change something."""
     answers: list[Mapping[str, Any]] = field(default_factory=list)
     end: str = ""
-    """Why the recording ended early; empty where it did not."""
+    """Reason why the recording ended early; empty if it did not."""
 
     @property
     def turns(self) -> Sequence[RecordedTurn]:
@@ -309,7 +309,7 @@ def write_session(
 
 
 GO_ON = "Go on."
-"""What is said to the new model where the old one was in the middle of its work."""
+"""Prompt for the new model if the old one was in the middle of its work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,9 +319,9 @@ class Fork:
     session_id: str | None
     """None where nothing was said before."""
     prompt: str | None
-    """What the user said next in the recording; None where nothing more is recorded."""
+    """The user's next message in the recording; None if nothing more is recorded."""
     rounds: int
-    """How many of the recorded rounds it holds."""
+    """Number of recorded rounds that the session holds."""
 
 
 def fork_recorded(recorded: RecordedSession, at: int, folder: Path, cwd: Path) -> Fork:
@@ -354,7 +354,7 @@ def _split(messages: Sequence[Message], at: int) -> tuple[Sequence[Message], Seq
 
 
 def _prompt(kept: Sequence[Message], rest: Sequence[Message]) -> str | None:
-    """Return what the user said next; he may have said it while the model worked."""
+    """Return what the user said next, even if they said it while the model worked."""
     if not kept or not isinstance(kept[-1], ToolResultMessage):
         return next((message.text for message in rest if isinstance(message, UserMessage)), None)
     meanwhile = takewhile(lambda message: not isinstance(message, AssistantMessage), rest)

@@ -102,7 +102,7 @@ def is_answer(line: Mapping[str, Any]) -> bool:
 
 
 def user_answers(said: Any) -> Sequence[UserAnswer] | None:
-    """Return what a line says that the user answered; None where he did not want to."""
+    """Return the user's recorded answers; None if they declined."""
     if not isinstance(said, list):
         return None
     return [UserAnswer(tuple(map(str, one["chosen"])), str(one.get("text", ""))) for one in said]
@@ -288,7 +288,7 @@ class _TurnMarks(Hook):
         self._recording = recording
         self._is_interrupted = False
         self._newest: Message | None = None
-        """What stood last when a turn ended: a prompt, where it failed."""
+        """Last message at the end of the previous turn; a prompt if that turn failed."""
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         self._is_interrupted = False

@@ -101,11 +101,11 @@ def with_profile(setup: SessionSetup, name: str) -> SessionSetup:
 
 
 Mode: TypeAlias = Literal["strict", "semantic", "live-tools"]
-"""What must be as it was: every byte of the requests; the calls and whether they failed; the same, with real tools."""
+"""Strictness of a replay: every byte of the requests; the calls and whether they failed; the same with real tools."""
 
 
 _COMPARED_OPTIONS = ("thinking_budget_tokens", "effort", "temperature", "top_p", "top_k")
-"""What the user chose of how the model answers; the longest reply follows the table of models."""
+"""Options that the user chose and that must be equal. The longest reply is not one: it follows the table of models."""
 
 
 async def at_once() -> None:
@@ -135,7 +135,7 @@ class Replay(SessionInterceptor):
         """With real tools: results that say something else than they did."""
         self._interrupt: Callable[[], object] = lambda: None
         self.played = 0
-        """How many requests were answered."""
+        """Number of requests answered."""
         self._uses_current_rules = uses_current_rules
         self._asked = asked
         self._model: ModelChanged | None = None

@@ -36,7 +36,7 @@ from panpan.types.events import Event
 
 @dataclass(slots=True)
 class ReplayReport:
-    """What came of a replay."""
+    """Result of a replay: what was played, and where it differs from the recording."""
 
     mode: str
     turns: int = 0
@@ -46,7 +46,7 @@ class ReplayReport:
     """Hash of the conversation; the same for the same messages."""
     divergence: Divergence | None = None
     error: str = ""
-    """Why the replay ended, where nothing differs and it still is not whole."""
+    """Reason why the replay ended early although nothing differs; empty if it did not."""
     other_texts: list[Divergence] = field(default_factory=list)
     """With real tools: results that say something else than they did."""
 
@@ -71,7 +71,7 @@ class ReplayReport:
 
 
 Opener: TypeAlias = Callable[..., AbstractAsyncContextManager[Session]]
-"""`panpan.open_session`, or what stands in for it."""
+"""`panpan.open_session`, or a replacement for it."""
 
 
 Show: TypeAlias = Callable[[Event], Awaitable[None]]

@@ -204,12 +204,12 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two values differ first."""
+    """First place where two values differ."""
 
     field: str
-    """Such as `messages[3].content[0].text`; empty where they are no values of the same kind at all."""
+    """Path of the field, such as `messages[3].content[0].text`; empty if the two values are of different kinds."""
     recorded: Any
-    """What was recorded; None where there was nothing."""
+    """Recorded value; None if there was none."""
     now: Any
 
     @property
@@ -236,7 +236,7 @@ class Divergence:
     """Its number, counted from 1; 0 where no single one is meant."""
     difference: Difference
     what: str = ""
-    """What is meant instead of a request."""
+    """Subject of the difference if it is not a request, such as the transcript."""
 
     @property
     def sentence(self) -> str:

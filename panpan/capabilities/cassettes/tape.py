@@ -65,7 +65,7 @@ class TapeToolUse(Frozen):
 
 
 class Expectations(Frozen):
-    """What the request must hold for the reply to make sense."""
+    """Conditions that a request must meet before the reply is played."""
 
     prompt_contains: tuple[str, ...] | str = ()
     """Texts in the newest message of the user."""
@@ -143,7 +143,7 @@ def _parsed(text: str, path: Path) -> dict[str, Any]:
 
 
 def _reply_lines(text: str) -> tuple[int, ...]:
-    """Return where each `[[reply]]` stands; what looks like one in a long string does not count."""
+    """Return the line of each `[[reply]]`, not counting those inside a long string."""
     bare = _LONG_STRING.sub(lambda match: "\n" * match.group().count("\n"), text)
     return tuple(bare.count("\n", 0, match.end()) + 1 for match in _REPLY_HEADER.finditer(bare))
 

@@ -1,6 +1,6 @@
-"""What was done in a session, computed from its calls and their results: nothing here is a model's word.
+"""Record of the work in a session, computed from its calls and their results and never from a model's words.
 
-It is made of the whole conversation each time, so that it adds up over all compactions.
+It is computed from the whole conversation each time, so it stays complete over any number of compactions.
 """
 
 import re
@@ -33,7 +33,7 @@ class CommandRuns:
     times: int = 0
     is_error: bool = False
     ending: str = ""
-    """Such as "exit code 1"."""
+    """End of the last run, such as "exit code 1"."""
     line: str = ""
     """Its last line, or how its tests ended."""
 

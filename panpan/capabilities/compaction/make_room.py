@@ -32,9 +32,9 @@ class Limits:
     """Sizes for a request."""
 
     request_tokens: int
-    """Of all of it; beyond that it is made shorter."""
+    """Most tokens of a whole request; a larger one is made shorter."""
     recent_tokens: int
-    """Of the newest messages, which stay as they are."""
+    """Tokens of the newest messages, which stay as they are."""
 
     def room_tokens(self, fixed_tokens: int) -> int:
         return max(0, self.request_tokens - fixed_tokens)
@@ -80,7 +80,7 @@ class Compactor:
             return None
         if compaction.tokens_after < _WORTH * compaction.tokens_before:
             return replace(compaction, hint=hint)
-        if compaction.reply is not None:  # it has cost money all the same
+        if compaction.reply is not None:  # it has cost money even if it is not used
             conversation.side_calls.append(compaction.reply)
         return None
 

@@ -6,7 +6,7 @@ from panpan.config.settings import WindowSettings
 
 
 class CompactionSettings(WindowSettings):
-    """When and how far the conversation that a model is sent is made shorter, `[compaction]`."""
+    """Limits at which the conversation sent to a model is compacted, `[compaction]`."""
 
     table = "compaction"
 

@@ -1,4 +1,4 @@
-"""The summary: what a model makes of the part of a conversation that leaves its context.
+"""The summary that a model writes of the part of a conversation that leaves its context.
 
 The rule: whatever the model sends, a summary is short text under the headings that were asked for, or there is none.
 """
@@ -36,7 +36,7 @@ HEADINGS = ("Goal", "Constraints", "Progress", "Decisions", "Open questions", "N
 NEEDED_HEADINGS = ("Goal", "Progress", "Next steps")
 MOST_CHARS = 16_000
 MOST_STREAMED_CHARS = 120_000
-"""Of text, thinking and arguments together; a longer stream is stopped."""
+"""Most characters of text, thinking and arguments together; a longer stream is stopped."""
 TIME_LIMIT_S = 300.0
 _LEAST_CHARS = 40
 """Below the headings."""
@@ -169,7 +169,7 @@ def _prompt() -> str:
 
 
 _LAST_REPLY_CHARS = 1_500
-"""Of its end, where questions stand."""
+"""Characters kept from the end of the last reply, where its questions are."""
 
 
 def notice(history_tool: str) -> SystemReminder:

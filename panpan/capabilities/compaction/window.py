@@ -1,4 +1,4 @@
-"""What a request holds now: how large each part is, where it may be cut, and why it stays too long."""
+"""Contents of a request: the size of each part, where it may be cut, and why it stays too long."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Unpacking an archive that somebody else made: files and folders, inside of one new folder, and no more than fits.
+"""Unpacking of an untrusted archive: files and folders only, inside one new folder, and no more than fits.
 
 The rule: nothing of it is in place before all of it is unpacked. Links, devices, other places, protected names and what
 grows beyond its limits are refused whole, not left out. No link is followed that came into being meanwhile.
@@ -37,7 +37,7 @@ class BoundedStream:
     Args:
         stream: What is read.
         left: Bytes that may be read at first; None: any number.
-        is_counted_when_skipped: Whether what is skipped counts as read: it has to be unpacked all the same.
+       is_counted_when_skipped: True if skipped bytes count as read, since a compressed stream has to unpack them, too.
     """
 
     def __init__(self, stream: IO[bytes], left: int | None, *, is_counted_when_skipped: bool = False) -> None:
@@ -86,11 +86,11 @@ class BoundedStream:
 _MAX_PATH_CHARS = 1_000
 _PIECE_BYTES = 1 << 20
 _MAX_LIST_BYTES = 150_000_000
-"""Of the list of all members of a zip, which is held in memory."""
+"""Most bytes of the list of a zip's members, which is held in memory."""
 _MAX_HEADER_BYTES = 2_000_000
-"""Of what a tar says of one member: long names, times, the map of a file with holes."""
+"""Most bytes of a tar's headers for one member: long names, times, the map of a sparse file."""
 _MAX_GLOBAL_HEADERS = 100
-"""Of a tar, each of which is for all members behind it."""
+"""Most global headers of a tar; each applies to all members after it."""
 _FREE_RATIO_BYTES = 10_000_000
 """Unpacked to no more than this, an archive may shrink as far as it likes: small texts do."""
 _TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
@@ -163,7 +163,7 @@ class _Unpacking:
     ) -> None:
         self._archive = archive
         self._folder = folder
-        """Where all of it is in the end."""
+        """Folder that gets all of it in the end."""
         self._top = top
         """The open folder that it grows in."""
         by_ratio = max(_FREE_RATIO_BYTES, int(status_of(archive).st_size * limits.max_ratio))
@@ -226,7 +226,7 @@ class _Unpacking:
             bounded.left = _MAX_HEADER_BYTES
 
     def _parts(self, member: _Member) -> list[str]:
-        """Return where a member goes, name by name."""
+        """Return the names on the path of a member."""
         name = member.name.removesuffix("/") if member.is_folder else member.name
         parts = [part for part in name.removeprefix("./").split("/") if part != "."]
         if member.is_folder and not any(parts):

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from panpan.capabilities.datasets.download_job import DownloadJob
 
 TIMEOUT_S = 4 * 3600.0
-"""Of a download in the foreground."""
+"""Time limit of a download in the foreground."""
 MAX_PLANS = 50
 _MOST_PATHS = 200
 """Files of a plan that are looked at at once; the permission gate looks at the others in a thread."""
 
 
 class DatasetDownloadInput(BaseModel):
-    """What the model may ask of DatasetDownload."""
+    """Arguments of DatasetDownload."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,4 +1,4 @@
-"""A download as it was planned: file after file, then the archives; told as it goes."""
+"""Job that carries out a planned download: one file after another, then the archives. It reports its progress."""
 
 import fcntl
 import hashlib
@@ -248,7 +248,7 @@ def usual_pause(tries: int) -> float:
 
 
 class Transfer:
-    """How files are brought."""
+    """Downloads the content of files, resumes after failures, and stops where a server departs from the plan."""
 
     def __init__(
         self, client: GuardedClient, allow: Allow, *, token: str = "", max_bytes: int, retry: RetryPolicy
@@ -316,7 +316,7 @@ class DownloadJob:
 
     @property
     def report(self) -> str:
-        """What was done, a line for each file."""
+        """One line for each file that is done."""
         return "\n".join(self._done)
 
     async def steps(self) -> AsyncGenerator[str, None]:

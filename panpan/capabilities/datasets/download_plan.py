@@ -1,6 +1,6 @@
-"""What a download would bring, from where, and to which place: what the user consents to, and nothing else.
+"""Plan of a download: its files, their addresses and their places. The user consents to exactly this.
 
-The rule: a plan is what servers said when it was made. A download is held to it, and ends where they say otherwise.
+The rule: a plan is what servers said when it was made. A download keeps to it, and ends if a server says otherwise.
 """
 
 import shlex
@@ -58,10 +58,10 @@ class RemoteFile:
     can_go_on: bool = False
     """True if the server sends the rest of it alone."""
     sha256: str = ""
-    """Of its content, in hexadecimal, where somebody has said it."""
+    """SHA-256 of its content in hexadecimal; empty if nobody has stated one."""
     git_sha1: str = ""
     coding: str = ""
-    """How the server packs it although it was asked not to; empty: it does not, or in no usual way."""
+    """Content coding that the server applies although it was asked not to; empty if none or an unusual one."""
     sent_on_to: str = ""
     """Address that the server sends on to, where that is another."""
     needs_token: bool = False
@@ -146,7 +146,7 @@ class DownloadPlan:
 
     @property
     def summary(self) -> str:
-        """What comes from where, and its size if that is known: `42 files from https://HOST (1.2 GB)`."""
+        """Files, hosts, and the size if known, such as `42 files from https://HOST (1.2 GB)`."""
         size = "" if self.size is None else f" ({size_text(self.size)})"
         return f"{self._what} from {', '.join(self.hosts)}{size}"
 
@@ -163,7 +163,7 @@ class DownloadPlan:
         return "; ".join([f"{self._what} from {', '.join(self.hosts)} into {self.shown_folder}", *self._facts()])
 
     def command(self) -> str:
-        """Return what the user could run himself for the first file."""
+        """Return a command with which users can download the first file themselves."""
         first = (self.wanted or self.files)[0]
         target = shlex.quote(str(first.target))
         return f"curl -fL -C - --create-dirs -o {target} {shlex.quote(first.remote.url)}"
@@ -223,7 +223,7 @@ def _sum(sizes: list[int | None]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class UnpackLimits:
-    """How large the content of an archive may be."""
+    """Limits on the content of an archive."""
 
     max_bytes: int
     max_ratio: float
@@ -233,12 +233,12 @@ class UnpackLimits:
 
 @dataclass(frozen=True, slots=True)
 class DataConfig:
-    """How the outside is asked for data, and how much of it may come."""
+    """Client, token and limits for downloads of a session."""
 
     client: GuardedClient
     hub: str
     token: str
-    """The user's token for the hub; empty: he has none."""
+    """The user's token for the hub; empty if they have none."""
     max_bytes: int
     unpack_limits: UnpackLimits
     domains: DomainLists

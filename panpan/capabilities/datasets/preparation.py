@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 # make themselves, for the first byte alone.
 
 _UNPLAIN = re.compile(r"[^\w.+@=,()\[\] -]")
-"""What stays out of the names of files."""
+"""Characters that are not used in file names."""
 # A repository of a hub for data sets: which files it has, how large they are, and under which licence. Interface:
 # https://huggingface.co/docs/hub/api, `GET /api/datasets/{repo_id}/revision/{revision}?blobs=true`, and
 # `/datasets/{repo_id}/resolve/{revision}/{path}` for a file. It is asked here and not through the hub's own library,
 # since all that opens a connection passes the URL guard.
 
 _MAX_NAME_BYTES = 200
-"""What it grows under is longer by some letters, and file systems take 255."""
+"""Most bytes of a file name. The partial file's name is longer by some letters, and file systems take 255."""
 _DISPOSITION = re.compile(r'filename\*?=(?:UTF-8\'[^\']*\')?(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', re.IGNORECASE)
 """RFC 6266, section 4."""
 _CODINGS = ("gzip", "deflate", "br", "zstd")
@@ -127,7 +127,7 @@ _SOURCE = re.compile(
     r"hf://(?P<kind>datasets|models)/(?P<repo>[\w.-]{1,96}(?:/[\w.-]{1,96})?)(?:@(?P<revision>[\w./-]{1,200}))?"
 )
 _MAX_PATH_BYTES = 230
-"""Of a file or folder: what it grows under is longer by some letters, and file systems take 255."""
+"""Most bytes of the name of a file or folder. The partial file's name is longer, and file systems take 255."""
 _PATH = re.compile(r"[^/\0\\]+(?:/[^/\0\\]+)*")
 
 
@@ -156,7 +156,7 @@ class _Card(BaseModel):
 
 
 class _Repository(BaseModel):
-    """What the hub answers, as far as it matters here."""
+    """Fields of the hub's answer that are used here."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
@@ -168,7 +168,7 @@ class _Repository(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class HubFiles:
-    """What of a repository is to be downloaded."""
+    """Files of a repository to download, with their licence."""
 
     files: tuple[RemoteFile, ...]
     licence: str

@@ -15,7 +15,7 @@ class DataSettings(Table):
     max_ratio: float = Field(default=200.0, ge=1, le=100_000)
     """Times its own size that an archive may become; one that becomes no more than 10 MB may in any case."""
     hub: WebAddress = "https://huggingface.co"
-    """Where `hf://` leads, such as a mirror; it may be in this machine or its network."""
+    """Address of the hub for `hf://`, such as a mirror; it may be on this machine or its network."""
     hub_token_env: Name = "HF_TOKEN"
     """Environment variable that holds the user's token for it."""
 

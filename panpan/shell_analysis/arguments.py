@@ -31,7 +31,7 @@ Given = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class SearchedNames:
-    """What a search shows of a folder."""
+    """Files of a folder that a search shows."""
 
     only: tuple[str, ...] = ()
     """Patterns, one of which the name of each file fits; empty where they may have any names."""
@@ -60,7 +60,8 @@ _NAMES_OF_TYPES: Mapping[str, tuple[str, ...]] = {
     "ts": ("*.ts", "*.tsx", "*.cts", "*.mts"),
     "yaml": ("*.yaml", "*.yml"),
 }
-"""Of `rg --type-list`; a type takes hidden files in, so that those of `sh` are not only scripts."""
+"""File types of ripgrep and the names they match, from `rg --type-list`. A type takes hidden files in, so `sh` is not
+listed: its names are not only scripts."""
 _CARELESS = frozenset({"--iglob", "--glob-case-insensitive"})
 
 
@@ -115,7 +116,7 @@ def _alternatives(glob: str) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What harmless arguments come to."""
+    """Meaning of a program's arguments, once all of them are known to be harmless."""
 
     row: Row
     """The row that decided: that of the program or of a subcommand."""
@@ -123,9 +124,9 @@ class Reading:
     """Operands that are paths, and other words that name files."""
     searches: bool = False
     names: SearchedNames = ANY
-    """Which files such a search shows."""
+    """Files that a search shows, if `searches`."""
     folder: str | None = None
-    """Where it works, if a flag says that it is another folder."""
+    """Working directory that a flag sets, such as `git -C`; None without one."""
     name: str = ""
     """The subcommand, with that of the program before it."""
     lines_of: tuple[str, ...] = ()
@@ -199,7 +200,7 @@ class _Reader:
         self._row = row
         self._operands: list[Word] = []
         self._certain: set[int] = set()
-        """Positions of operands that cannot be flags, since `--` stands before them."""
+        """Positions of operands that cannot be flags, since they follow `--`."""
         self._doubtful: set[int] = set()
         """Positions of operands that are flags or their values to GNU's programs."""
         self._given: list[tuple[str, str]] = []
@@ -247,7 +248,7 @@ class _Reader:
         return replace(reading, folder=self._folder)
 
     def _is_flag_of_names(self, pattern: str) -> bool:
-        """Return whether what a pattern such as `--include=*.py` stands for is that flag, whatever files there are."""
+        """Return whether a glob such as `--include=*.py` is that flag, whatever files it matches."""
         flag, equals, _ = pattern.partition("=")
         return bool(equals) and self._row.values.get(flag, self._row.values.get(f"{flag}?")) == ANYTHING
 

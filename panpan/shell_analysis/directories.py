@@ -26,18 +26,18 @@ _RUN_BUILTINS = frozenset({"builtin", "command", "eval"})
 _FLAG = re.compile("-[LPe@]+|--")
 """A word that is no place to `cd`, which leads home without one."""
 MOST_DIRECTORIES = 8
-"""In which a command may run for them to be known."""
+"""Most directories in which a command may run; with more, they count as unknown."""
 
 Places: TypeAlias = frozenset[str | None]
-"""The directories in which the shell may be; None stands for any, and no member means that it never gets here."""
+"""The directories in which the shell may be. None is any directory; an empty set means that it never gets here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Commands joined by pipes, and how they follow what stands before them."""
+    """Commands joined by pipes, and the joint before them."""
 
     joint: str
-    """What stands before it: `&&`, `||`, or `;` for this and line ends."""
+    """Joint before the pipeline: `&&` or `||`, and `;` for `;` and line ends."""
     is_negated: bool
     commands: "tuple[SimpleCommand | Group, ...]"
 
@@ -49,7 +49,8 @@ class Group:
     pipelines: tuple[Pipeline, ...]
     is_subshell: bool
     opened: SimpleCommand | None = None
-    """Where it is redirected, a command without words that is so: the files are opened before anything in it runs."""
+    """For a group with redirects, a command without words that has them: the files are opened before anything in it
+    runs."""
 
 
 Read: TypeAlias = Callable[[SimpleCommand], SimpleCommand]
@@ -287,7 +288,7 @@ class FolderPlacer:
         return "".join(made), is_certain
 
     def _of_tilde(self, text: str, command: SimpleCommand) -> _Folder | None:
-        """Return what a tilde with this text behind it stands for; None where that is not known."""
+        """Return the folder for a tilde followed by this text; None if it is unknown."""
         if text in ("", "+", "-"):
             return self._of_variable({"": "HOME", "+": "PWD", "-": "OLDPWD"}[text], command)
         if not _USER.fullmatch(text):
@@ -340,7 +341,7 @@ def _moves(command: SimpleCommand) -> bool:
 
 
 def _changes_folders(command: SimpleCommand) -> bool:
-    """Return whether a command may set a variable that decides which folder a word stands for."""
+    """Return whether a command may set a variable that decides which folder a word means."""
     if not _DECIDING.isdisjoint(command.assignments):
         return True
     if not command.words or not may_change_shell(command) or _moves(command):

@@ -1,4 +1,4 @@
-"""What is known of a command line before it runs: the words between parser, table of programs and gate.
+"""Facts about a command line before it runs: the vocabulary of the parser, the table of programs and the gate.
 
 The rule: everything may be "unknown", and unknown is never taken for harmless. None always means unknown; an empty
 tuple means that there is nothing.
@@ -39,17 +39,17 @@ class Word:
     """One word of a simple command."""
 
     source: str
-    """As it stands in the line."""
+    """The word as written in the line."""
     text: str | None
     """After quote removal, where it is one fixed word whatever the environment and the files are; None where the shell
     would expand it: variables, substitutions, live globs, braces, tildes."""
     is_glob: bool = False
-    """True if the only thing that is not fixed are the names that a live `*`, `?` or `[…]` matches, so that it stands
-    for file names that fit `pattern`."""
+    """True if the only thing that is not fixed are the names that a live `*`, `?` or `[…]` matches, so that it
+    becomes file names that fit `pattern`."""
     pattern: str = ""
     """For a glob: what the names fit, quoted parts escaped with a backslash."""
     at_home: str = ""
-    """Where the only thing that is not fixed is a tilde at its beginning, for the home: the word, such as `~/src`."""
+    """The word, such as `~/src`, if its leading tilde, for the home, is all that is not fixed; else empty."""
     is_guess: bool = False
     """True if the shell may make something else of it than `text` or `pattern`; see `directories.py`."""
 
@@ -73,17 +73,17 @@ class SimpleCommand:
 
     source: str
     words: tuple[Word, ...]
-    """The program first; empty where there are only redirects."""
+    """The program first; empty if there are only redirects."""
     redirects: tuple[Redirect, ...] = ()
     assignments: tuple[str, ...] = ()
     """Names of variables that are set for it, or in the shell where there are no words."""
     directories: tuple[str, ...] | None = (".",)
-    """Where it may run, relative to where the line starts, after the `cd`s before it; None: unknown. Several where a
-    `cd` may have failed: what is said of the command then has to hold in each."""
+    """Directories in which it may run after the `cd`s before it, relative to the start of the line; None if unknown.
+    There are several if a `cd` may have failed; a statement about the command then has to hold in each."""
     likely: tuple[str, ...] = (".",)
-    """Where it may run, as far as the line tells, where `directories` is None; only to be looked at with more care."""
+    """Directories in which it probably runs, if `directories` is None. They only make a check stricter."""
     fed_by: "tuple[SimpleCommand, ...]" = field(default=(), compare=False, repr=False)
-    """What stands before it in its pipeline, where that is short: each prints to the next, and the last one to it."""
+    """Commands before it in a short pipeline: each prints to the next, and the last one to it; empty if it is long."""
     is_fed: bool = False
     """True if it is no part of the line, but what a shell or `xargs` in the line is given to run."""
     joins_errors: bool = False
@@ -118,12 +118,12 @@ class ParsedLine:
     """Every simple command that may run, in the order in which they stand, those in substitutions, loops, functions and
     branches too, and behind them what a shell or `xargs` is given to run, as far as that is written in the line."""
     oddities: tuple[str, ...] = ()
-    """What is in it beside simple commands joined by `|`, `&&`, `||`, `;` and line ends, each in a few words,
-    such as "a loop" or "what could not be parsed: `<<<`". A line with any is never read-only."""
+    """Parts other than simple commands joined by `|`, `&&`, `||`, `;` and line ends, each in a few words, such as "a
+    loop" or "what could not be parsed: `<<<`". A line with any is never read-only."""
     runs_input: bool = False
     """True if something in it runs what it is given to read: a shell without a script, an interpreter, `xargs`."""
     runs_unseen: bool = False
-    """True if a shell or interpreter is given to run what does not stand in the line: `cat x | bash`."""
+    """True if a shell or interpreter runs input that is not written in the line: `cat x | bash`."""
 
     @property
     def is_plain(self) -> bool:
@@ -133,7 +133,7 @@ class ParsedLine:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What is known of a program."""
+    """Known behaviour of a program."""
 
     runs_code: bool | None
     """True if it runs code that is not its own: scripts, other programs, configuration of the folder, pagers."""
@@ -163,7 +163,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a command looks at what it names."""
+    """Details of how a command reads what it names."""
 
     globs: tuple[str, ...] = ()
     """Patterns among its paths, as `Word.pattern`; each may match links, and their folders are among the reads."""
@@ -182,12 +182,12 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one simple command would do."""
+    """Effect of one simple command."""
 
     command: SimpleCommand
     program: str | None
-    """Its name, as the shell looks it up on a PATH without the workspace, or its absolute path; None: unknown.
-    A program that lies in the workspace is unknown: its name says nothing."""
+    """Name that the shell looks up on a PATH without the workspace, or an absolute path; None if unknown. A program in
+    the workspace is unknown, since its name says nothing."""
     reads: tuple[str, ...] | None
     """Paths as the shell would pass them, relative to the directory of the command; a glob as its folder."""
     writes: tuple[str, ...] | None
@@ -213,7 +213,7 @@ class Effect:
 
     @property
     def why(self) -> str:
-        """What says so; one sentence for the user."""
+        """Reason for these facts, in one sentence for the user."""
         return self.kind.why
 
     def explained(self, why: str) -> "Effect":
@@ -275,7 +275,7 @@ class Effect:
 
     @property
     def git_folders(self) -> Sequence[str]:
-        """Where it asks git about a repository, relative to the directory in which the line starts."""
+        """Folders in which it asks git about a repository, relative to the directory in which the line starts."""
         folder = self.look.asks_git_in
         return _placed((folder,), self.command.directories) or () if folder else ()
 
@@ -287,7 +287,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class LineFacts:
-    """What a command line would do."""
+    """Effects of a command line."""
 
     line: ParsedLine
     effects: tuple[Effect, ...]
@@ -333,7 +333,7 @@ class LineFacts:
 
     @property
     def git_folders(self) -> Sequence[str]:
-        """Where git is asked about a repository, relative to the directory in which the line starts."""
+        """Folders in which git is asked about a repository, relative to the directory in which the line starts."""
         return _unique(path for effect in self.effects for path in effect.git_folders)
 
     @property

@@ -38,7 +38,7 @@ _FIND_PRINTS_NAMES = re.compile(
 _JOINS_ANY = frozenset({"-o", "-or", ",", "(", ")"})
 """With these in an expression of find, a test in it need not hold for what is found."""
 _PLAIN_PATTERN = re.compile(r"[\w.*?-]+")
-"""What the fnmatch of C and of Python read alike."""
+"""Patterns that the fnmatch of C and that of Python read alike."""
 _LISTING: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
     "fd": (re.compile(r""), re.compile(r"-[HIsuFip]+|-[etEd]\w*|--(?:hidden|no-ignore|glob)")),
     "grep": (
@@ -61,7 +61,7 @@ _STAYS_IN_FOLDER = re.compile(r"(?:(?:\.?[\w@%+=,*?\[\]!^ -][\w.@%+=,*?\[\]!^ -]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a search prints the names of."""
+    """Names that a search prints."""
 
     search: Search
     """With `odd_names` as they do not arrive where they are not parted by NUL."""
@@ -150,7 +150,7 @@ def only_names_of(words: Sequence[Word]) -> tuple[str, ...]:
 
 
 _ANY_TEXT = Word('"$1"', None)
-"""Stands for what may be any text."""
+"""A word that may be any text."""
 _SPECIAL = re.compile(r"[\\*?\[\]]")
 _PASSING: Mapping[str, re.Pattern[str]] = {
     "grep": re.compile(r"-[vivEFPw]+|-e"),
@@ -189,7 +189,7 @@ def _of_exec(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -
     program = command.words[begin + 1 : end]
     if end is None:
         return None
-    # In the place of `-exec …`, which is a test, stands another one.
+    # `-exec …` is a test; another one takes its place.
     rest = (*command.words[:begin], Word("-true", "-true"), *command.words[end + 1 :])
     search = judge(replace(command, words=rest, redirects=(), fed_by=()))
     if not search.is_read_only or search.look.globs:
@@ -285,11 +285,11 @@ def _with_names(words: Sequence[Word], token: str, name: Word) -> tuple[Word, ..
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What xargs is told."""
+    """Arguments of xargs."""
 
     program: tuple[Word, ...]
     token: str = ""
-    """What stands for a name among the words of the program; empty where names come behind them."""
+    """Text that xargs replaces by a name in the words of the program (`-I`); empty if names are appended."""
     is_exact: bool = False
     """True if it takes names as they are."""
     needs_names: bool = False

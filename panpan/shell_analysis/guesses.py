@@ -14,7 +14,7 @@ from panpan.shell_analysis.facts import Effect, LineFacts, SimpleCommand, Word
 _MANAGERS = re.compile(
     r"(?:pip[\d.]*|pipx|uv|uvx|poetry|pdm|conda|mamba|micromamba|pixi|npm|npx|pnpm|yarn|cargo)", re.ASCII
 )
-"""Programs that fetch from what `package-indexes` stands for."""
+"""Programs that fetch from the hosts of `package-indexes`."""
 _PYTHON = re.compile(r"python[\d.]*", re.ASCII)
 _FETCHING = frozenset({
     "install", "i", "ci", "add", "update", "upgrade", "download", "wheel", "sync", "lock", "create", "fetch",
@@ -156,5 +156,5 @@ def _git_operation(words: Sequence[str]) -> str:
 
 
 def _words(command: SimpleCommand) -> list[str]:
-    """Return the words of a command; in the place of what is known only when it runs stands nothing."""
+    """Return the words of a command; a word that is known only when the command runs is empty."""
     return [word.text or "" for word in command.words]

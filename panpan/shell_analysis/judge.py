@@ -1,4 +1,4 @@
-"""What a command line would do: its text parsed, and each of its simple commands judged.
+"""Analysis of a command line: its text is parsed, and the effect of each of its simple commands is judged.
 
 The rule: `analyse` is the one way in; whoever decides about a command line decides on these facts. A command is
 read-only only on the word of a row of the table of programs. What is said of all others serves to refuse and to
@@ -40,14 +40,14 @@ _BEFORE_NAMES = re.compile("[=@:,;<{}]")
 _BETWEEN_NAMES = re.compile(r"""[\s'";&|<>()=`$]+""")
 _FILE_ADDRESS = re.compile(r"file://(?:localhost|127\.0\.0\.1)?(/[^?#]*)", re.IGNORECASE)
 _MESSAGE = re.compile(r"git (?:-[A-Za-z]*m|--message)|gh (?:-b|-t|--body|--title)")
-"""Programs and flags behind which a text stands."""
+"""Programs, each with a flag whose value is prose, such as a commit message."""
 _SED = frozenset({"sed", "gsed", "/bin/sed", "/usr/bin/sed"})
 _BEHIND_FILE_COMMANDS = re.compile(r"(?=[rRwW][ \t]*([^\n]{1,4096})(?:\n|$))")
-"""What sed may take for the file that it reads or writes: all that stands behind the letter of such a command."""
+"""Every text that sed may read as the name of a file: the rest of the line after an `r`, `R`, `w` or `W`."""
 
 
 def path_like_words(command: SimpleCommand) -> Iterable[str]:
-    """Yield every fixed word that could be a path, and what stands in one behind `=`, `@` and other such signs."""
+    """Yield every fixed word that could be a path, and the parts of words after `=`, `@` and other such signs."""
     name = command.words[0].text if command.words else ""
     before = ""
     for word in (*command.words[1:], *(redirect.target for redirect in command.redirects)):
@@ -60,7 +60,7 @@ def path_like_words(command: SimpleCommand) -> Iterable[str]:
         if not word.text.startswith("-"):
             yield as_path(word.text)
         elif len(word.text) > 2 and not word.text.startswith("--"):
-            yield as_path(word.text[2:])  # what stands behind a flag in the same word
+            yield as_path(word.text[2:])  # the value of a short flag in the same word
         yield from map(as_path, dict.fromkeys(part for part in _parts(word.text, is_message=is_text) if part))
     if name in _SED:
         texts = (word.text or "" for word in command.words[1:])

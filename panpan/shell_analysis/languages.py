@@ -73,7 +73,7 @@ class NotHarmlessError(Exception):
 
 
 JQ_PROGRAM = "jq-program"
-"""Stands in the table for what no regular expression tells."""
+"""Kind of a jq program in the table; no regular expression can check one."""
 
 
 def fits(value: str, kind: str) -> bool:

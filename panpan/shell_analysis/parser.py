@@ -2,8 +2,8 @@
 
 The rule: a line counts as plain only where two readings agree: the syntax tree of tree-sitter's grammar for bash, which
 finds what is nested and what is odd, and a strict reader of our own for the small part of the language that may run
-unasked. The grammar differs from bash in places (carriage returns, `time`, words behind redirects), so the tree alone
-is never believed to be harmless.
+without asking. The grammar differs from bash in places (carriage returns, `time`, words behind redirects), so a line
+never counts as harmless by its tree alone.
 """
 
 import re
@@ -25,29 +25,30 @@ if TYPE_CHECKING:
     from panpan.shell_analysis.syntax_tree import TreeFacts
 
 MAX_PLAIN_CHARS = 10_000
-"""Of a line that may be plain; longer ones are looked through, and are odd."""
+"""Longest line that may be plain; a longer one is looked through, and is odd."""
 MAX_PLAIN_COMMANDS = 50
 MAX_BYTES = 128 * 1024
-"""Of a line that is looked at; Linux takes no longer argument (execve(2), MAX_ARG_STRLEN)."""
+"""Longest line that is parsed; Linux takes no longer argument (execve(2), MAX_ARG_STRLEN)."""
 
 MAX_WORDS = 60_000
-"""In all commands together, those within others too; a line of `MAX_COMMAND_BYTES` that nests nothing has fewer."""
+"""Most words in all commands together, nested ones too. A line of 100,000 bytes, the most that Bash takes, has fewer if it
+nests nothing."""
 MAX_WORD_CHARS = 2_000_000
-"""In all words together; those that hold others count again and again."""
+"""Most characters in all words together; a word within another one counts again."""
 _QUICK_BYTES = 4_000
-"""Of a line that is parsed in no time, whatever it is."""
+"""Lines up to this size are parsed without a time limit, since any of them parses quickly."""
 _MOST_PARSING_S = 2.0
 """Processor time for the grammar, which takes minutes for some lines: `a=(a=(a=(…`. Others take a tenth of a second."""
 _MOST_LAYERS = 3
-"""Of shells that are given lines in which shells are given lines."""
+"""Levels of lines within lines that are parsed, as in `bash -c "bash -c …"`."""
 
 _MOST_TEXTS = 100
 """Lines within lines that are looked at."""
 _BLANK_ON_DARWIN = (0x85, 0xA0)
 """Bytes that isblank(3) of macOS takes for blanks, in UTF-8 locales too, also where they are part of a character."""
 _UNBEARABLE = re.compile(r"(?<=[{.0-9])[^\x00-\xff]")
-"""What may end the process where it stands behind a brace, digits and dots: the grammar's scanner (tree-sitter-bash
-0.25) asks `isdigit` of it, which looks it up in a table of 256 entries."""
+"""Characters that may crash the grammar's scanner (tree-sitter-bash 0.25) behind a brace, a digit or a dot: it passes
+them to `isdigit`, which looks them up in a table of 256 entries."""
 
 
 class ShellParser:

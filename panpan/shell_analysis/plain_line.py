@@ -31,12 +31,12 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(?:\+?=|\[)")
 
 
 def may_assign(source: str) -> bool:
-    """Return whether a word before a command, as it stands in the line, may set a variable rather than be a program."""
+    """Return whether a word before a command, as written in the line, may set a variable rather than be a program."""
     return _ASSIGNMENT.match(source) is not None
 
 
 def is_harmless_assignment(source: str) -> bool:
-    """Return whether a word before a command, as it stands in the line, is such an assignment."""
+    """Return whether a word before a command, as written in the line, is an assignment that is known to be harmless."""
     return _HARMLESS.fullmatch(source) is not None
 
 
@@ -51,7 +51,7 @@ RESERVED_WORDS = frozenset({
 })  # fmt: skip
 
 _BLANK = re.compile(r"(?:[ \t]|(?<![^ \t\n])\\\n)+")
-"""A line that goes on counts as a blank only behind one; elsewhere it may join what stands on both sides."""
+"""A line that goes on counts as a blank only behind one; elsewhere it may join what is on both sides."""
 _GAP = re.compile(rf"(?:{_BLANK.pattern}|#[^\n]*)+")
 """Blanks, and a comment."""
 _JOINT = re.compile(r"&&|\|\||\|&|\||;(?!;)|\n")
@@ -71,9 +71,9 @@ class PlainLine:
 
     pipelines: tuple[Pipeline, ...]
     word_starts: frozenset[int]
-    """Where each word and each target of a redirect begins, in characters."""
+    """Positions at which words and targets of redirects begin, in characters."""
     command_starts: frozenset[int]
-    """Where each program's word begins, in characters."""
+    """Positions at which the words of programs begin, in characters."""
 
 
 def read_plain_line(text: str) -> PlainLine:
@@ -90,9 +90,9 @@ class _List:
     """Pipelines that are being read: those of the line, or of the innermost group."""
 
     start: int = 0
-    """Where it begins, with its parenthesis or brace."""
+    """Position of its parenthesis or brace; 0 for the line."""
     closing: str = ""
-    """What ends it; nothing for the line."""
+    """The token that ends it; empty for the line."""
     pipelines: list[Pipeline] = field(default_factory=list)
     joint: str = ";"
     is_negated: bool = False
@@ -111,13 +111,14 @@ class _LineReader:
         self._words: list[Word] = []
         self._redirects: list[Redirect] = []
         self._command_start: int | None = None
-        """Where the command begins with its first word or redirect; None where nothing of it has come yet."""
+        """Position of the command's first word or redirect; None before either."""
         self._command_end = 0
         self._joins_errors = False
         self._assigned_at: int | None = None
-        """Where a harmless assignment stands behind which no program has come yet."""
+        """Position of a harmless assignment that no program follows yet; None without one."""
         self._timed_at: int | None = None
-        """Where the program stands that the keyword `time` is before; the grammar takes the keyword for a program."""
+        """Position of the program behind the keyword `time`, which the grammar takes for a program; None without
+        one."""
         self._closed: _List | None = None
         """A group that has ended, and behind which only redirects may come."""
         self._takes_no_word = False
@@ -252,7 +253,7 @@ class _LineReader:
             raise NotPlainError(start)  # `{fd}>file`
 
     def _takes_for_syntax(self, word: Word, start: int) -> bool:
-        """Return whether a word is no program but opens, closes or stands before one; takes what belongs to it."""
+        """Return whether a word is no program but opens, closes or precedes one; consume what belongs to it."""
         if self._command_start is not None or self._timed_at is not None:
             return False
         if word.source == "!" and self._begins_pipeline:

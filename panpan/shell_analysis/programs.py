@@ -1,4 +1,4 @@
-"""What is known of programs: the table of those that may run unasked, `programs.toml`, and what others may do.
+"""Programs: `programs.toml`, the table of those that may run without asking, and guesses about all others.
 
 The rule: a row of the table with a word that is not known here is a fault rather than a row with less in it; the file
 is read once, when the first command is judged. Of all other programs nothing here ever says "no": True means that it
@@ -24,12 +24,12 @@ Operands: TypeAlias = Literal["none", "text", "paths", "pattern, paths", "revisi
 
 
 ANYTHING = ".*"
-"""What the value of a flag has to match where it may be anything, in kind `any`."""
+"""Pattern for the value of a flag that may be anything (kind `any`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What one program, or one of its subcommands, may be given; the fields are explained in `programs.toml`."""
+    """Arguments that a program, or one of its subcommands, may be given; `programs.toml` explains the fields."""
 
     reason: str
     source: str
@@ -194,7 +194,7 @@ GIT_LOCAL = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class GitForm:
-    """What a form of git does that does more than ask."""
+    """Effect of a form of git that does more than ask."""
 
     form: str
     """The subcommand; empty where there is none."""
@@ -256,7 +256,7 @@ _COPIERS = frozenset({"cp", "install", "link", "ln", "mv"})
 _LOCAL_RUNNERS = frozenset({"npm", "npx", "pnpm", "uvx", "yarn"})
 """Programs that use the network and run what they are given here."""
 _MOST_GLOBAL_WORDS = 20
-"""Of git before the subcommand, at most."""
+"""Most words between `git` and its subcommand that are looked at."""
 _UNPACKS = re.compile(r"--(?:extract|get|list)|-?[A-Zabd-qs-tv-z]*[tx][A-Zabd-qs-tv-z]*")
 _VERSION = re.compile(r"[\d.]*$")
 

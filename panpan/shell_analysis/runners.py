@@ -1,7 +1,7 @@
 """Programs that run others: wrappers such as `timeout 5 make`, shells and interpreters, and what they are given to run.
 
-The rule: in doubt a program is one. Of what is written in a line more may be taken for such than is run, never less;
-that a shell is given something else, is said. Nothing here makes a line more harmless.
+The rule: in doubt a program is one. More of a line may be taken for a command than is run, never less, and input of a
+shell that is not written in the line is reported. Nothing here makes a line more harmless.
 """
 
 import posixpath
@@ -19,7 +19,7 @@ from panpan.types.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Wrapped:
-    """What a wrapper runs."""
+    """Command that a wrapper runs."""
 
     words: tuple[Word, ...]
     """The program first; empty where that is not known."""
@@ -31,7 +31,7 @@ class Wrapped:
 
 @dataclass(frozen=True, slots=True)
 class _Wrapper:
-    """How a wrapper's own words end."""
+    """Syntax of a wrapper's own words."""
 
     valued: str = ""
     """Letters of flags with a value in the next word."""
@@ -58,7 +58,7 @@ WRAPPERS: Mapping[str, _Wrapper] = {
     "timeout": _Wrapper("ks", operands=1),
     "xargs": _Wrapper("EILPadns"),
 }
-"""How each of them is told what to run."""
+"""Programs that run another one, and the syntax of their own words."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 _DURATION = re.compile(r"\d{1,6}(?:\.\d+)?[smhd]?")
 
@@ -211,7 +211,7 @@ def _reads_script(texts: Sequence[str]) -> bool:
 
 
 def _is_made(source: str) -> bool:
-    """Return whether a word, as it stands in the line, is a variable, or what other commands print."""
+    """Return whether a word, as written in the line, is a variable or the output of other commands."""
     return source.lstrip('"').startswith(("<(", "$", "`"))
 
 
@@ -221,9 +221,9 @@ _SILENT = frozenset({":", "cd", "exit", "false", "mkdir", "sleep", "true"})
 _SPLIT = re.compile(r"-[A-Za-z0-9]*S|--split-string=")
 """Flags of `env` in front of a command line in the same word."""
 _GIVES = re.compile(r"[|<$`]|>\(|\bcoproc\b")
-"""What stands in every line in which something is given to a program to read."""
+"""Syntax without which a line gives no program anything to read."""
 _PIPES = re.compile(r"(?<!\|)\|(?!\|)|[<>]\(|\$\(|`|(?<![&<>])&(?![&>])|\b(?:coproc|mkfifo|mknod|exec)\b")
-"""What stands in every line in which a program reads what another one prints."""
+"""Syntax without which no program of a line reads the output of another one."""
 _CONVERSION = re.compile(r"%[^A-Za-z%]*[A-Za-z]")
 """A place of a format of `printf` that takes a word."""
 _EXPANDED = ("~", "$", '"$')
@@ -241,7 +241,7 @@ def with_piped_scripts(parsed: ParsedLine, line: str, here: Sequence[str], parse
     Args:
         parsed: What was read of the line.
         line: Its text.
-        here: What stands in its here-documents and here-strings.
+        here: The texts of its here-documents and here-strings.
         parse: Reads what they are given.
     """
     if not any(may_run_more(command.words) for command in parsed.commands):
@@ -305,7 +305,7 @@ def _placed(inner: SimpleCommand, command: SimpleCommand) -> SimpleCommand:
 
 
 def _has_pipes(line: str, here: Sequence[str]) -> bool:
-    """Return whether anything may be given what a command of the line prints, beside what stands in here-documents."""
+    """Return whether a program may read the output of a command of the line; here-documents do not count."""
     for text in here:
         line = line.replace(text, "", 1)
     return _PIPES.search(line) is not None
@@ -336,7 +336,7 @@ def _gives_what_is_written(command: SimpleCommand) -> bool:
 
 
 def _printed(command: SimpleCommand) -> Iterator[str]:
-    """Yield what a command prints, as far as it is written; as it stands, and with its escapes read."""
+    """Yield the output of a command, as far as the line contains it: as written, and with its escapes read."""
     if not command.words or program_name(command.words[0]) not in _PRINTING:
         return
     words = [word.text if word.text is not None else word.source for word in command.words[1:]]
@@ -388,7 +388,7 @@ def _made_by_xargs(command: SimpleCommand, text: str) -> Iterator[SimpleCommand]
 
 
 def _word(part: str) -> Word:
-    """Return a part of what was printed; what a shell would have expanded before, it stands for."""
+    """Return a word that was printed; one that a shell would have expanded first is read as the shell reads it."""
     return word_of(part) if part.startswith(_EXPANDED) else Word(shlex.quote(part), part)
 
 

@@ -1,4 +1,4 @@
-"""Which builtins of bash change the shell, so that what stands behind them may mean something else.
+"""Builtins of bash that change the shell, so that the commands behind them may mean something else.
 
 The rule: behind one of these no name of a program is sure any more: PATH, aliases, functions, options or the working
 directory may be different. `cd` is not among them; `directories.py` follows it.

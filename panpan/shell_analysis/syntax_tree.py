@@ -1,4 +1,4 @@
-"""What stands in the syntax tree of a command line: every simple command, however deep, and every odd construct.
+"""Every simple command in the syntax tree of a command line, however deep, and every odd construct.
 
 The rule: it may name a command that does not run, and never leaves out one that does unless it also names an oddity.
 """
@@ -49,7 +49,7 @@ _PARTS_OF_ODD = frozenset({
 """Only ever part of something odd, and named there."""
 
 _LOOKED_UP = frozenset({"${", "}", "variable_name", "special_variable_name"})
-"""What an expansion in braces consists of where it does nothing but look up."""
+"""Nodes of an expansion in braces that only looks up a variable."""
 
 
 def oddity_of(node: "Node") -> str | None:
@@ -67,11 +67,11 @@ def oddity_of(node: "Node") -> str | None:
 
 
 _MOST_READINGS = 100
-"""Of a command with reserved words before it."""
+"""Most readings of a command with reserved words before it."""
 MAX_NODES = 10_000
 """Nodes that are looked at, about 20 µs each; a line of 10 kB rarely has 5,000."""
 MAX_QUOTED_CHARS = 30
-"""Of the text that is quoted for what could not be parsed."""
+"""Longest quotation of text that could not be parsed."""
 
 _COMMAND_KINDS = frozenset({"command", "test_command", "declaration_command", "unset_command"})
 _READING = frozenset({"<", "<&"})
@@ -79,21 +79,21 @@ _READING = frozenset({"<", "<&"})
 
 @dataclass(frozen=True, slots=True)
 class TreeFacts:
-    """What was found in a syntax tree. Positions are in bytes."""
+    """Commands and constructs in a syntax tree. Positions are in bytes."""
 
     commands: tuple[SimpleCommand, ...]
     oddities: tuple[str, ...]
     word_starts: frozenset[int]
-    """Where each word of a command and each target of a redirect begins, but for those inside `[ … ]`."""
+    """Starts of the words of commands and of the targets of redirects, but for those inside `[ … ]`."""
     command_starts: frozenset[int]
     tests: tuple[range, ...]
-    """Where each `[ … ]` stands behind its bracket."""
+    """Range of each `[ … ]`, from behind its bracket on."""
     here: tuple[str, ...]
-    """What stands in here-documents and here-strings."""
+    """Texts of here-documents and here-strings."""
 
 
 def look_through(root: "Node") -> TreeFacts:
-    """Return what stands in a syntax tree."""
+    """Return the commands and the odd constructs of a syntax tree."""
     walk = _Walk()
     walk.over(root)
     return TreeFacts(
@@ -108,7 +108,7 @@ def look_through(root: "Node") -> TreeFacts:
 
 @dataclass(slots=True)
 class _Redirected:
-    """What a redirected statement adds to the last command of its body."""
+    """Redirects and words that a redirected statement adds to the last command of its body."""
 
     redirects: list[Redirect] = field(default_factory=list)
     words: list[Word] = field(default_factory=list)
@@ -251,7 +251,7 @@ class _Walk:
             self.commands.append(command)
 
     def _readings(self, words: list[Word]) -> list[tuple[tuple[Word, ...], tuple[str, ...]]]:
-        """Return the words, and what stands behind reserved words that the grammar takes for programs, such as `time`.
+        """Return the words, and those behind each reserved word that the grammar takes for a program, such as `time`.
 
         Bash may take them for either: in `a | time b` the second, in `a |& time b` the first. What looks like an
         assignment behind them may be one, whose name is returned with the words, or a program.

@@ -20,7 +20,7 @@ _LETTERS = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n"
 
 
 def decoded(body: str) -> tuple[str, bool]:
-    """Return what stands for `body` between `$'` and `'`, and whether that is certain."""
+    """Return the text that `$'body'` means, and whether that is certain."""
     text = b""
     position, is_certain = 0, True
     for found in _ESCAPE.finditer(body):
@@ -35,7 +35,7 @@ def decoded(body: str) -> tuple[str, bool]:
 
 
 def with_ansi_c_decoded(source: str) -> str:
-    """Return a word, as it stands in a line, with each `$'…'` in it replaced by what it may stand for."""
+    """Return a word, as written in a line, with each `$'…'` in it replaced by its probable text."""
     return ANSI_C.sub(lambda found: decoded(found[1])[0], source)
 
 
@@ -118,7 +118,7 @@ class _WordReader:
         self._pattern = ""
         self._is_expanded = self._has_glob = self._has_brace = self._is_at_home = False
         self._bracket: int | None = None
-        """Where the first live `[` stands."""
+        """Position of the first live `[`; None without one."""
 
     def read(self) -> Word:
         while self._at < len(self._text) and self._text[self._at] not in _END:
@@ -245,7 +245,7 @@ def _may_be_braces(source: str) -> bool:
 
 
 MOST_WORDS = 64
-"""That one word may become."""
+"""Most words that brace expansion may make of one."""
 
 _GROUP = re.compile(r"\{([^{},]*(?:,[^{},]*)+)\}")
 _NOT_PLAIN = re.compile(r"""['"\\$`]""")
@@ -277,7 +277,7 @@ def paths_of(words: Sequence[Word]) -> list[str]:
 
 
 def home_for(words: Iterable[Word]) -> Mapping[str, str]:
-    """Return the variable with which a tilde in these words stands for what was judged."""
+    """Return the home that was assumed for the tildes in these words, as an environment; empty if there are none."""
     return {"HOME": str(user_home())} if any(word.at_home for word in words) else {}
 
 

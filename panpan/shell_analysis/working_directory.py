@@ -1,4 +1,4 @@
-"""How the working directory is kept from one command to the next.
+"""The working directory, kept from one command to the next.
 
 The rule: the shell itself says where it ended, in a private file, whatever way the command went out; and where it ended
 counts only inside the workspace. A command that replaces the shell (`exec`) or its exit trap says nothing, and then the

@@ -1,4 +1,4 @@
-"""What well-known programs write that are not read-only, as far as their words say it.
+"""Files that well-known programs write which are not read-only, as far as their words name them.
 
 The rule: what is returned is all that the program writes; where a word is only known when it runs, or the program is
 not known here, that is None. It may name more than is written, such as the value of a flag.
@@ -16,7 +16,7 @@ _Roles: TypeAlias = Literal["all", "last", "moved", "behind the mode"]
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Which operands of a program it writes."""
+    """Operands that a program writes."""
 
     roles: _Roles
     valued: str = ""
@@ -67,7 +67,7 @@ _REFERENCE_FLAGS = ("-r", "--reference")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a writer touches."""
+    """Words that name the files a writer reads and writes."""
 
     reads: tuple[Word, ...]
     writes: tuple[Word, ...]

@@ -11,16 +11,16 @@
     │   └── RetryableError       worth another try; carries `retry_after_s`
     │       ├── RateLimitError   the provider asks for a pause
     │       └── StreamError      the reply was cut, stalled or damaged on its way
-    ├── SessionLogError          what was said could not be written to the session's log
+    ├── SessionLogError          messages could not be written to the session's log
     ├── SnapshotError            the files of the workspace could not be kept, or not be brought back
     ├── OutputError              the answer could not be written to where the user wanted it
     ├── TurnLimitError           exit 3: the turn asked for too many rounds
     ├── BudgetError              exit 4: the money set for it is spent, or cannot be counted
     ├── AnswerNeededError        exit 5: only the user can decide; also ends a run in which every call was refused
-    │   └── UnfinishedCallError  exit 6: only he knows what became of a call that a crash cut off
+    │   └── UnfinishedCallError  exit 6: only the user knows the outcome of a call that a crash cut off
     └── ToolError                becomes a tool_result with is_error; never ends the turn
 
-Messages say what and which and what to do, for the user's eyes: lower case, no full stop, no traceback.
+Messages state the problem and what to do, for the user: lower case, no full stop, no traceback.
 """
 
 from collections.abc import Generator
@@ -49,11 +49,11 @@ class NothingToCompactError(ConfigError):
 
 
 class SessionLogError(PanpanError):
-    """What was said could not be written to the session's log, as on a full disk; it is kept in memory meanwhile."""
+    """The session's log could not be written, as on a full disk; its messages stay in memory meanwhile."""
 
 
 class SnapshotError(PanpanError):
-    """The files of the workspace could not be kept, or could not be brought back; nothing of the user's was changed."""
+    """A snapshot of the workspace could not be taken or restored; the user's files are unchanged."""
 
 
 class OutputError(PanpanError):
@@ -92,7 +92,7 @@ class CassetteError(ProviderError):
 
 
 class RetryableError(ProviderError):
-    """A fault that can heal: 5xx, 529, a connection that was refused or dropped.
+    """A failure that may pass: 5xx, 529, a connection that was refused or dropped.
 
     Args:
         message: What happened, for the user.

@@ -1,4 +1,4 @@
-"""What a kind of subagent is: what it is told, what it may use, and what it may spend."""
+"""Definition of a kind of subagent: its prompt, its access and its spending limits."""
 
 import json
 from abc import ABC, abstractmethod
@@ -15,11 +15,11 @@ Isolation: TypeAlias = Literal["worktree"]
 
 @dataclass(frozen=True, slots=True)
 class SpendingLimits:
-    """What may be spent at most; None: no limit of its own."""
+    """Limits on spending; None for no limit of its own."""
 
     usd: float | None = None
     tokens: int | None = None
-    """Of all kinds together, input read from a cache included."""
+    """Tokens of all kinds together, including input read from a cache."""
     seconds: float | None = None
     calls: int | None = None
     """Requests to a model."""
@@ -27,13 +27,13 @@ class SpendingLimits:
 
 @dataclass(frozen=True, slots=True)
 class AgentAccess:
-    """What a subagent may use; whoever starts it bounds that further."""
+    """Tools and permission mode of a subagent; the agent that starts it limits them further."""
 
     tools: tuple[str, ...] | None = None
-    """Names; None: all that a subagent can have."""
+    """Names; None for all that a subagent can have."""
     disallowed_tools: tuple[str, ...] = ()
     permission_mode: PermissionMode | None = None
-    """Holds beside the mode of whoever starts it, the stricter of the two; None: that one alone."""
+    """Mode to combine with that of the agent that starts it, whichever is stricter; None for that one alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +41,16 @@ class AgentModel:
     """The model of a subagent."""
 
     name: str = "inherit"
-    """As with `--model`; "inherit" is the model of whoever starts it."""
+    """Name as for `--model`; "inherit" for the model of the agent that starts it."""
     sampling: Sampling = Sampling()
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRun:
-    """How a subagent runs."""
+    """Conditions of a subagent's run."""
 
     max_turns: int | None = None
-    """Rounds at most."""
+    """Limit on rounds; None for no limit of its own."""
     background: bool = False
     """True if it runs in the background unless the call says otherwise."""
     isolation: Isolation | None = None
@@ -63,16 +63,16 @@ class AgentDefinition:
 
     name: str
     description: str
-    """When to use it; the model chooses by this."""
+    """Purpose of the subagent, by which the model chooses it."""
     prompt: str
     """Its system prompt."""
     access: AgentAccess = AgentAccess()
     model: AgentModel = AgentModel()
     run: AgentRun = AgentRun()
     color: str = ""
-    """For faces; one of red, blue, green, yellow, purple, orange, pink, cyan, or empty."""
+    """Colour in faces: red, blue, green, yellow, purple, orange, pink, cyan, or empty."""
     source: str = "panpan"
-    """Where it comes from: a file, "--agents", or "panpan" for those it is shipped with."""
+    """Origin of the definition: a file, "--agents", or "panpan" for one that panpan is shipped with."""
 
 
 class AgentKinds(ABC):
@@ -93,7 +93,7 @@ AGENTS_EXAMPLE = '{"reviewer": {"description": "Reads a change.", "prompt": "You
 
 
 def parse_agents(text: str) -> Mapping[str, Any]:
-    """Return what `--agents` says.
+    """Return the definitions in the value of `--agents`, by name; their fields are not checked yet.
 
     Raises:
         ConfigError: It is no JSON object.

@@ -1,4 +1,4 @@
-"""What goes along with the words of a prompt: mentioned files, data, and commands that the user ran.
+"""Attachments of a prompt: mentioned files, data, and commands that the user ran.
 
 A mention is `@src/main.py`, `@docs/`, `@notes.md:10-20` or `@"a name with blanks.txt"`.
 """
@@ -29,7 +29,7 @@ _SUFFIX = re.compile(r"[^/]\.\w{1,8}$")
 _DECORATED = re.compile(
     r"[^\S\n]*\n\s*(?:@|(?:async|def|class|public|private|protected|static|final|export|fun|function)\b)"
 )
-"""What stands behind a decorator or annotation: the end of its line, and then what it decorates."""
+"""Text after a decorator or annotation: the end of its line, and then the definition that it decorates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,30 +38,30 @@ class Reading:
 
     path: str
     first: int | None = None
-    """The first line that is meant, from 1; None for the whole file."""
+    """First line, from 1; None for the whole file."""
     last: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """What stands in a prompt behind an @."""
+    """A word or a quoted name after an @ in a prompt."""
 
     name: str
-    """As it was typed, without the @, the quotes, and what ends a sentence."""
+    """Name as it was typed, without the @, the quotes, and the punctuation that ends a sentence."""
     readings: tuple[Reading, ...]
-    """The longest first; never empty."""
+    """Possible readings, the longest first; never empty."""
     is_path: bool
-    """True if it can only mean a path, so that the user should hear of it when there is no such file."""
+    """True if it can only mean a path, so that the user should be told if there is no such file."""
 
 
 def find_mentions(text: str) -> list[Mention]:
-    """Return what may be mentions of files, in order; what stands in fenced code is none."""
+    """Return the possible mentions of files, in order, except those in fenced code."""
     text = _without_fenced_code(text)
     return [_mention(match, text) for match in _MENTION.finditer(text)]
 
 
 def written(path: str) -> str:
-    """Return a mention of `path` as a user types it, quoted where the path has blanks."""
+    """Return a mention of `path` as a user types it, quoted if the path has blanks."""
     return f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
 
 
@@ -77,7 +77,7 @@ def _mention(match: re.Match[str], text: str) -> Mention:
 
 
 def _endings(word: str) -> Iterator[str]:
-    """Yield the word, and what is left of it without each mark at its end; something is always left."""
+    """Yield the word, and the shorter words without one after the other of the marks at its end; none is empty."""
     yield word
     while len(word) > 1 and word[-1] in _CLOSES_SENTENCE:
         word = word[:-1]
@@ -118,12 +118,12 @@ def _without_fenced_code(text: str) -> str:
 
 
 class NamesBehindAt(ABC):
-    """Names that mean no file behind an @, such as those of subagents."""
+    """Names that mean something other than a file after an @, such as those of subagents."""
 
     @property
     @abstractmethod
     def names_behind_at(self) -> frozenset[str]:
-        """The names, as they are written behind the @."""
+        """The names, as they are written after the @."""
 
 
 _HEAD = re.compile(r'<attached_(?:file|folder) path="([^"\n]*)">\n')
@@ -136,7 +136,7 @@ def attached_names(message: "UserMessage") -> list[str]:
 
 
 def data_lines(message: "UserMessage") -> list[str]:
-    """Return how much text came with the words of a message and is no file, such as what was piped in."""
+    """Return the lengths of the texts beside the user's words that are no files, such as piped data."""
     texts = [block.text for block in message.content if block.type == "text" and not block.audience][1:]
     counts = [len(text.splitlines()) for text in texts if not _HEAD.match(text)]
     return ["1 line of data" if count == 1 else f"{count:,} lines of data" for count in counts]
@@ -150,20 +150,20 @@ _OUR_TAGS = re.compile(r"<(?=\s{0,9}/?\s{0,9}user_command\b)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ToldCommand:
-    """What a message tells the model of a command of the user's."""
+    """A command that the user ran, and its output, as a message gives them to the model."""
 
     command: str
     output: str
 
 
 def command_told_in(message: "UserMessage") -> ToldCommand | None:
-    """Return the command that a message tells of; None where it tells of none."""
+    """Return the command that a message is about; None if it is about none."""
     found = _TOLD.match(message.text)
     return None if found is None else ToldCommand(found[1], found[2])
 
 
 def tagged(command: str, text: str) -> str:
-    """Return what the model reads, which the output cannot close."""
+    """Return the text that the model reads of a command; nothing in the output can end the tags around it."""
     command, text = (_OUR_TAGS.sub("&lt;", part) for part in (command, text))
     return (
         f"<user_command>\n<command>\n{command}\n</command>\n<output>\n{text}\n</output>\n</user_command>\n"

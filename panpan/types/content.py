@@ -1,7 +1,7 @@
-"""Content blocks, of which messages are made, and displays, of which faces show results.
+"""Content blocks, which make up messages, and displays, which faces show as results.
 
 Names and fields are those of the Messages API (https://platform.claude.com/docs/en/api/messages), which users, logs and
-other programs already know; each provider's own file translates them where its wire says it differently.
+other programs already know. The file of a provider with another format translates them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,16 +24,16 @@ class TextBlock(Frozen):
     type: Literal["text"] = "text"
     text: str
     audience: Literal["model"] | None = Field(default=None, exclude_if=lambda audience: audience is None)
-    """"model" for what no person is shown, such as advice on what to call next; None: everybody reads it."""
+    """"model" for text that people do not see, such as advice on the next call; None if everybody reads it."""
 
 
 class ThinkingBlock(Frozen):
-    """What the model thought before it answered; sent back unchanged to the model that thought it."""
+    """Thinking of the model before its answer; sent back unchanged to the model that wrote it."""
 
     type: Literal["thinking"] = "thinking"
     thinking: str
     signature: str = ""
-    """The provider's seal over the text; empty where the provider has none."""
+    """The provider's signature of the text; empty if the provider has none."""
 
 
 class RedactedThinkingBlock(Frozen):
@@ -51,9 +51,9 @@ class ToolUseBlock(Frozen):
     """Unique in the conversation."""
     name: str
     input: dict[str, Any]
-    """The arguments; empty where they did not arrive as a JSON object."""
+    """The arguments; empty if they did not arrive as a JSON object."""
     input_error: str | None = None
-    """Why the arguments could not be read. A call with this set is never run; it is answered with this text."""
+    """Reason why the arguments could not be read. A call with this set never runs; this text is its result."""
 
 
 class Base64Source(Frozen):
@@ -80,7 +80,7 @@ class DocumentBlock(Frozen):
 
 
 ResultContent: TypeAlias = Annotated[TextBlock | ImageBlock | DocumentBlock, Field(discriminator="type")]
-"""What a tool_result may hold."""
+"""A block in the answer to a tool use."""
 
 
 class ToolResultBlock(Frozen):
@@ -98,17 +98,17 @@ class ToolResultBlock(Frozen):
 
     @property
     def text_for_people(self) -> str:
-        """The same without what is only for the model."""
+        """All of its text that is not only for the model."""
         return "\n".join(block.text for block in self.content if isinstance(block, TextBlock) and not block.audience)
 
 
 UserContent: TypeAlias = Annotated[TextBlock | ImageBlock | DocumentBlock, Field(discriminator="type")]
-"""What a user message may hold."""
+"""A block in a message of the user."""
 
 AssistantContent: TypeAlias = Annotated[
     TextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock, Field(discriminator="type")
 ]
-"""What a reply of the model may hold."""
+"""A block in a reply of the model."""
 
 
 class Span(Frozen):
@@ -117,7 +117,7 @@ class Span(Frozen):
     text: str
     role: Role | None = None
     without_hues: str = ""
-    """Text to show in its place where roles have no colours that tell them apart; empty: the same."""
+    """Text to show in its place if colours do not tell the roles apart; empty for the same text."""
 
 
 class TextDisplay(Frozen):
@@ -133,11 +133,11 @@ class TextDisplay(Frozen):
 
 
 class TableDisplay(Frozen):
-    """Rows of cells. Two columns without a header are names and what belongs to each."""
+    """Rows of cells. Two columns without a header are names and their values."""
 
     type: Literal["table"] = "table"
     rows: tuple[tuple[str, ...], ...]
-    """Each as long as the others, and as the header if there is one."""
+    """Rows of equal length, which is that of the header if there is one."""
     header: tuple[str, ...] = ()
 
 
@@ -145,9 +145,9 @@ class FileDiff(Frozen):
     """One file before and after, as a unified diff."""
 
     path: str
-    """As shown to the user: relative to the workspace where it lies inside."""
+    """Path as the user sees it: relative to the workspace if the file is inside."""
     diff: str
-    """Unified diff with three lines of context; empty where nothing that has lines changed."""
+    """Unified diff with three lines of context; empty if no lines changed."""
     added: int
     """Lines added."""
     removed: int
@@ -159,7 +159,7 @@ class FileDiff(Frozen):
     is_cut: bool = False
     """True if `diff` leaves out a part of the change."""
     replaced_of: int = 0
-    """Lines that the file had, where the change replaces many and at least half of them; else 0."""
+    """Lines that the file had, if the change replaces many and at least half of them; else 0."""
 
 
 class DiffDisplay(Frozen):
@@ -168,7 +168,7 @@ class DiffDisplay(Frozen):
     type: Literal["diff"] = "diff"
     files: tuple[FileDiff, ...]
     notes: tuple[str, ...] = ()
-    """What came of the change, a line each."""
+    """Consequences of the change, one line each."""
 
     @property
     def is_cut(self) -> bool:
@@ -198,9 +198,9 @@ class PlanDisplay(Frozen):
     text: str
     """Markdown."""
     summary: str
-    """What became of it, on one line."""
+    """Outcome of the plan, on one line."""
     is_result: bool = False
-    """True if it is what the run was for, in place of the model's answer."""
+    """True if the plan is the result of the run, in place of the model's answer."""
 
 
 ItemStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
@@ -210,9 +210,9 @@ class ChecklistItem(Frozen):
     """One thing to do."""
 
     content: str
-    """Order to do it: "Run the tests"."""
+    """The task as an instruction: "Run the tests"."""
     active_form: str
-    """The same while it is done: "Running the tests"."""
+    """The task in progress: "Running the tests"."""
     status: ItemStatus = "pending"
     id: str = ""
     """Stays the same while the content does; empty for an item that is only shown."""
@@ -252,6 +252,6 @@ def table(rows: Iterable[Sequence[str]], header: Sequence[str] = ()) -> TableDis
 
 
 def checklist_counts(items: Sequence[ChecklistItem]) -> str:
-    """Return how far a list has come, as "2 of 5 done"; where it is empty, that."""
+    """Return the progress of a list, as "2 of 5 done", or "nothing to do" for an empty one."""
     done = sum(item.status == "completed" for item in items)
     return f"{done} of {len(items)} done" if items else "nothing to do"

@@ -1,8 +1,8 @@
 """`dataclass` as the standard library has it, but quick to define: a tenth of the time.
 
 The standard library writes and compiles up to eight methods for each class, though most are never called. With our
-hundred and fifty classes at a start, this was a third of the time to the first request. Here all classes have the same
-methods but for `__init__`, which is compiled when somebody first looks for it.
+hundred and fifty classes at a start, this was a third of the time to the first request. Here all classes share the same
+methods except `__init__`, which is compiled on first use.
 """
 
 import dataclasses
@@ -45,7 +45,7 @@ else:
 
 
 class _InitOnDemand:
-    """Stands where `__init__` will be, until somebody looks for it."""
+    """Placeholder for `__init__`, which compiles it on first use."""
 
     def __init__(self, cls: type, *, is_frozen: bool) -> None:
         self._cls = cls
@@ -76,7 +76,7 @@ def _written_init(cls: Any, *, is_frozen: bool) -> Any:
         if field.init:
             (by_name if field.kw_only else by_position).append(parameter)
         elif value == name:
-            continue  # neither given nor with a default: whoever has it sets it himself
+            continue  # neither given nor with a default: the class sets it itself
         body.append(f"_set(self, {name!r}, {value})" if is_frozen else f"self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
@@ -88,7 +88,7 @@ def _written_init(cls: Any, *, is_frozen: bool) -> Any:
 
 
 def _comparison(cls: Any) -> Mapping[str, Any]:
-    """Return how objects of a class are compared: by the values of their fields."""
+    """Return the methods that compare objects of a class by the values of their fields."""
     compared = [field.name for field in dataclasses.fields(cls) if field.compare]
     values: Callable[[object], object] = attrgetter(*compared) if compared else lambda _: ()
 

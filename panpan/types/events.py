@@ -1,7 +1,4 @@
-"""Events: what a turn yields, from the first byte of a reply to the end of the turn, and what a tool yields.
-
-And what is known of a background task.
-"""
+"""Events of turns and tools, and the state of background tasks."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import field, replace
@@ -16,7 +13,7 @@ from panpan.types.permission import AskedOf, Blocked, Box, Reason
 TaskKind: TypeAlias = Literal["command", "subagent", "download"]
 
 TaskState: TypeAlias = Literal["running", "finished", "failed", "stopped", "lost"]
-"""It runs; it ended well; it ended otherwise; it was ended; nobody knows what became of it, as after a crash."""
+"""State of a background task. A `lost` task may or may not have ended, such as after a crash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +24,22 @@ class TaskInfo:
     """Eight characters, unique within the session."""
     kind: TaskKind
     title: str
-    """What it does, on one line."""
+    """Description of the task, on one line."""
     state: TaskState
     started_at: float
     """Seconds since 1970."""
     output: Path
-    """File with all that it printed so far, as far as that is kept."""
+    """File with the output so far, as much of it as is kept."""
     ended_at: float | None = None
-    """Seconds since 1970; None while it runs, or where that is not known."""
+    """Seconds since 1970; None while it runs, or if that is not known."""
     exit_code: int | None = None
-    """As a shell tells it; None while it runs, for subagents, and where it is not known."""
+    """Exit code as in a shell; None while it runs, for subagents, and if it is not known."""
     tool_use_id: str = ""
     """The call that started it."""
     agent_id: str = ""
-    """The subagent that it is; empty for commands."""
+    """The subagent that runs as this task; empty for commands."""
     note: str = ""
-    """What one should know of its end, such as that it was ended for its output; empty where that is nothing."""
+    """Remark on its end, such as that it was stopped for too much output; empty if there is none."""
 
     @property
     def is_running(self) -> bool:
@@ -71,8 +68,8 @@ _GENERATED = frozenset(
         "CMakeFiles",
     }
 )
-"""Folders and files in which programs keep what they can make again. What git ignores may still be the result that was
-wanted, such as the output of an experiment."""
+"""Folders and files that programs can generate again. The files that git ignores are no substitute: they may be the
+result that the user wanted, such as the output of an experiment."""
 _GENERATED_ENDINGS = (".pyc", ".pyo", ".tsbuildinfo", ".egg-info")
 
 ChangeKind: TypeAlias = Literal["added", "modified", "deleted"]
@@ -83,12 +80,12 @@ class FileChange:
     """One file before and after."""
 
     path: str
-    """Relative to the workspace, or absolute where it lies in another folder; its bytes may be no text."""
+    """Path relative to the workspace, or absolute if it is in another folder; its bytes may not be text."""
     kind: ChangeKind
     added: int | None
-    """Lines added; None where the content is no text."""
+    """Lines added; None if the content is not text."""
     deleted: int | None
-    """Lines deleted; None where the content is no text."""
+    """Lines deleted; None if the content is not text."""
 
     @property
     def is_folder(self) -> bool:
@@ -97,23 +94,23 @@ class FileChange:
 
     @property
     def is_generated(self) -> bool:
-        """True if a program made it that can make it again, so that nobody wants to read of it."""
+        """True if a program generated it and can do so again, so that nobody wants to read about it."""
         return is_generated(self.path)
 
     def as_json(self) -> dict[str, object]:
-        """Return it for logs and programs."""
+        """Return the change for logs and programs."""
         return {"path": self.path, "kind": self.kind, "added": self.added, "deleted": self.deleted}
 
 
 def lines_of(changes: Sequence[FileChange]) -> str:
-    """Return the lines of all of them, such as "+12 -4"; empty where there are none, as in files that are no text."""
+    """Return the lines of all changes, such as "+12 -4"; empty if there are none, as for files that are not text."""
     added = sum(change.added or 0 for change in changes)
     deleted = sum(change.deleted or 0 for change in changes)
     return f"+{added:,} -{deleted:,}" if added or deleted else ""
 
 
 def files_in_short(changes: Sequence[FileChange]) -> str:
-    """Return how many files and lines, such as "3 files +12 -4, 1 folder, 2 generated files"."""
+    """Return the numbers of files and lines, such as "3 files +12 -4, 1 folder, 2 generated files"."""
     generated = [change for change in changes if change.is_generated]
     own = [change for change in changes if not change.is_generated]
     files = [change for change in own if not change.is_folder]
@@ -125,7 +122,7 @@ def files_in_short(changes: Sequence[FileChange]) -> str:
 
 
 def is_generated(path: str) -> bool:
-    """Return True if the path of a file or folder tells that a program made it that can make it again."""
+    """Return True if the path belongs to a file or folder that a program can generate again."""
     parts = path.split("/")
     return not _GENERATED.isdisjoint(parts) or any(part.endswith(_GENERATED_ENDINGS) for part in parts)
 
@@ -138,7 +135,7 @@ class ReplyStarted:
     """The provider's id of the reply; may be empty."""
     model: str
     usage: Usage = field(default_factory=Usage)
-    """What the provider has counted so far; mostly the input."""
+    """Tokens that the provider has counted so far, mostly input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +174,7 @@ class ToolInputDelta:
 
 @dataclass(frozen=True, slots=True)
 class BlockFinished:
-    """The block `index` is whole; a tool_use that comes this way is complete, so that it may start early."""
+    """The block `index` is complete; a tool_use may start now, before the reply ends."""
 
     index: int
     block: AssistantContent
@@ -185,13 +182,13 @@ class BlockFinished:
 
 @dataclass(frozen=True, slots=True)
 class RetryScheduled:
-    """The request failed in a way that can heal and is sent again after a pause.
+    """The request failed for a reason that may pass, and is sent again after a pause.
 
-    What was streamed of the failed reply is void: a face drops it, or goes on where the new reply differs.
+    The part of the failed reply that was streamed is void: a face drops it, or goes on where the new reply differs.
     """
 
     attempt: int
-    """Number of the try that comes next; the first try was 1."""
+    """Number of the next try; the first one was 1."""
     reason: str
     delay_s: float
     """Seconds of the pause that begins now."""
@@ -202,19 +199,19 @@ class Waiting:
     """The model cannot answer yet, and nothing is wrong."""
 
     reason: str
-    """What is waited for, as a face may say it on one line."""
+    """Reason for the wait, as a face may show it on one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """A tool begins to run, after it was allowed."""
+    """A tool starts, after it was allowed."""
 
     tool_use_id: str
     name: str
     title: str
     """The argument that matters, on one line."""
     timeout_s: float | None = None
-    """Seconds from now after which it is ended; None where it may take as long as it needs."""
+    """Seconds until it is stopped; None if it may take as long as it needs."""
     starts_agent: bool = False
     """True if it runs a subagent, which the title names first."""
     asks_user: bool = False
@@ -246,37 +243,37 @@ class PermissionDecided:
     name: str
     is_allowed: bool
     reason: str
-    """For people."""
+    """The reason for people."""
     reasons: tuple[Reason, ...] = ()
-    """For programs: what each service that decided rests it on."""
+    """The reasons of each service that decided, for programs."""
     saved_rule: str = ""
-    """What the user's "always" saved; empty where he saved nothing."""
+    """Rule that the user's "always" saved; empty if it saved none."""
     digest: str = ""
-    """SHA-256 of the call, in hex: of the tool and its exact arguments. It is the one of the question."""
+    """SHA-256 of the call, in hex: of the tool and its exact arguments. It equals that of the question."""
     asked_of: AskedOf = "nobody"
-    """Whose no it is, where it is one."""
+    """Source of the answer, if it is a no."""
     box: Box = "usual"
     """The widest box in which its command may run."""
 
     @property
     def is_denial(self) -> bool:
-        """True if somebody or something forbade the call; one that could not be made at all was not forbidden."""
+        """True if a person or a rule forbade the call; a call that could not be made at all was not forbidden."""
         return not self.is_allowed and not any(reason.kind in ("bad-call", "bad-path") for reason in self.reasons)
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """Requests hold less of the conversation from now on; it is whole in the session's log."""
+    """Requests hold less of the conversation from now on; the session's log keeps all of it."""
 
     compaction: Compaction
 
 
 @dataclass(frozen=True, slots=True)
 class CommandRan:
-    """A slash command of the user's ran; what it showed was no model's answer, and no model gets it."""
+    """A slash command of the user ran. Its text comes from no model, and no model gets it."""
 
     line: str
-    """As the user wrote it, with its slash."""
+    """The command as the user wrote it, with its slash."""
     text: str
     """Text that it showed."""
 
@@ -286,7 +283,7 @@ class RoundEnded:
     """One reply and its tools are done."""
 
     number: int
-    """Counts the rounds of the turn from 1."""
+    """Number of the round in the turn, from 1."""
     usage: Usage
 
 
@@ -297,13 +294,13 @@ class TurnEnded:
     rounds: int
     usage: Usage
     cost_usd: float | None
-    """US dollars spent during the turn, as the budget counts them; None where a price is not known."""
+    """US dollars spent during the turn, as the budget counts them; None if a price is not known."""
     duration_s: float
     api_duration_s: float
     """Seconds spent waiting for the model."""
     is_interrupted: bool = False
     files: Sequence[FileChange] = ()
-    """What the turn changed in the workspace, whichever tool did it; empty where no snapshots are kept."""
+    """Changes of the turn to the workspace, by any tool; empty if snapshots are disabled."""
     is_cost_estimated: bool = False
     """True if a part of the usage and the cost is an estimate."""
     unasked: int = 0
@@ -320,25 +317,25 @@ StreamEvent: TypeAlias = (
     | BlockFinished
     | AssistantMessage
 )
-"""What a provider yields for one request."""
+"""Event of a provider, for one request."""
 
 ModelEvent: TypeAlias = StreamEvent | RetryScheduled
-"""What the client yields: a provider's events, and the pauses between tries."""
+"""Event of a model client: those of its provider, and the pauses between tries."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubagentEvent:
-    """Something that happens in a subagent while the call that started it waits for it."""
+    """An event in a subagent while the call that started it waits for it."""
 
     parent_tool_use_id: str
-    """The call, in the conversation of whoever made it."""
+    """The call, in the conversation of the agent that made it."""
     agent_id: str
     event: "Event"
-    """Anything that a turn yields; of a subagent of the subagent, a `SubagentEvent` again."""
+    """Event of the subagent's turn; for one of its own subagents, a `SubagentEvent` again."""
 
     @property
     def innermost(self) -> "SubagentEvent":
-        """Itself, or what it holds of a subagent's subagent: the event of the agent in which it happens."""
+        """The event of the agent in which it happens: this one, or the last one nested in it."""
         here = self
         while isinstance(here.event, SubagentEvent):
             here = here.event
@@ -346,12 +343,12 @@ class SubagentEvent:
 
 
 ToolEvent: TypeAlias = PermissionDecided | ToolStarted | ToolProgress | SubagentEvent | ToolFinished | ToolResultMessage
-"""What the executor yields."""
+"""Event of the tool executor."""
 
 Event: TypeAlias = (
     ModelEvent | ToolEvent | UserMessage | SystemReminder | Compacted | CommandRan | RoundEnded | TurnEnded
 )
-"""What a turn yields. Read it with `match` and end with `assert_never`."""
+"""Event of a turn. Read it with `match` and end with `assert_never`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,16 +363,16 @@ class Output:
     """The tool's answer."""
 
     content: str | tuple[ResultContent, ...]
-    """What the model reads."""
+    """Content for the model."""
     display: Display | None = None
-    """What people see in its place."""
+    """Display for people, in place of the content; None to show that."""
     is_error: bool = False
     """True if the model should take it as a failure although the tool did what it could, as with a failing command."""
     blocked: Blocked | None = None
-    """What the sandbox kept its command from; None: nothing that is known."""
+    """Obstacle that the sandbox put in the command's way; None if there was none, as far as is known."""
 
     def with_note(self, note: str) -> Self:
-        """Return the output with a sentence for the model behind it."""
+        """Return the output followed by a sentence for the model."""
         return replace(self, content=(*self.blocks, for_model(f"[{note}]")))
 
     @property
@@ -391,22 +388,22 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class IntendedChange:
-    """What a call is about to make of one file."""
+    """A change to one file that a call is about to make."""
 
     path: Path
-    """Canonical."""
+    """Canonical path."""
     before: str | None
-    """SHA-256 of its content, in hex; None: there is no such file."""
+    """SHA-256 of its content, in hex; None if the file does not exist."""
     after: str | None
-    """The same for what it is going to be."""
+    """SHA-256 of the content that it will have; None if it is going to be deleted."""
 
 
 ToolYield: TypeAlias = Progress | SubagentEvent | Output
-"""What `Tool.run` yields."""
+"""Event of `Tool.run`."""
 
 
 def known_name(name: str, known: Collection[str]) -> str:
-    """Return the known name that differs from `name` in case alone; `name` itself where there is none, or several."""
+    """Return the known name that differs from `name` in case alone, or `name` itself if there are none or several."""
     if name in known:
         return name
     lower = name.casefold()

@@ -1,4 +1,4 @@
-"""What the loop asks of a model, and what a provider has to be able to do."""
+"""Interface between the loop and the models: requests, options, and the Protocols of providers and clients."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -10,12 +10,12 @@ from panpan.types.events import ModelEvent, StreamEvent
 from panpan.types.messages import Message
 
 Effort: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
-"""How much work the model should put into its answer."""
+"""Effort that the model should put into its answer, from least to most."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """A tool as the model is told of it."""
+    """A tool as the model sees it."""
 
     name: str
     description: str
@@ -25,7 +25,7 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What is sent: the prefix that never moves, then the history, which only grows at its end."""
+    """One request to a model: a prefix that stays the same, then the history, which only grows at its end."""
 
     system: str
     tools: Sequence[ToolDefinition]
@@ -34,17 +34,17 @@ class ModelRequest:
     tool_use_ids: AbstractSet[str] = frozenset()
     """Ids that are taken; a provider whose server repeats one gives the new call another."""
     measured_messages: int = 0
-    """How many of the messages a compaction has measured; what a provider counted for a reply among them, it counted
-    for another request."""
+    """Number of messages, from the first, that a compaction measured. The usage of a reply among them belongs to
+    another request."""
     measured_tokens: int = 0
-    """About how many tokens a request with those messages has."""
+    """Estimated tokens of a request with those messages."""
     max_output_tokens: int | None = None
-    """Tokens of the reply at most, where that is less than the options say; None: as they say."""
+    """Limit on the tokens of the reply, if it is below that of the options; None for theirs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling of a model's words; None: as the settings, or else the model itself, have it."""
+    """Sampling parameters; None for those of the settings or else the model's default."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -61,13 +61,13 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """How the model should answer."""
+    """Options for the replies of one model."""
 
     model: str
-    """Name as the provider knows it."""
+    """The model's name at the provider."""
     max_output_tokens: int
     thinking_budget_tokens: int | None = None
-    """None: no extended thinking."""
+    """Limit on the tokens of extended thinking; None for no extended thinking."""
     effort: Effort | None = None
     temperature: float | None = None
     top_p: float | None = None
@@ -77,7 +77,7 @@ class ModelOptions:
 
 
 class Provider(Protocol):
-    """One way to reach models. Each lies in its own file below `models/providers/` and knows no tools and no faces."""
+    """One way to reach models. Each has its own file below `models/providers/` and knows no tools and no faces."""
 
     name: str
 
@@ -85,18 +85,18 @@ class Provider(Protocol):
         """Send one request and yield its reply, which ends with an `AssistantMessage`.
 
         Raises:
-            ProviderError: The request failed; `RetryableError` where another try may heal it.
+            ProviderError: The request failed; `RetryableError` if another try may succeed.
         """
         ...
 
     async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
-        """Return how many input tokens the request has, or None where the provider cannot say."""
+        """Return the number of input tokens of the request, or None if the provider cannot count them."""
         ...
 
     async def prepare(self) -> None:
-        """Do beforehand what the first request would wait for, such as loading an SDK; sends nothing.
+        """Do the work that the first request would wait for, such as loading an SDK; send nothing.
 
-        What goes wrong is left to the first request to say.
+        Errors are left to the first request.
         """
         ...
 
@@ -106,7 +106,7 @@ class Provider(Protocol):
 
 
 class ModelClient(Protocol):
-    """What the loop asks: a provider bound to a model, with retries and prices."""
+    """A provider bound to a model, with retries and prices, as the loop uses it."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the events of one reply, which ends with an `AssistantMessage`.
@@ -117,7 +117,7 @@ class ModelClient(Protocol):
         ...
 
     async def count_tokens(self, request: ModelRequest) -> int | None:
-        """Return how many input tokens a request has, or None where the provider cannot say.
+        """Return the number of input tokens of a request, or None if the provider cannot count them.
 
         Raises:
             ProviderError: The provider could not be asked.

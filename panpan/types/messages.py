@@ -1,7 +1,4 @@
-"""Messages: what is kept in the session and sent to the model, and what is sent in their place after a compaction.
-
-And the causes of reminders.
-"""
+"""Messages of a session, the compaction that replaces older ones in requests, and the causes of reminders."""
 
 import os
 import re
@@ -65,7 +62,9 @@ StopReason: TypeAlias = Literal[
     "interrupted",
     "unknown",
 ]
-"""Why a reply ended, as the Messages API names it; "interrupted" is ours, "unknown" is what a server did not say."""
+"""Reason for the end of a reply, as the Messages API names it.
+
+"interrupted" is ours; "unknown" is for a server that gave no reason, or another one."""
 
 
 class Usage(Frozen):
@@ -96,12 +95,14 @@ class Usage(Frozen):
 
 
 ReminderPriority: TypeAlias = Literal["must", "high", "normal", "low"]
-"""How much a reminder matters. `must` is what the model cannot work rightly without, such as that plan mode is on; the
-others are advice, of which a session gets a bounded number, the higher first."""
+"""Priority of a reminder.
+
+Without a `must`, such as that plan mode is on, the model cannot work correctly. The others are advice, of which a
+session gets a bounded number, the highest first."""
 
 
 class UserMessage(Frozen):
-    """What the user said."""
+    """One message of the user: their words, and whatever goes along with them."""
 
     type: Literal["user"] = "user"
     uuid: str = Field(default_factory=new_id)
@@ -127,23 +128,23 @@ _REMINDER_TAG = re.compile(r"<(?=\s{0,9}/?\s{0,9}system-reminder)", re.IGNORECAS
 
 
 class SystemReminder(Frozen):
-    """What panpan tells the model beside the user's words: context, notices, changes.
+    """A message from panpan to the model beside the user's words: context, notices, changes.
 
-    A record of its own, never part of the system prompt, so that the prefix of the requests never moves. On the wire
-    its text stands in `<system-reminder>` tags at the end of the user message that it follows.
+    It is a record of its own and never part of the system prompt, so the prefix of the requests stays the same. On the
+    wire its text is in `<system-reminder>` tags at the end of the user message that it follows.
     """
 
     type: Literal["system_reminder"] = "system_reminder"
     uuid: str = Field(default_factory=new_id)
     text: str
     cause: str = ""
-    """What brought it about, such as "session:start"; for faces and logs, not sent."""
+    """Occasion of the reminder, such as "session:start"; for faces and logs, not sent."""
     priority: ReminderPriority = "must"
-    """How much it matters; not sent, either."""
+    """Its priority; not sent, either."""
 
     @property
     def category(self) -> str:
-        """What it is about: what stands before the colon in its cause."""
+        """Subject of the reminder: the part of its cause before the colon."""
         return self.cause.partition(":")[0]
 
     @property
@@ -162,9 +163,9 @@ class AssistantMessage(Frozen):
     stop_reason: StopReason = "end_turn"
     usage: Usage = Usage()
     cost_usd: float | None = None
-    """Price of the reply in US dollars; None where the model's price is not known."""
+    """Price of the reply in US dollars; None if the model's price is not known."""
     duration_s: float = 0.0
-    """From sending the request to the last byte of the reply."""
+    """Seconds from sending the request to the last byte of the reply."""
 
     @property
     def text(self) -> str:
@@ -178,7 +179,7 @@ class AssistantMessage(Frozen):
 
     @property
     def is_to_be_continued(self) -> bool:
-        """True if the next reply, if there is one, goes on where this one stops, be it within a word."""
+        """True if the next reply, if there is one, goes on where this one stops, even within a word."""
         return self.stop_reason in ("max_tokens", "pause_turn") and not self.tool_uses
 
 
@@ -189,7 +190,7 @@ class ToolResultMessage(Frozen):
     uuid: str = Field(default_factory=new_id)
     result: ToolResultBlock
     display: Display | None = None
-    """What a face shows in place of the text the model reads; never sent to a model."""
+    """The result as faces show it, in place of the text that the model reads; never sent to a model."""
 
     @property
     def tool_use_id(self) -> str:
@@ -203,74 +204,77 @@ class ToolResultMessage(Frozen):
 
     @property
     def text(self) -> str:
-        """What the model reads of it, as text."""
+        """The text that the model reads; pictures and documents left out."""
         return self.result.text
 
     @property
     def text_for_people(self) -> str:
-        """The same as people are shown it where it has no display, or where they want to see more."""
+        """The text for people, shown if the result has no display or if they want to see more."""
         return self.display.text if isinstance(self.display, TextDisplay) else self.result.text_for_people
 
 
 Message: TypeAlias = Annotated[
     UserMessage | SystemReminder | AssistantMessage | ToolResultMessage, Field(discriminator="type")
 ]
-"""What is kept and sent to the model."""
+"""One entry of a conversation, kept in the session and sent to the model."""
 
 
 CompactionTrigger: TypeAlias = Literal["auto", "overflow", "manual", "undo"]
-"""Why: the window was nearly full, the provider refused a request as too long, the user wanted it, or he wanted what
-was there before."""
+"""Reason for a compaction: the window was nearly full, the provider refused a request as too long, the user asked for
+it, or the user undid the one before."""
 
 COMPACTION_TRIGGERS: Sequence[CompactionTrigger] = get_args(CompactionTrigger)
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionReport:
-    """What became of what was said, for people."""
+    """Numbers of messages that a compaction kept, shortened and dropped, for people."""
 
     kept: int = 0
     """Newest messages that stay as they are, but for `outputs`."""
     pinned: int = 0
     """Older messages that stay as they are."""
     quoted: int = 0
-    """Older messages of the user's that are quoted in his own words."""
+    """Older messages of the user that are quoted in their own words."""
     computed: str = ""
-    """What panpan has computed of the rest, such as "4 files read"; empty where it has not."""
+    """Record of the rest that panpan computed, such as "4 files read"; empty if there is none."""
     summarised: int = 0
-    """Messages for which a summary of the model's stands."""
+    """Messages that a summary by the model replaces."""
     dropped: int = 0
-    """Messages for which nothing stands but what was computed and quoted."""
+    """Messages that only the computed record and the quotes replace."""
     outputs: int = 0
-    """Outputs of tools among the kept messages that a note stands for."""
+    """Outputs of tools in the kept messages that a note replaces."""
     problem: str = ""
-    """Why there is no summary, where there should be one; half a sentence."""
+    """Reason for a missing summary, as half a sentence; empty if nothing went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What requests hold from now on: pinned reminders, `added`, pinned prompts, all messages from `kept_from` on."""
+    """A shorter beginning for later requests.
+
+    From now on they hold pinned reminders, `added`, pinned prompts, and all messages from `kept_from` on.
+    """
 
     trigger: CompactionTrigger
     up_to: str
     """Id of the newest message at that time, results left out; a conversation without it has no such compaction."""
     tokens_before: int
-    """Of the request that it made shorter, as far as it was known."""
+    """Tokens of the request that it made shorter, as far as they were known."""
     tokens_after: int
-    """Of the request with the same messages from then on; an estimate."""
+    """Estimated tokens of the same request afterwards."""
     pinned: tuple[str, ...] = ()
     """Ids of older reminders and prompts that stay as they are."""
     added: tuple[SystemReminder, ...] = ()
-    """What stands for the other older messages."""
+    """Reminders that replace the other older messages."""
     kept_from: str | None = None
     """Id of the oldest message that is kept with all after it; None: the first of the conversation."""
     notes: Mapping[str, str] = field(default_factory=dict)
-    """What stands in the place of the output of tools, by the id of the kept message that has it."""
+    """Texts that replace the output of tools, by the id of the kept message that has it."""
     report: CompactionReport = CompactionReport()
     reply: AssistantMessage | None = None
-    """The model's reply to the request for a summary, for what it cost; None where it was not asked."""
+    """The model's reply to the request for a summary, for its cost; None if the model was not asked."""
     hint: str = ""
-    """What the user wanted the summary to heed."""
+    """The user's instruction for the summary."""
     uuid: str = field(default_factory=new_id)
 
 
@@ -278,18 +282,18 @@ PROJECT_CONTEXT = "session:start"
 """The project context at the beginning of a session."""
 
 MEMORY = "memory:"
-"""Beginning of the causes of rules files that were told later; the file follows."""
+"""Prefix of the causes of rules files that the model was given later; the file follows."""
 
 PLAN_MODE_ON, PLAN_MODE_OFF = "plan_mode:on", "plan_mode:off"
-"""Plan mode has begun, or still is on; it is over."""
+"""Plan mode has begun or is still on; plan mode is over."""
 
 NOTICE, WORDS, RECORD, SUMMARY = "compact:notice", "compact:words", "compact:record", "compact:summary"
 LAST_REPLY = "compact:last-reply"
-"""What stands for the older part of a conversation that became shorter: the notice of it, what the user said, what was
-done, a summary, and the end of the reply that the user's next message answers."""
+"""Replacements for the older part of a compacted conversation: the notice, the user's words, the record of the work,
+a summary, and the end of the reply that the user's next message answers."""
 
 PLAN = "compact:plan"
-"""The plan, where the conversation became shorter."""
+"""The plan, repeated after a compaction."""
 
 _TASK = re.compile(r"task:([0-9a-f]{8})(:running)?")
 

@@ -1,4 +1,4 @@
-"""Who may do what: decisions about a tool call, and what the user is asked."""
+"""Decisions about tool calls, and the questions that they put to the user."""
 
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from panpan.types.content import DiffDisplay
 from panpan.types.dataclass import dataclass
 
 PermissionMode: TypeAlias = Literal["default", "acceptEdits", "auto", "plan", "dontAsk", "bypassPermissions"]
-"""How the gate treats what no rule decides."""
+"""Treatment of calls that no rule decides."""
 
 
 def is_permission_mode(text: str) -> TypeGuard[PermissionMode]:
@@ -22,20 +22,20 @@ SandboxUse: TypeAlias = Literal["on", "network", "off"]
 """Surroundings of a command: the sandbox, the sandbox with the network, or neither."""
 
 Box: TypeAlias = Literal["usual", "unasked", "looking"]
-"""How much of the machine a command in the sandbox has. `usual`: it writes in the workspace and reads all but secrets.
-`unasked`: it also does not see the home around the workspace. `looking`: besides, it writes nothing, has no network,
-and nothing of it runs on."""
+"""Access of a command in the sandbox to the machine. `usual`: it writes in the workspace and reads all but secrets.
+`unasked`: nor does it see the home around the workspace. `looking`: nor does it write, use the network, or leave
+anything running."""
 
 _WIDEST_FIRST: Sequence[Box] = ("usual", "unasked", "looking")
 
 
 def widest(boxes: Iterable[Box]) -> Box:
-    """Return the box that gives as much as each of these; of none, the usual one."""
+    """Return the box that allows the most of these, or the usual one if there are none."""
     return min(boxes, key=_WIDEST_FIRST.index, default="usual")
 
 
 def narrowest(boxes: Iterable[Box]) -> Box:
-    """Return the box that gives no more than any of these; of none, the usual one."""
+    """Return the box that allows the least of these, or the usual one if there are none."""
     return max(boxes, key=_WIDEST_FIRST.index, default="usual")
 
 
@@ -45,11 +45,11 @@ class Opening:
 
     use: SandboxUse
     hosts: tuple[str, ...] = ()
-    """For the network: the only hosts, as the setting `sandbox.domains` names them; empty: all."""
+    """For the network: the only hosts, as in the setting `sandbox.domains`; empty for all."""
     patterns: tuple[str, ...] = ()
     """Outside the sandbox: patterns, as in `Bash(…)`, of the commands that "always" lets out."""
     rule: str = ""
-    """The permission rule that "always" saves beside that; empty: the call itself is asked about again."""
+    """The permission rule that "always" also saves; empty if the call itself is asked about again."""
 
     @property
     def can_be_kept(self) -> bool:
@@ -58,7 +58,7 @@ class Opening:
 
     @property
     def in_words(self) -> str:
-        """What it gives, as the end of a sentence."""
+        """The surroundings, as the end of a sentence."""
         match self.use:
             case "off":
                 return "outside the sandbox"
@@ -73,52 +73,54 @@ class Blocked:
     """A thing that the sandbox kept a command from, so that it failed."""
 
     reason: str
-    """What it was, as half a sentence for people, such as "the sandbox blocks the network"."""
+    """Obstacle, as half a sentence for people, such as "the sandbox blocks the network"."""
     use: SandboxUse
-    """Surroundings in which it would have that; `on`: a wider box."""
+    """Surroundings without that obstacle; `on` for a wider box."""
     hosts: tuple[str, ...] = ()
-    """For the network: the hosts that it asked for, as `Opening.hosts`; empty: not known."""
+    """For the network: the hosts that it asked for, as in `Opening.hosts`; empty if they are not known."""
     box: Box = "usual"
     """The box in which it ran."""
 
 
 Behaviour: TypeAlias = Literal["allow", "ask", "deny"]
-"""What a rule, or a setting for one kind of question, does."""
+"""Effect of a rule, or of a setting for one kind of question."""
 
 ReasonKind: TypeAlias = Literal[
     "rule", "unclear", "mode", "protected", "outside", "withheld", "read-only", "unknown", "not-allowed", "doom-loop",
     "sandbox", "bad-path", "bad-call", "hook",
 ]  # fmt: skip
-"""What a decision rests on: a rule that holds, or one that may hold of what is known only when a command runs; the
-mode; a protected place; a path outside the workspace; a search that would show what a rule withholds; that the call
-only reads; that what a command does is not known; that nothing allows it; that it comes again and again; that it
-would leave the sandbox; a path or call that cannot be used; another service."""
+"""Ground of a decision.
+
+A rule that matches, or one that may match something known only when the command runs. The mode. A protected place, or
+a path outside the workspace. A search that would show what a rule withholds. The call only reads, does something
+unknown, is allowed by nothing, is repeated again and again, or would leave the sandbox. A path or call that cannot be
+used. Another service."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a call may run, is asked about, or must not run: a sentence for people, and the parts of it for programs."""
+    """Reason for a decision: a sentence for people, and its parts for programs."""
 
     text: str
     """The sentence, lower case, no full stop."""
     kind: ReasonKind = "hook"
     rule: str = ""
-    """The rule that decides, as it was written; empty where none does, as with the fields below."""
+    """The rule that decides, as it was written; empty if none does. The same goes for the fields below."""
     place: str = ""
-    """Where the rule stands: `FILE:LINE`, or the flag or variable that gave it."""
+    """Source of the rule: `FILE:LINE`, or the flag or variable that gave it."""
     command: str = ""
     """The simple command of a line that decides."""
     path: str = ""
     """The path that decides."""
     assumption: str = ""
-    """What was taken to be so without being known, or is not known."""
+    """Assumption that the decision makes, or the fact that it lacks."""
     flags: str = ""
-    """Flags that would let the call run where nobody is asked, as on a command line; empty: no flag does."""
+    """Flags that would let the call run where nobody is asked, as on a command line; empty if no flag does."""
     advice: str = ""
-    """What the model may do instead, which people are not shown."""
+    """Alternatives for the model, which people do not see."""
 
     def as_json(self) -> dict[str, str]:
-        """Return the fields that say something, by name."""
+        """Return the fields that are not empty, by name."""
         values = {field.name: str(getattr(self, field.name)) for field in fields(self)}
         return {name: value for name, value in values.items() if value}
 
@@ -128,11 +130,11 @@ class Wording:
     """Words of a question about a call."""
 
     asks: str = ""
-    """The question, such as "Edit a.py?"; empty: "Allow TOOL?"."""
+    """The question, such as "Edit a.py?"; empty for "Allow TOOL?"."""
     effect: str = ""
-    """What the call would do, such as the command line that it would run; empty where the arguments say it all."""
+    """Effect of the call, such as the command line that it would run; empty if the arguments say it all."""
     main_argument: str = ""
-    """Name of the argument that says it all, such as a command; it is shown alone where no other matters."""
+    """Name of the argument that says it all, such as a command; it is shown alone if no other matters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,51 +142,51 @@ class Offer:
     """Choices beside a plain yes and no."""
 
     bounds: str = ""
-    """What neither a yes nor a rule opens, such as what the sandbox keeps closed; empty where that is nothing."""
+    """Limits that remain after a yes and with any rule, such as those of the sandbox; empty if there are none."""
     openings: tuple[Opening, ...] = ()
     """Surroundings for its command, the best first; a plain yes leaves them as the call has them."""
     mode: PermissionMode | None = None
-    """A mode that allows the call and its like; None: none to switch to."""
+    """Mode that allows this and similar calls; None if there is none to switch to."""
 
 
 AskedOf: TypeAlias = Literal["nobody", "anybody", "a person"]
-"""Whose answer decided about a call: none was needed, a flag could give it, or nobody but a person."""
+"""Source of the answer that decided about a call: none was needed, a flag could give it, or only a person could."""
 
 
 @dataclass(frozen=True, slots=True)
 class PermissionQuestion:
-    """What the user is asked before a call runs."""
+    """A question to the user before a call runs."""
 
     tool_use_id: str
     tool_name: str
     input: Mapping[str, Any]
-    """The exact arguments; the answer holds for these and no others."""
+    """The exact arguments; the answer applies to these and no others."""
     title: str
     """The argument that matters, on one line."""
     reason: str
-    """Why it asks."""
+    """Reason for the question, as a sentence."""
     rule: str | None = None
-    """The rule that "always" would save: this call and nothing beside it; None where it cannot be remembered."""
+    """The rule that "always" would save, for this call and no other; None if it cannot be remembered."""
     is_protected: bool = False
-    """True if it touches what no flag may open; only a person may say yes."""
+    """True if the call touches something that no flag may open, so that only a person may say yes."""
     preview: DiffDisplay | None = None
-    """What it would change in files; None where that is not known before it runs."""
+    """Changes to files that the call would make; None if they are not known before it runs."""
     reasons: tuple[Reason, ...] = ()
-    """Why it asks, for programs."""
+    """Reasons for the question, for programs."""
     for_person: tuple[Reason, ...] = ()
-    """Those of `reasons` that no yes to everything answers."""
+    """Those of `reasons` that a yes to everything does not answer."""
     prefix_rule: str | None = None
-    """One that may be saved in its place, such as `Bash(npm run *)`: the like, with any arguments."""
+    """Wider rule that may be saved instead of `rule`, such as `Bash(npm run *)`: similar calls, with any arguments."""
     offer: Offer = Offer()
     digest: str = ""
     """SHA-256 of the call, in hex: of the tool and its exact arguments. Nothing else runs on the strength of a yes."""
     agent: str = ""
-    """Which subagent wants to make the call, as "explore: find the loss"; empty where it is the session's own model."""
+    """Subagent that wants to make the call, as "explore: find the loss"; empty for the main agent."""
     wording: Wording = Wording()
 
     @property
     def on_one_line(self) -> str:
-        """Why it asks, and what it would do."""
+        """The reason for the question and the effect of the call."""
         return "; ".join(filter(None, (self.reason, self.wording.effect)))
 
     @property
@@ -195,15 +197,15 @@ class PermissionQuestion:
 
 @dataclass(frozen=True, slots=True)
 class PermissionAnswer:
-    """What the user said."""
+    """The answer to a question about a call."""
 
     is_allowed: bool
     is_remembered: bool = False
-    """True if a rule should be saved, so that the like is not asked again."""
+    """True if a rule should be saved, so that similar calls are not asked about again."""
     is_for_prefix: bool = False
-    """True if that is `prefix_rule`, and not `rule`."""
+    """True if the rule to save is `prefix_rule`, not `rule`."""
     opening: Opening | None = None
-    """One of those that were offered; with `is_remembered` it holds for later calls, too."""
+    """Opening that the user chose from the offer; with `is_remembered` it applies to later calls, too."""
     changes_mode: bool = False
     """True if the session is to go on in the mode that was offered."""
     feedback: str = ""
@@ -211,7 +213,7 @@ class PermissionAnswer:
     is_persons: bool = True
     """True if a person gave it."""
     reasons: tuple[Reason, ...] = ()
-    """Those of the question that a no rests on; empty: all."""
+    """The question's reasons that led to a no; empty for all."""
 
 
 class Asker(Protocol):
@@ -244,20 +246,20 @@ class Ask:
     """The rule that "always" would save."""
     is_protected: bool = False
     approved_paths: frozenset[Path] = frozenset()
-    """What a yes opens for this call."""
+    """Canonical paths that a yes opens for this call."""
     remember: Callable[[str], Awaitable[None]] | None = None
     """Saves one of the two rules; called when the user answers "always"."""
     prefix_rule: str | None = None
-    """One that may be saved in its place."""
+    """Wider rule that may be saved instead of `rule`."""
     box: Box = "usual"
     """The widest box in which its command may run after a yes."""
     offer: Offer = Offer()
     keep: Callable[[Opening], Awaitable[None]] | None = None
-    """Lets an opening hold for later calls; called when the user answers "always" with one."""
+    """Keeps an opening for later calls; called when the user answers "always" with one."""
     use_mode: Callable[[PermissionMode], None] | None = None
     """Switches to the mode of the offer."""
     asks: str = ""
-    """The question; empty: that of the tool."""
+    """The question; empty for that of the tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +270,7 @@ class Deny:
 
 
 Decision: TypeAlias = Allow | Ask | Deny
-"""What a before-tool hook may decide."""
+"""Decision of a before-tool hook."""
 
 
 SANDBOX_OFF = "--sandbox off"
@@ -276,32 +278,32 @@ ACCEPT_EDITS = "--permission-mode acceptEdits"
 TRUST = "--trust"
 YES = "--yes"
 PACKAGE_INDEXES = "package-indexes"
-"""Stands, in a list of hosts, for all that package managers fetch from."""
+"""Name, in a list of hosts, for all hosts that package managers fetch from."""
 _LEAVE_PLAN_MODE = "--permission-mode default"
 
 
 def network_flag(hosts: Sequence[str] = ()) -> str:
-    """Return what opens the network to commands.
+    """Return the flag that opens the network to commands.
 
     Args:
-        hosts: Those that are enough; none: the whole network.
+        hosts: The hosts to allow; none for the whole network.
     """
     return f"--allow-network={','.join(hosts)}" if hosts else "--allow-network"
 
 
 def outside_flag(pattern: str) -> str:
-    """Return what lets commands of this pattern, as in `Bash(…)`, out of the sandbox."""
+    """Return the flag that lets commands of this pattern, as in `Bash(…)`, out of the sandbox."""
     return f"--allow-outside {shlex.quote(pattern)}"
 
 
 def question_flag(kind: "ReasonKind", rule: str | None, *, is_edit: bool, is_allowed_by_project: bool) -> str:
-    """Return what answers a question that flags may answer.
+    """Return the flag that answers a question.
 
     Args:
-        kind: What the question rests on.
-        rule: The rule that would allow the call; None where no rule can.
-        is_edit: Whether it changes files with a tool for that.
-        is_allowed_by_project: Whether rules of the project allow it, which count only in a trusted one.
+        kind: The kind of the question's reason.
+        rule: The rule that would allow the call; None if no rule can.
+        is_edit: True if the call changes files with a tool for that.
+        is_allowed_by_project: True if rules of the project allow it, which count only once the project is trusted.
     """
     if kind not in ("not-allowed", "unknown", "outside"):
         return YES
@@ -313,21 +315,25 @@ def question_flag(kind: "ReasonKind", rule: str | None, *, is_edit: bool, is_all
 
 
 def flags_out_of_dont_ask(flags: str) -> str:
-    """Return what lets a call run that the mode dontAsk denies, from what would answer the question about it."""
+    """Return the flags that let a call run although the mode dontAsk denies it.
+
+    Args:
+        flags: Those that would answer the question about it.
+    """
     return "" if flags == YES else flags  # nobody is asked who could say yes
 
 
 def flags_out_of_plan_mode(flags: str) -> str:
-    """Return what lets a call run that plan mode denies.
+    """Return the flags that let a call run although plan mode denies it.
 
     Args:
-        flags: What would answer the question about it in the mode default; empty where that asks nothing.
+        flags: Those that would answer the question about it in the mode default; empty if that asks nothing.
     """
     return flags if flags == ACCEPT_EDITS else f"{_LEAVE_PLAN_MODE} {flags}".rstrip()
 
 
 def flags_for(reasons: Iterable["Reason"]) -> str:
-    """Return what answers all of these reasons together; empty where nothing answers one of them."""
+    """Return the flags that answer all of these reasons together; empty if one of them has no flag."""
     flags = [reason.flags for reason in reasons]
     return " ".join(dict.fromkeys(flags)) if all(flags) else ""
 
@@ -343,12 +349,12 @@ def single_flags(flags: str) -> list[str]:
 
 
 def exact_pattern(command: str) -> str:
-    """Return the pattern that means this line and no other."""
+    """Return the pattern that matches this line and no other."""
     return trimmed(command).replace("\\", "\\\\").replace("*", "\\*")
 
 
 def trimmed(command: str) -> str:
-    """Return the line without the blanks around it that mean nothing to a shell; one behind a backslash does."""
+    """Return the line without the blanks around it that a shell ignores; it keeps one behind a backslash."""
     short = command.strip(" \t\n")
     return command.lstrip(" \t\n") if short.endswith("\\") else short
 
@@ -366,7 +372,7 @@ class UserQuestion:
     """One question; an answer in the user's own words is always possible."""
 
     header: str
-    """Two or three words, for where there is little room."""
+    """Two or three words, for places with little room."""
     question: str
     choices: Sequence[Choice]
     """Two to four."""
@@ -376,59 +382,59 @@ class UserQuestion:
 
 @dataclass(frozen=True, slots=True)
 class UserAnswer:
-    """What the user said to one question."""
+    """The user's answer to one question."""
 
     chosen: Sequence[str] = ()
     """Labels, in the order of the choices."""
     text: str = ""
-    """His own words, beside the choices or in their place."""
+    """Their own words, beside the choices or in their place."""
 
 
 class UserAsker(Protocol):
     """Puts questions to the user; a face supplies it. Cancelling the call withdraws them."""
 
     async def __call__(self, questions: Sequence[UserQuestion]) -> Sequence[UserAnswer] | None:
-        """Return one answer for each question, or None where the user does not want to answer."""
+        """Return one answer for each question, or None if the user does not want to answer."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PlanProposal:
-    """A plan that waits for the user's yes; only that ends plan mode."""
+    """A plan that waits for the user's approval; only that ends plan mode."""
 
     text: str
     """Markdown."""
     file: Path
-    """Where it is kept."""
+    """File that holds the plan."""
     modes: Sequence[PermissionMode]
-    """The permission modes in which the work may go on, as the user may choose."""
+    """Permission modes for the work that follows, of which the user chooses one."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanApproved:
-    """The user wants it done as it was shown."""
+    """The user wants the plan carried out as it was shown."""
 
     mode: PermissionMode
-    """In which to go on; one of those of the proposal."""
+    """Mode for the work that follows; one of those of the proposal."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanEdited:
-    """The user has changed the plan, and is asked again with what it says now."""
+    """The user has changed the plan, and is asked again with the new text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRejected:
-    """Plan mode stays."""
+    """The user does not want this plan; plan mode stays on."""
 
     comments: str = ""
-    """What the user wants otherwise; the model is told."""
+    """Changes that the user asks for; the model reads them."""
 
 
 PlanAnswer: TypeAlias = PlanApproved | PlanEdited | PlanRejected
-"""What the user said."""
+"""The user's answer to a plan."""
 
 
 class PlanAsker(Protocol):

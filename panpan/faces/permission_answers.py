@@ -1,4 +1,4 @@
-"""The answers to the question whether a call may run, in the words of every face.
+"""Answers to a permission question, in the same words on every face.
 
 The rule: what an answer says is what it does. A rule is shown as it will hold, and no answer says where it is kept.
 """
@@ -13,36 +13,36 @@ from panpan.types.dataclass import dataclass
 from panpan.types.permission import Opening, PermissionAnswer, PermissionQuestion, ReasonKind
 
 ALWAYS_ASKS = "Always asks: rules and --yes don't cover this."
-"""Stands behind the reasons of what is protected."""
+"""Follows the reasons for asking about something protected."""
 WHOLE_CALL = "The whole call:"
-"""Stands before the arguments where the diff above leaves out a part of the change."""
+"""Heading of the arguments, which are shown if the diff above leaves out a part of the change."""
 MAX_RULE_CELLS = 200
-"""A longer rule is not offered to be kept: nobody would read it, and the question has to fit the screen."""
+"""A longer rule cannot be saved: nobody would read it, and the question has to fit the screen."""
 
 _LONG_COMMAND_CELLS = 40
-"""A longer one, which stands above, is not repeated in an answer."""
+"""A longer command is not repeated in an answer; it is shown above."""
 _OBVIOUS: frozenset[ReasonKind] = frozenset({"not-allowed", "unknown", "read-only", "mode"})
-"""Kinds of reasons that change no answer: that the call does something, and nothing allows it yet."""
+"""Kinds of reasons that are not shown: the call does something, and no rule allows it yet."""
 _TAB, _LINE_FEED = "<U+0009>", "<U+000A>"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer that a person may give."""
+    """One answer to a permission question."""
 
     key: str
-    """The letter for it."""
+    """Letter that gives the answer."""
     text: str
-    """What it does, in at most twelve words."""
+    """Effect of the answer, in at most twelve words."""
     short: str
-    """The same where there is little room."""
+    """Shorter label for a narrow terminal."""
     given: PermissionAnswer
     is_lasting: bool = False
     """True if it holds for later calls, too."""
 
 
 def exact_line(text: str) -> str:
-    """Return `text` on one line, with every character spelled out that could not be seen."""
+    """Return `text` on one line, with invisible characters spelled out."""
     return spelled_out(text).replace("\t", _TAB).replace("\n", _LINE_FEED)
 
 
@@ -52,7 +52,7 @@ def _sentence(text: str) -> str:
 
 
 def why_it_matters(question: PermissionQuestion) -> str:
-    """Return the reasons that may change the answer, as sentences; empty where the question says it all."""
+    """Return the reasons that may change the answer, as sentences; empty if the question says it all."""
     if not question.reasons:
         return _sentence(question.reason)
     telling = (reason.text for reason in question.reasons if reason.kind not in _OBVIOUS)
@@ -60,7 +60,7 @@ def why_it_matters(question: PermissionQuestion) -> str:
 
 
 def all_reasons(question: PermissionQuestion) -> Sequence[str]:
-    """Return why it asks, each as a sentence."""
+    """Return all reasons for asking, each as a sentence."""
     reasons = [reason.text for reason in question.reasons] or [question.reason]
     only_person = [ALWAYS_ASKS] if question.is_protected else []
     return [*map(_sentence, dict.fromkeys(reasons)), *only_person]

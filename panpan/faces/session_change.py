@@ -1,4 +1,4 @@
-"""From one session to another on the same terminal: what the user had chosen goes on, and a session is never lost."""
+"""Changes from one session to another on the same terminal; the user's choices carry over, and no session is lost."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -17,8 +17,8 @@ class SessionChange:
     """Opens a session after another one.
 
     Args:
-        open_session: Opens that of an id, or a new one.
-        warn: Told in a sentence what did not go as it was wanted.
+        open_session: Opens the session with an id, or a new one.
+        warn: Gets a sentence for each thing that could not be done.
     """
 
     def __init__(
@@ -28,10 +28,10 @@ class SessionChange:
         self._warn = warn
 
     def to(self, wanted: OpenSession, before: Session) -> AbstractAsyncContextManager[Session]:
-        """Return what opens the session that is wanted; the one before again, where that cannot be opened.
+        """Return a context manager that opens the wanted session, or the one before if that fails.
 
         Args:
-            wanted: What the user asked for.
+            wanted: The session that the user asked for.
             before: The session that is over.
         """
         return self._opening(wanted, _Kept.of(before))
@@ -53,7 +53,7 @@ class SessionChange:
             yield session
 
     async def _keep(self, kept: "_Kept", session: Session) -> None:
-        """Let a session go on as the last one was: nobody who cleared or copied the conversation left plan mode."""
+        """Keep the user's mode, model and effort: clearing or copying a conversation does not leave plan mode."""
         session.set_permission_mode(kept.mode)
         try:
             if kept.model is not None:
@@ -75,17 +75,17 @@ class SessionChange:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What a new session takes over from the one before."""
+    """State that a new session takes over from the one before."""
 
     id: str | None
-    """None: there is nothing to go back to."""
+    """None if the session before had no messages."""
     mode: PermissionMode
     model: str | None
-    """What the user chose in it; None: the one it was opened with."""
+    """Model that the user chose; None: the one that the session was opened with."""
     effort: Effort | None
     thinks: bool
     folders: Sequence[Path]
-    """That were added to the workspace."""
+    """Folders that the user added to the workspace."""
 
     @classmethod
     def of(cls, session: Session) -> Self:

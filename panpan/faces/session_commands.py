@@ -1,6 +1,6 @@
-"""Slash commands that come from no terminal: with -p, on a pipe, in stream-json, and from Python.
+"""Slash commands without a terminal: with -p, on a pipe, in stream-json, and from Python.
 
-What they show is returned as text. One that offers a list returns that, and how to pick from it by number.
+Their output is returned as text. A command with a list returns the list and how to pick from it by number.
 """
 
 import shutil
@@ -31,19 +31,19 @@ from panpan.types.content import Display
 from panpan.types.messages import UserMessage
 
 _MOST_READ = 100
-"""Lines of a long text that are shown."""
+"""Most lines of a long text that are shown."""
 _MOST_DIGITS = 2
-"""Of a number in a list; what is longer is a name, such as the beginning of an id."""
+"""Most digits of a list number; a longer word is a name, such as the beginning of an id."""
 
 
 class TextTerminal:
-    """What a command may use where nobody answers; a list is picked from by the numbers behind the command's name.
+    """Terminal of a command that nobody can answer; numbers behind the command's name pick from its lists.
 
     Args:
-        session: The one that it is about.
+        session: The session that the command is for.
         env: The environment that panpan was started in.
-        name: Of the command that runs.
-        numbers: What is picked of its lists, one after the other, from 1; behind them the list is shown.
+        name: Name of the running command.
+        numbers: Choice in each of its lists, in order, from 1. A list without a number is shown.
     """
 
     theme = Theme("plain", has_sequences=False)
@@ -53,9 +53,9 @@ class TextTerminal:
         self.session = session
         self.env = env
         self.rows: list[str] = []
-        """What was shown."""
+        """Rows that were shown."""
         self.prompts: list[str | UserMessage] = []
-        """What the model is to be asked when the command is over."""
+        """Prompts for the model when the command is over."""
         self._name = name
         self._numbers = list(numbers)
         self._picked = list[int]()
@@ -71,7 +71,7 @@ class TextTerminal:
         show_displays(self, shapes)
 
     async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
-        """Return what was picked by its number; else show the list, and how to pick from it."""
+        """Return the index of the picked option; without a number, show the list and how to pick from it."""
         number = self._numbers.pop(0) if self._numbers else None
         if number is not None and 1 <= number <= len(options):
             self._picked.append(number)
@@ -95,7 +95,7 @@ class TextTerminal:
         await self.show_panel(await look())
 
     async def read(self, *shapes: Display, from_end: bool = False) -> None:
-        """Show all, or the end of it."""
+        """Show everything, or with `from_end` the last rows."""
         rows = [row for shape in shapes for row in display_rows(shape, max(self.width, LEAST_WIDTH), self.theme)]
         if from_end and (above := len(rows) - _MOST_READ) > 0:
             say(self, f"… {above:,} more lines above", "dim")
@@ -109,10 +109,10 @@ class TextTerminal:
         self.prompts.append(prompt)
 
     def hand_back(self, text: str) -> None:
-        """Show nothing: whoever sent the text has it."""
+        """Show nothing: the sender has the text."""
 
     def leave(self, then: Next) -> None:
-        """Go on: without a screen, a session ends with its input."""
+        """Do nothing: without a screen, a session ends with its input."""
 
 
 class SessionCommands:
@@ -120,7 +120,7 @@ class SessionCommands:
 
     Args:
         env: The environment that panpan was started in.
-        further: Commands of capabilities from outside.
+        further: Commands of external capabilities.
     """
 
     def __init__(self, env: Mapping[str, str], further: Sequence[Command] = ()) -> None:
@@ -164,9 +164,9 @@ class SessionCommands:
 
 
 def _never_looser(command: Command) -> Command:
-    """Return the command so that it leaves the permission mode as strict as it was.
+    """Return the command, wrapped so that it cannot loosen the permission mode.
 
-    Text that comes from no terminal may be anybody's, such as that of a chat or an issue.
+    Text that does not come from a terminal may be anybody's, such as that of a chat or an issue.
     """
 
     async def run(terminal: Terminal, rest: str) -> None:

@@ -1,4 +1,4 @@
-"""Reading standard input without a thread: one that waits for input could not be ended, and would hold the exit."""
+"""Standard input, read without a thread: a thread that waits for input cannot be stopped and would delay the exit."""
 
 import os
 import select
@@ -14,14 +14,14 @@ from panpan.errors import ConfigError
 CHUNK = 1 << 16
 
 MAX_BYTES = 200_000_000
-"""Of a prompt that is piped in; an input without an end (`yes |`) stops here."""
+"""Most bytes of a piped prompt; an endless input (`yes |`) stops here."""
 
 
 class StdinReader:
     """Reads from a stream's file descriptor; lines and the rest may be read in turn.
 
     Args:
-        stream: Usually `sys.stdin`; nothing may have been read from it.
+        stream: Usually `sys.stdin`; nothing may have been read from it yet.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -36,7 +36,7 @@ class StdinReader:
         """Return everything until the end of the input.
 
         Raises:
-            ConfigError: It is longer than any model could read.
+            ConfigError: The input is longer than any model could read.
         """
         while chunk := await self._chunk():
             self._buffer += chunk
@@ -47,7 +47,7 @@ class StdinReader:
         return self._take(len(self._buffer))
 
     async def line(self) -> bytes | None:
-        """Return the next line with its end, or None where the input has ended; the last line may lack its end."""
+        """Return the next line with its line end, or None at the end of the input; the last line may lack one."""
         if b"\n" not in self._buffer:
             while chunk := await self._chunk():
                 self._buffer += chunk
@@ -56,7 +56,7 @@ class StdinReader:
         return self._take(self._buffer.find(b"\n") + 1 or len(self._buffer)) or None
 
     async def has_more(self, *, within_s: float) -> bool:
-        """Return whether there is something to read within so many seconds; its end counts until it was read."""
+        """Return True if there is something to read within `within_s` seconds; an unread end of input counts."""
         if self._buffer or self._has_ended:
             return bool(self._buffer)
         if self._poll.poll(0):  # a file is always ready, and cannot be waited for
@@ -68,9 +68,9 @@ class StdinReader:
         return False
 
     def take_begun_line(self) -> bool:
-        """Read what a terminal holds of a line whose end is not typed yet, and return whether there was something.
+        """Read the unfinished line that a terminal holds, and return True if there was one.
 
-        A terminal gives out whole lines only; a paste that ends within a line would lose that part to the next prompt.
+        A terminal gives out whole lines only. The unfinished last line of a paste would go to the next prompt.
         """
         with suppress(termios.error):  # it was closed
             as_it_was = termios.tcgetattr(self._fd)
@@ -85,14 +85,14 @@ class StdinReader:
         return bool(self._buffer)
 
     def go_on(self) -> None:
-        """Read on behind a Ctrl+D on a terminal, as for the answer to one more question."""
+        """Read on after a Ctrl+D on a terminal, as for the answer to one more question."""
         self._has_ended = self._has_ended and not os.isatty(self._fd)
 
     def forget(self) -> None:
         self._buffer.clear()
 
     def flush_terminal(self) -> None:
-        """Let a terminal forget what it was given and was not read yet, a line that is half typed included."""
+        """Make a terminal forget all unread input, including a half-typed line."""
         with suppress(termios.error):  # it was closed
             termios.tcflush(self._fd, termios.TCIFLUSH)
 
@@ -103,7 +103,7 @@ class StdinReader:
         return taken
 
     async def _chunk(self) -> bytes:
-        """Return what has come, or b"" at the end; a terminal's end of input (Ctrl+D) counts until `go_on`."""
+        """Return the bytes that have arrived, or b"" at the end; a terminal's Ctrl+D is the end until `go_on`."""
         if self._has_ended:
             return b""
         if not self._poll.poll(0):

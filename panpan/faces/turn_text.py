@@ -1,6 +1,6 @@
-"""A turn as text: answers as they arrive, a line for what happens beside them, and the last turns of a conversation.
+"""A turn as text: answers as they arrive, a line for each other event, and the last turns of a conversation.
 
-And amounts of time and money in words.
+Also amounts of time and money in words.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +54,7 @@ from panpan.types.messages import (
 
 
 class WaitingTime:
-    """The time in which at least one question was open, over all questions so far.
+    """Total time in which at least one question was open.
 
     Args:
         clock: Returns seconds that only ever grow.
@@ -64,9 +64,9 @@ class WaitingTime:
         self._clock = clock
         self._open = 0
         self._since_s = 0.0
-        """When the first of the open questions came."""
+        """Time of the first of the open questions."""
         self._before_s = 0.0
-        """Of those before."""
+        """Seconds of the questions that were answered before."""
 
     @property
     def seconds(self) -> float:
@@ -78,7 +78,7 @@ class WaitingTime:
 
     @property
     def answered_s(self) -> float:
-        """So far, without what is open."""
+        """Seconds so far, without the open questions."""
         return self._before_s
 
     @contextmanager
@@ -96,27 +96,27 @@ class WaitingTime:
 
 
 SHOWN_FROM_S = 1.0
-"""A shorter wait is not told."""
+"""A shorter wait is not mentioned."""
 
 
 def spoken_duration(duration_s: float, waited_s: float) -> str:
-    """Return how long a turn took by itself, and how long the user was waited for where that matters.
+    """Return the duration of a turn without waiting for the user, and that waiting if it was long enough to mention.
 
     Args:
-        duration_s: All of its time.
-        waited_s: In which the user was asked something.
+        duration_s: Whole duration of the turn.
+        waited_s: Part of it in which a question was open.
     """
     answers = f" (and {waited_s:.0f} s for your answers)" if waited_s >= SHOWN_FROM_S else ""
     return f"{max(duration_s - waited_s, 0.0):.1f} s{answers}"
 
 
 def shown_cost(known_usd: float, *, is_whole: bool, is_estimated: bool) -> str:
-    """Return an amount with four decimals, or what is known of one that is not whole.
+    """Return an amount with four decimals, or its known part if some prices are unknown.
 
     Args:
         known_usd: US dollars of all replies whose price is known.
         is_whole: True if every price is known.
-        is_estimated: True if a part of it is an estimate.
+        is_estimated: True if a part of the amount is an estimate.
     """
     amount = cost_in_short(known_usd, is_estimated=is_estimated)
     if is_whole:
@@ -125,7 +125,7 @@ def shown_cost(known_usd: float, *, is_whole: bool, is_estimated: bool) -> str:
 
 
 def cost_in_short(usd: float, *, is_estimated: bool, decimals: int = 4) -> str:
-    """Return an amount such as `$0.0123`, or `~$0.0123` for one of which a part is an estimate."""
+    """Return an amount such as `$0.0123`, or `~$0.0123` if a part of it is an estimate."""
     return f"{'~' if is_estimated else ''}${usd:.{decimals}f}"
 
 
@@ -138,16 +138,16 @@ def _counted(tokens: int) -> str:
 
 
 def tokens_in_short(usage: Usage, sent: str = "", written: str = "") -> str:
-    """Return the input that no cache held and the output, each with a word behind it; empty where nothing counted."""
+    """Return the uncached input tokens and the output tokens, each followed by its word; empty if there are none."""
     if not usage.context_tokens:
         return ""
     return f"↑ {_counted(usage.uncached_tokens)}{sent} ↓ {_counted(usage.output_tokens)}{written}"
 
 
 def turn_summary(event: TurnEnded, waited_s: float) -> Sequence[tuple[str, int]]:
-    """Return what a turn took and changed, part by part, with the rank of each; the highest may be left out first.
+    """Return the parts of a turn's summary, each with its rank; the highest rank is left out first.
 
-    Files that a program can make again, such as caches, are no news, and neither is a folder alone.
+    Files that a program can make again, such as caches, are not mentioned, nor is a folder alone.
     """
     usage, cost = event.usage, event.cost_usd
     sent = usage.uncached_tokens + usage.cache_read_input_tokens
@@ -165,7 +165,7 @@ def turn_summary(event: TurnEnded, waited_s: float) -> Sequence[tuple[str, int]]
 
 
 class TokensSoFar:
-    """Counts the tokens of a turn that runs, with those of its subagents; the output that is arriving is estimated."""
+    """Counts the tokens of a running turn and its subagents; the tokens of arriving output are an estimate."""
 
     def __init__(self) -> None:
         self._of_replies = self._arriving = Usage()
@@ -177,7 +177,7 @@ class TokensSoFar:
         return self._of_replies + self._arriving.model_copy(update={"output_tokens": written})
 
     def follow(self, event: Event) -> None:
-        """Take in what has happened."""
+        """Count an event of the turn."""
         told = event.innermost.event if isinstance(event, SubagentEvent) else event
         if isinstance(told, AssistantMessage):
             self._of_replies += told.usage
@@ -192,35 +192,35 @@ class TokensSoFar:
                 pass
 
 
-# What of a reply's text the reader does not know yet.
+# The part of a reply's text that the reader has not seen yet.
 #
-# A reply that failed half-way starts again from its beginning, and mostly says the same. What the new one has in
-# common with what was shown is not shown twice; where it says something else, it is shown from its beginning.
+# A reply that failed half-way starts again from its beginning, and mostly says the same. A beginning that was shown
+# already is not shown twice. If the new reply differs, it is shown from its beginning.
 
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """What a delta adds."""
+    """Unseen text that a delta adds."""
 
     text: str
     is_other: bool = False
-    """True if the text does not go on where the shown one stopped, and stands for itself."""
+    """True if the text does not continue the shown one."""
 
 
 class FreshText:
-    """Follows the text of one reply over all its tries."""
+    """Follows the text of one reply over all its attempts."""
 
     def __init__(self) -> None:
         self._said: list[str] = []
-        """What the try that is arriving has said."""
+        """Text of the arriving attempt."""
         self._known = ""
-        """What a try that failed has said and the new one had not when it began."""
+        """Text that failed attempts have shown."""
         self._reached = 0
-        """How many characters of that the new one has said by now."""
+        """Characters of `_known` that the arriving attempt has repeated so far."""
 
     @property
     def may_go_on(self) -> bool:
-        """True if a try that failed was shown and the new one has not passed it."""
+        """True if a failed attempt was shown and the new one has not passed it."""
         return self._reached < len(self._known)
 
     def add(self, text: str) -> Fresh:
@@ -235,18 +235,18 @@ class FreshText:
         return Fresh(text[len(known) :])
 
     def failed(self) -> None:
-        """The try is void, and another one comes."""
+        """Discard the arriving attempt; another one follows."""
         self._known, self._reached = "".join(self._said) + self._known[self._reached :], 0
         self._said.clear()
 
     def is_whole(self) -> None:
-        """The reply has come, or comes no more."""
+        """Forget the reply: it is complete, or given up."""
         self._said.clear()
         self._known, self._reached = "", 0
 
 
 class AnswerText:
-    """Writes replies to standard output, without what could drive a terminal.
+    """Writes replies to standard output, without escape sequences.
 
     Args:
         out: Standard output.
@@ -256,7 +256,7 @@ class AnswerText:
         self._out = out
         self._fresh = FreshText()
         self._is_cut = False
-        """True if the next text goes on where the last one stopped."""
+        """True if the next text continues the last one."""
         self._ends_line = True
 
     async def follow(self, event: Event) -> None:
@@ -274,29 +274,29 @@ class AnswerText:
                 pass
 
     async def add_whole(self, text: str) -> None:
-        """Write a text that comes at once, on lines of its own."""
+        """Write a complete text on lines of its own."""
         await self.break_line()
         await self._out.write(f"{self._cleaned(text)}\n")
 
     async def end(self) -> None:
-        """The turn is over: no reply is continued, and what comes next stands on a line of its own."""
+        """End the turn: no reply is continued, and the next output begins on a line of its own."""
         self._fresh.is_whole()
         self._is_cut = False
         await self.break_line()
 
     async def end_line(self) -> None:
-        """Put what comes next on a line of its own; not while a reply that failed or was cut may go on."""
+        """Begin a new line for the next output, unless a failed or cut reply may continue."""
         if not self._fresh.may_go_on and not self._is_cut:
             await self.break_line()
 
     async def break_line(self) -> None:
-        """Put what comes next on a line of its own, whatever it is."""
+        """Begin a new line for the next output."""
         if not self._ends_line:
             self._ends_line = True
             await self._out.write("\n")
 
     async def make_room(self) -> None:
-        """Let a note stand on a line of its own; where no person reads along, an answer that goes on stays whole."""
+        """Begin a new line for a note; without a terminal, an answer that may continue stays in one piece."""
         await (self.break_line() if self._out.is_terminal else self.end_line())
 
     async def _add(self, text: str) -> None:
@@ -309,19 +309,19 @@ class AnswerText:
             await self._out.write(self._cleaned(fresh.text))
 
     def _cleaned(self, text: str) -> str:
-        """Return the text without escape sequences: a pipe may lead to a terminal, and a file be shown on one."""
+        """Return the text without escape sequences: a pipe may lead to a terminal, and a file may be shown on one."""
         return clean_for_terminal(text) if self._out.is_terminal else without_controls(text)
 
 
 def note_on_end(reply: AssistantMessage) -> str | None:
-    """Return what a user should know about the reply that ended a turn, as one line; None where there is nothing."""
+    """Return one line for the user if the reply that ended a turn was cut off, else None."""
     if reply.stop_reason == "max_tokens" and not reply.tool_uses:
         return "the answer is cut off: the model reached the limit on the length of its replies"
     return None
 
 
 def title_of(use: ToolUseBlock) -> str:
-    """Return the argument that matters, as the model wrote it: of a subagent who it is, else the first text."""
+    """Return the main argument as the model wrote it: the name of a subagent, else the first text."""
     if names_agent(use):
         kind, description = use.input.get("subagent_type"), use.input.get("description")
         return ": ".join(part for part in (kind, description) if isinstance(part, str) and part)
@@ -329,12 +329,12 @@ def title_of(use: ToolUseBlock) -> str:
 
 
 def names_agent(use: ToolUseBlock) -> bool:
-    """Return True if the arguments of a call give work to a subagent; of one that never ran nothing else is known."""
+    """Return True if a call that never ran would have started a subagent, judged by its arguments."""
     return "subagent_type" in use.input or {"description", "prompt"} <= use.input.keys()
 
 
 def counts_text(file: FileDiff) -> str:
-    """Return how many lines were added and removed, such as "+3 -1", or why there are none to count."""
+    """Return the numbers of added and removed lines, such as "+3 -1", or the reason for having none."""
     if file.added or file.removed:
         extent = extent_text(file)
         return f"+{file.added} -{file.removed}{extent and f' ({extent})'}"
@@ -342,40 +342,40 @@ def counts_text(file: FileDiff) -> str:
 
 
 def extent_text(file: FileDiff) -> str:
-    """Return how much of a file was replaced, such as "replaces all of 900 lines"; empty where that is little."""
+    """Return the extent of a large replacement, such as "replaces all of 900 lines"; empty if it is small."""
     which = "all" if file.removed == file.replaced_of else f"{file.removed:,}"
     return f"replaces {which} of {file.replaced_of:,} lines" if file.replaced_of else ""
 
 
 def diff_text(diff: str) -> Sequence[str]:
-    """Return the lines of a unified diff from its first hunk on; the names of the files stand in a heading."""
+    """Return the lines of a unified diff from its first hunk on; a heading names the files."""
     lines = diff.split("\n")
     begin = next((index for index, line in enumerate(lines) if line.startswith("@@")), len(lines))
     return lines[begin:-1] if lines[-1] == "" else lines[begin:]
 
 
 MAX_LINE_CHARS = 160
-"""What a line shows of an argument or an error."""
+"""Most characters of an argument or an error in one line."""
 _ERROR_HEAD, _ERROR_TAIL = 3, 6
-"""Lines of an error: what was tried stands at its beginning, what went wrong at its end."""
+"""Lines of an error: its beginning says what was tried, its end what went wrong."""
 
 
 class ToolLines:
-    """Makes the lines of a turn; a result says whose it is where that cannot be seen."""
+    """Makes the lines of a turn; a result names its call if it does not follow it directly."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, ToolUseBlock] = {}
-        """Calls that have not started; one that never does, since it is refused, gets its line with its result."""
+        """Calls that have not started; a refused one never starts, and gets its line with its result."""
         self._running: dict[str, str] = {}
-        """Names of the calls that have started, by id; of a subagent, who it is."""
+        """Tool names of the started calls, by id; for a subagent, its title."""
         self._subagents: set[str] = set()
-        """Ids of those of them that run one."""
+        """Ids of the started calls that run a subagent."""
         self._beside: set[str] = set()
-        """Ids of those that ran while another did."""
+        """Ids of the calls of subagents that ran at the same time."""
         self._newest_id = ""
 
     def lines(self, event: Event) -> Sequence[str]:
-        """Return the lines for `event`, safe to print on a terminal; most events need none."""
+        """Return the lines for `event`, safe to print on a terminal; most events have none."""
         match event:
             case AssistantMessage():
                 self._waiting = {use.id: use for use in event.tool_uses}
@@ -410,9 +410,9 @@ class ToolLines:
         return ()
 
     def _lines_of_subagent(self, event: SubagentEvent) -> Sequence[str]:
-        """Return the line of a call of a subagent, which says whose it is where several run, and of what it waits for.
+        """Return the line of a subagent's call, denial or retry; it names the subagent if several run.
 
-        What it says is not told: only its parent answers the user.
+        The subagent's text is not shown: only its parent answers the user.
         """
         who = self._running.get(event.parent_tool_use_id, "")
         begin = f"{who}: " if who and len(self._subagents) > 1 else ""
@@ -469,9 +469,9 @@ def _one_line(text: str) -> str:
 
 LAST_TURNS = 3
 MAX_CHARS = 20_000
-"""Of prompts and replies, unless the newest message alone has more."""
+"""Most characters of prompts and replies that are shown again, unless the newest message alone has more."""
 _CHARS_OF_RESULT = 500
-"""What a result counts for; of a long one a few lines are shown."""
+"""Characters that a result counts for, since only a few lines of it are shown."""
 
 
 def beginning_of_last_turns(messages: Sequence[Message]) -> int:
@@ -495,21 +495,21 @@ def earlier(begin: int, how: str) -> str:
     """Return the sentence for the messages that are not shown again.
 
     Args:
-        begin: How many they are, 1 or more.
-        how: Says how to see them, such as "Ctrl+O shows them".
+        begin: Number of these messages, 1 or more.
+        how: Way to see them, such as "Ctrl+O shows them".
     """
     return f"… {begin:,} earlier message{'s' * (begin != 1)}: {how}"
 
 
 def was_interrupted(event: Event) -> bool:
-    """Return whether a reply of the past was broken off by the user; in a turn that runs, its end says so."""
+    """Return True if the user interrupted this reply of a past turn; a running turn reports it at its end."""
     return isinstance(event, AssistantMessage) and event.stop_reason == "interrupted"
 
 
 def task_end_told(event: Event) -> str:
-    """Return the line for the end of a background task that the model was told of; empty for anything else.
+    """Return the line for a reminder about the end of a background task; empty for any other event.
 
-    A turn may have begun with it. In one that runs, faces see by themselves that tasks end.
+    Only past turns need it: in a running turn, faces see the ends of tasks themselves.
     """
     if not isinstance(event, SystemReminder) or (told := task_told(event.cause)) is None or told[1]:
         return ""
@@ -517,7 +517,7 @@ def task_end_told(event: Event) -> str:
 
 
 def past_events(messages: Sequence[Message]) -> Iterator[Event]:
-    """Yield what a face needs to show messages again."""
+    """Yield the events that a face needs to show messages again."""
     for message in messages:
         if isinstance(message, AssistantMessage):
             yield from _block_events(message)

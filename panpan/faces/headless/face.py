@@ -1,4 +1,4 @@
-"""What the three output formats have in common: they follow the events of a turn, and say how it ended."""
+"""Base of the three output formats: they follow the events of a turn and report how it ended."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,27 +41,26 @@ INTERRUPTED = Outcome("error_during_execution", EXIT_INTERRUPTED, "interrupted")
 
 
 class TurnSummary:
-    """What the result object of a turn is made from."""
+    """Figures of one turn, collected from its events for the result object."""
 
     def __init__(self) -> None:
         self.rounds = 0
         """Replies of the session's own model; those of subagents are no rounds of the turn."""
         self.spent = Spending()
-        """Since the last result, also by what no event tells of, such as background tasks."""
+        """Spending since the last result, including background work that has no events."""
         self.last_reply: AssistantMessage | None = None
         self.answer = ""
-        """The text of the last reply, and before it that of those that it goes on with; or a plan, or what a slash
-        command showed."""
+        """Text of the last reply and of the replies that it continues; or a plan, or the output of a slash command."""
         self.denials: list[ToolUseBlock] = []
-        """The calls that were forbidden, those of subagents, too."""
+        """Forbidden calls, including those of subagents."""
         self.decided: dict[str, PermissionDecided] = {}
-        """Why each of them was, by its id."""
+        """Decision on each forbidden call, by the call's id."""
         self.has_allowed_call = False
-        """True once a call was allowed, be it one of a subagent."""
+        """True once a call was allowed, also one of a subagent."""
         self._replies_of_subagents: dict[str, AssistantMessage] = {}
-        """The last one of each that may still run, by its id."""
+        """Last reply of each subagent that may still run, by the subagent's id."""
         self.files: Sequence[FileChange] = ()
-        """What the turn changed."""
+        """Files that the turn changed."""
 
     def follow(self, event: Event) -> None:
         match event:
@@ -85,7 +84,7 @@ class TurnSummary:
                 pass
 
     def note_files(self, files: Sequence[FileChange]) -> None:
-        """Note what a turn changed that failed, since no event tells it."""
+        """Note the files that a failed turn changed; no event carries them."""
         self.files = files
 
     def note_spent(self, spent: Spending) -> None:
@@ -113,21 +112,21 @@ class HeadlessFace(ABC):
     """One output format."""
 
     async def begin(self) -> None:  # noqa: B027  (most formats have nothing to say yet)
-        """The session is open."""
+        """Report that the session is open."""
 
     async def task_started(self, task: TaskInfo) -> None:  # noqa: B027
-        """A background task runs now."""
+        """Report that a background task has started."""
 
     async def task_ended(self, task: TaskInfo) -> None:  # noqa: B027
-        """A background task has ended."""
+        """Report that a background task has ended."""
 
     @abstractmethod
     async def show(self, event: Event) -> None:
-        """One event of the running turn."""
+        """Show one event of the running turn."""
 
     @abstractmethod
     async def end(self, summary: TurnSummary, outcome: Outcome, duration_s: float) -> None:
-        """The turn is over."""
+        """Show the end of the turn."""
 
 
 _Kind: TypeAlias = AskedOf | Literal["protected"]
@@ -139,11 +138,11 @@ _HOW: Mapping[_Kind, str] = {
     "a person": "no flag allows it; run panpan without -p, which asks",
 }
 _MOST_CALLS = 5
-"""Calls with different flags in one line."""
+"""Most calls whose flags are named in one line."""
 
 
 def denials_told(summary: TurnSummary) -> Iterator[str]:
-    """Yield a line for each way in which calls were forbidden."""
+    """Yield a line for each kind of denial in the turn."""
     denials = [use for use in summary.denials if not _is_repeat(summary.decided[use.id])]
     for kind, how in _HOW.items():
         uses = [use for use in denials if _kind(summary.decided[use.id]) == kind]
@@ -182,7 +181,7 @@ def _why(summary: TurnSummary, uses: Sequence[ToolUseBlock]) -> str:
 
 
 def _is_repeat(decided: PermissionDecided) -> bool:
-    """True for a call that was stopped because it repeats others; the error of the turn tells of these."""
+    """True if a call was stopped because it repeats others; the error of the turn reports these."""
     return any(reason.kind == "doom-loop" for reason in decided.reasons)
 
 

@@ -74,7 +74,7 @@ def init_line(info: SessionInfo, commands: Sequence[str] = (), agents: Sequence[
 
 
 def origin(event: SubagentEvent) -> dict[str, str]:
-    """Return what the lines of a subagent have besides; the event has to be the innermost."""
+    """Return the fields that mark a line as a subagent's; the event has to be the innermost."""
     return {"parent_tool_use_id": event.parent_tool_use_id, "agent_id": event.agent_id}
 
 
@@ -112,7 +112,7 @@ def _message_body(message: AssistantMessage | ToolResultMessage | UserMessage) -
 def notice_line(
     event: RetryScheduled | Waiting | PermissionDecided | SystemReminder | Compacted, session_id: str
 ) -> dict[str, Any]:
-    """Return the line of what happens beside the messages; a decision is a denial, or that a call cannot be made."""
+    """Return the line of an event that is not a message; a decision is a denial, or a call that cannot be made."""
     match event:
         case RetryScheduled():
             body: dict[str, Any] = {
@@ -141,7 +141,7 @@ def notice_line(
 
 
 def _compact_metadata(compaction: Compaction) -> dict[str, Any]:
-    """Return what a compaction did, under the names that other agents give it; ours behind them."""
+    """Return the figures of a compaction: first under the names that other agents use, then under ours."""
     report = compaction.report
     return {
         "trigger": "manual" if compaction.trigger == "manual" else "auto",
@@ -160,7 +160,7 @@ def _compact_metadata(compaction: Compaction) -> dict[str, Any]:
 
 
 def command_line(event: CommandRan, session_id: str) -> dict[str, Any]:
-    """Return the line of a slash command: what it showed."""
+    """Return the line with the output of a slash command."""
     return {
         "type": "system",
         "subtype": "local_command_output",
@@ -171,7 +171,7 @@ def command_line(event: CommandRan, session_id: str) -> dict[str, Any]:
 
 
 def task_started_line(task: TaskInfo, session_id: str) -> dict[str, Any]:
-    """Return the line that a background task runs."""
+    """Return the line of a background task that has started."""
     return {
         "type": "system",
         "subtype": "task_started",
@@ -185,7 +185,7 @@ def task_started_line(task: TaskInfo, session_id: str) -> dict[str, Any]:
 
 
 def task_ended_line(task: TaskInfo, session_id: str) -> dict[str, Any]:
-    """Return the line that a background task has ended."""
+    """Return the line of a background task that has ended."""
     return {
         "type": "system",
         "subtype": "task_notification",
@@ -242,7 +242,7 @@ def _model_usage(usage: Usage, cost_usd: float | None) -> dict[str, Any]:
 
 
 def partial_lines(event: StreamEvent, session_id: str) -> list[dict[str, Any]]:
-    """Return the lines of what comes before a message is whole."""
+    """Return the lines of the deltas that come before a message is whole."""
     return [
         {
             "type": "stream_event",
@@ -256,7 +256,7 @@ def partial_lines(event: StreamEvent, session_id: str) -> list[dict[str, Any]]:
 
 
 def _messages_api_events(event: StreamEvent) -> Sequence[Mapping[str, Any]]:
-    """Return the Messages API events that say the same; made anew, so that they are alike for every provider."""
+    """Return the equivalent Messages API events, built from ours so that every provider's look alike."""
     match event:
         case Waiting():
             return ()
@@ -292,7 +292,7 @@ def _messages_api_events(event: StreamEvent) -> Sequence[Mapping[str, Any]]:
 
 
 def _end_of_block(event: BlockFinished) -> Sequence[Mapping[str, Any]]:
-    """Return what is known of a block only when it is whole."""
+    """Return the events for what a block has only when it is whole, such as a signature."""
     match event.block:
         case ThinkingBlock(signature=signature) if signature:
             return (_delta(event.index, {"type": "signature_delta", "signature": signature}),)
@@ -311,7 +311,7 @@ def _delta(index: int, delta: dict[str, str]) -> dict[str, Any]:
 
 
 def _empty_block(event: BlockStarted) -> dict[str, Any] | None:
-    """Return the block before its deltas; None for one that has none, whose start tells all and so has to wait."""
+    """Return the block before its deltas; None for a block without deltas, which is sent whole at its end."""
     match event.kind:
         case "text":
             return {"type": "text", "text": ""}
@@ -345,13 +345,13 @@ class JsonFace(HeadlessFace):
 class StreamJsonFace(JsonFace):
     """Prints a line for each message, each notice, and each delta where asked for; the result object ends a turn.
 
-    What happens in a subagent is printed in the same way, with the id of the call that started it; but for the project
-    context, which is that of the session.
+    Events of a subagent are printed in the same way, with the id of the call that started it. Its project context is
+    left out, since it is the session's.
 
     Args:
         out: Standard output.
-        info: What the first line tells of the session.
-        has_partial_messages: True if deltas are printed, too.
+        info: The session, as the first line describes it.
+        has_partial_messages: True to print deltas, too.
         commands: Names of the slash commands that a message may be.
         agents: Names of the kinds of subagents that the model may start.
     """
@@ -388,7 +388,7 @@ class StreamJsonFace(JsonFace):
             await self._show(event, {})
 
     async def _show(self, event: Event, origin: Mapping[str, str]) -> None:
-        """Print what an event says, with what tells the agent in which it happens; nothing for the session's own."""
+        """Print an event; `origin` names its subagent, and is empty for events of the session itself."""
         if self._has_partial_messages and isinstance(event, StreamEvent):
             for line in partial_lines(event, self._session_id):
                 await self._print({**line, **origin})
@@ -396,7 +396,7 @@ class StreamJsonFace(JsonFace):
             case AssistantMessage() | ToolResultMessage() | UserMessage():
                 await self._print({**message_line(event, self._session_id), **origin})
             case SystemReminder(cause=cause) if origin and cause == PROJECT_CONTEXT:
-                pass  # what the session itself was told, which is long
+                pass  # the session's own project context, which is long
             case CommandRan():
                 await self._print(command_line(event, self._session_id))
             case RetryScheduled() | Waiting() | PermissionDecided(is_allowed=False) | SystemReminder() | Compacted():

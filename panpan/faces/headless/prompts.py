@@ -17,12 +17,12 @@ from panpan.types.dataclass import dataclass
 from panpan.types.messages import UserMessage
 
 SILENCE_S = 3.0
-"""After so long a user is told that panpan waits for him, or for whoever holds the other end of the pipe."""
+"""Seconds of silence before panpan says that it waits for input from the user or the pipe."""
 
 WAITING = "waiting for standard input; close it or add </dev/null"
 
 PRIORITIES = ("next", "later")
-"""When a message wants to arrive that is sent while a turn runs: at its next round, or after it."""
+"""Delivery of a message that is sent while a turn runs: at its next round, or after the turn."""
 
 _content = TypeAdapter(tuple[UserContent, ...])
 
@@ -33,22 +33,21 @@ class Prompt:
 
     message: UserMessage
     is_for_next_round: bool = False
-    """True if a turn that runs shall get it; if not, it waits for its end. Without a turn it begins one."""
+    """True if a running turn gets it; otherwise it waits for the turn's end. Without a turn it begins one."""
 
 
 async def prompt_of_text(
     argument: str | None, stdin: StdinReader | None, warn: Callable[[str], None], *, silence_s: float = SILENCE_S
 ) -> UserMessage:
-    """Return the one prompt of a run: the argument, then what is piped in, however long.
+    """Return the one prompt of a run: the argument, then the piped input, however long.
 
-    Where there are words, what is piped in is data behind them, as `UserMessage.typed` has it. A pipe alone is the
-    prompt.
+    With an argument, the piped input is data behind it, as in `UserMessage.typed`. Without one, it is the prompt.
 
     Args:
-        argument: What the command line says.
-        stdin: What is piped in; None where nothing is.
-        warn: Told when nothing comes: a program that runs panpan may leave its own input open.
-        silence_s: Seconds without a byte until then.
+        argument: Prompt on the command line, if any.
+        stdin: Piped input; None if there is none.
+        warn: Prints a warning if no input comes: a program that runs panpan may leave its own input open.
+        silence_s: Seconds without a byte before the warning.
 
     Raises:
         ConfigError: There is no prompt.
@@ -66,7 +65,7 @@ async def prompts_of_json_lines(stdin: StdinReader) -> AsyncGenerator[Prompt, No
     """Yield a prompt for each line of standard input that is a user message, with its `priority`; "later" without.
 
     Raises:
-        ConfigError: A line is not one; says which.
+        ConfigError: A line is no user message; the error names the line.
     """
     number = 0
     while (line := await stdin.line()) is not None:
@@ -97,21 +96,21 @@ def _prompt_of(line: bytes, number: int) -> Prompt:
         ) from error
 
 
-# The messages of a headless run that were read and that no turn has got yet.
+# Messages of a headless run that were read and that no turn has received yet.
 #
-# The rule: reading goes on while a turn runs, and nothing that was read is lost: it is in the turn, or it waits here.
+# The rule: reading goes on while a turn runs, and no message is lost. It is in the turn, or it waits here.
 
 MOST_WAITING = 1_000
-"""Messages that are read ahead; an input without an end is read no further then."""
+"""Most messages to read ahead; an endless input is read no further."""
 
 
 class PromptReader:
     """Reads prompts beside the turns.
 
     Args:
-        prompts: What is read; closed at its end, or when `read` is cancelled.
-        steering: Keeps what the running turn shall get at its next round.
-        steer: Puts a message there; returns False for one that needs a turn of its own.
+        prompts: Prompts to read; closed at its end, or when `read` is cancelled.
+        steering: Keeps the messages for the next round of the running turn.
+        steer: Adds a message to `steering`; returns False if the message needs a turn of its own.
     """
 
     def __init__(
@@ -146,10 +145,10 @@ class PromptReader:
     async def next(self) -> UserMessage | None:
         """Return the next prompt, or None after the last.
 
-        What an earlier turn was to get and did not get comes first.
+        Messages that an earlier turn did not receive come first.
 
         Raises:
-            ConfigError: It cannot be read; all before it were returned.
+            ConfigError: The prompt cannot be read; all before it were returned.
         """
         while True:
             message = self._steering.take_first() or (self._waiting.popleft() if self._waiting else None)
@@ -168,7 +167,7 @@ class PromptReader:
         return bool(self.waiting) or self._failure is not None or self._has_ended
 
     async def ready(self) -> None:
-        """Return when `next` would not wait."""
+        """Wait until `next` would return at once."""
         while not self.is_ready:
             await self._has_changed.wait()
 
@@ -184,7 +183,7 @@ class PromptReader:
 
     @property
     def waiting(self) -> tuple[UserMessage, ...]:
-        """What was read and no turn has got, in the order in which turns would."""
+        """Messages that were read and that no turn has received, in the order of delivery."""
         return (*self._steering.waiting, *self._waiting)
 
     async def _take(self, prompt: Prompt) -> None:

@@ -1,4 +1,4 @@
-"""One headless run: open the session, send it the prompts, show what happens, and say with which code to end."""
+"""One headless run: open the session, send it the prompts, show the events, and return the exit code."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
@@ -23,11 +23,11 @@ from panpan.types.messages import UserMessage
 
 
 class TaskLines:
-    """Follows the tasks of a session; each start and each end is told once.
+    """Reports each start and each end of a background task to the face, once.
 
     Args:
-        background: The tasks. Those that have ended already are not told.
-        face: Who is told.
+        background: The tasks. Those that have ended already are not reported.
+        face: Gets the reports.
     """
 
     def __init__(self, background: Background, face: HeadlessFace) -> None:
@@ -52,13 +52,13 @@ class TaskLines:
 
 
 class SessionTasks:
-    """Looks after the background tasks of a session.
+    """Reports the background tasks of a session, and waits for them or stops them at the end of the run.
 
     Args:
         session: The session; it has background tasks.
-        face: Told when one starts or ends.
+        face: Gets a report when a task starts or ends.
         warn: Prints one line for the user on standard error.
-        drains: True if they are waited for at the end.
+        drains: True to wait for the tasks at the end.
     """
 
     def __init__(self, session: Session, face: HeadlessFace, warn: Callable[[str], None], *, drains: bool) -> None:
@@ -72,7 +72,7 @@ class SessionTasks:
         await self._lines.run()
 
     async def has_news_before(self, queue: PromptReader) -> bool:
-        """Wait for a prompt or the end of the input; return whether the model is to be woken before there is one."""
+        """Wait for a prompt, the end of the input or task news; return True if news for the model comes first."""
         if not self._session.settings.background.wake:
             return False
         async with anyio.create_task_group() as waiting:
@@ -87,10 +87,10 @@ class SessionTasks:
         scope.cancel("there is a prompt")
 
     async def drain(self, wake: Callable[[], Awaitable[Outcome]]) -> Outcome:
-        """Wait until none runs, and let the model know of each end; return how the last turn ended.
+        """Wait until no task runs, report each end to the model, and return the outcome of the last turn.
 
         Args:
-            wake: Runs a turn for what the model does not know yet; none follows one that fails.
+            wake: Runs a turn for news that the model does not know yet; after a failed turn it is not called again.
         """
         outcome = Outcome()
         while not outcome.error:
@@ -103,7 +103,7 @@ class SessionTasks:
         return outcome
 
     async def stop(self) -> None:
-        """Stop those that do not go on without panpan, name them, and tell the face of it."""
+        """Stop the tasks that cannot outlive panpan, name them to the user, and report their end to the face."""
         kept = {task.id for task in self._tasks.keepable} if self._tasks.keeps else ()
         going = [task for task in self._tasks.running if task.id not in kept]
         async with anyio.create_task_group() as stopping:
@@ -114,18 +114,18 @@ class SessionTasks:
         await self._lines.tell()
 
     async def _stop(self, task_id: str) -> None:
-        with suppress(ToolError):  # what cannot be ended is named when the session is closed
+        with suppress(ToolError):  # closing the session names the tasks that cannot be ended
             await self._tasks.stop(task_id)
 
 
 AtEnd: TypeAlias = Literal["exit", "drain", "stop"]
-"""What becomes of background tasks: they are left to go on, waited for, or stopped."""
+"""Fate of background tasks at the end of a run: left running, waited for, or stopped."""
 
 _MOST_CHARS = 80
-"""Of a message that did not reach the model."""
+"""Most characters that are quoted from a message that did not reach the model."""
 
 LAST_WORD_S = 1.0
-"""What a reader gets to take the result of a run that was told to end."""
+"""Seconds that a reader has to take the result after a signal ended the run."""
 
 
 async def run_headless(
@@ -146,10 +146,10 @@ async def run_headless(
         prompts: One or more prompts; read while turns run, too.
         make_face: Makes the face of the output format once the session is open.
         say: Prints one line for the user on standard error.
-        warn: Does the same with what he may have asked not to hear.
-        show_failed_start: Shows the error of a session that could not be opened, where there is no face yet.
-        background: What becomes of background tasks when all prompts are done; None: as the settings say.
-        has_one_prompt: True if there is no other prompt than the first, whose result then comes last.
+        warn: Does the same with lines that the user may have turned off.
+        show_failed_start: Shows the error of a session that could not be opened, since there is no face yet.
+        background: Fate of background tasks when all prompts are done; None: as in the settings.
+        has_one_prompt: True if there is only one prompt, whose result then comes last.
 
     Raises:
         PanpanError: The session could not be opened, or the output not be written.
@@ -211,20 +211,20 @@ class _Run:
         """True if the newest turn was shown to its end."""
         self._budget = Budget()
         self._told = Spending()
-        """What of the budget earlier results have told, or was spent before."""
+        """Part of the budget that earlier results have reported, or that was spent before this run."""
 
     @property
     def exit_code(self) -> int:
-        """That of the first turn that did not end well; of an answer that was needed, where every call was refused."""
+        """Exit code of the first turn that failed; that of `AnswerNeededError` if every call was refused."""
         is_refused = self._has_refused_call and not self._has_allowed_call
         return self._failure or (AnswerNeededError.exit_code if is_refused else 0)
 
     def take_budget(self, budget: Budget) -> None:
-        """Let results tell what is spent of `budget` from now on."""
+        """Let results report the spending of `budget` from now on."""
         self._budget, self._told = budget, budget.spent
 
     async def turns(self, session: Session, queue: PromptReader) -> None:
-        """Run the prompts one after the other; an interrupt ends a turn, and those that wait come all the same."""
+        """Run the prompts one after the other; an interrupt ends the running turn, and the waiting ones still run."""
         outcome = Outcome()
         while True:
             if not outcome.error and await self._has_news_before(queue):
@@ -254,13 +254,13 @@ class _Run:
         return await self.background.has_news_before(queue)
 
     async def cut_short(self) -> None:
-        """Show the result of what a signal has ended, if a reader still takes it."""
+        """Show the result of a turn that a signal has ended, if a reader still takes it."""
         if self.face is not None and not self._has_result:
             with anyio.move_on_after(LAST_WORD_S), suppress(BrokenPipeError):
                 await self._end(INTERRUPTED, 0.0)
 
     def tell_what_waits(self) -> None:
-        """Name what was read and no turn has got, as the run ends."""
+        """Report the messages that were read and that no turn has received."""
         if self.queue is not None and (waiting := self.queue.waiting):
             number = "1 message" if len(waiting) == 1 else f"{len(waiting):,} messages"
             self._say(
@@ -268,7 +268,7 @@ class _Run:
             )
 
     async def _turn(self, session: Session, prompt: UserMessage) -> Outcome:
-        """Run one turn to its end, whatever end that is, and show it; the only one, with all that it has begun."""
+        """Run one turn and show its result; with a single prompt, include the background tasks that it has started."""
         self._begin()
         started_at = perf_counter()
         outcome = await self._run(session, session.submit(prompt))
@@ -283,7 +283,7 @@ class _Run:
         return await self._run(session, session.wake())
 
     async def _woken_turn(self, session: Session) -> Outcome:
-        """Do the same as a turn with a result of its own."""
+        """Wake the model in a turn with a result of its own."""
         self._begin()
         started_at = perf_counter()
         outcome = await self._wake(session)

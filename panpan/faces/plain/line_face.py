@@ -26,7 +26,7 @@ from panpan.types.events import Event, TurnEnded
 from panpan.types.messages import Message, ToolResultMessage, UserMessage
 
 MAX_DIFF_LINES = 60
-"""Lines of one file's diff that are shown."""
+"""Most lines of one file's diff that are shown."""
 
 _COLOURS = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"}
 _PLAIN = Theme("plain", has_sequences=False)
@@ -39,7 +39,7 @@ class LineFace:
     Args:
         out: Standard output.
         has_colour: True if diffs are coloured and notes dim.
-        waiting: How long the user was waited for; None: nobody is asked.
+        waiting: Time spent waiting for the user; None if nobody is asked.
     """
 
     def __init__(self, out: StdoutWriter, *, has_colour: bool, waiting: WaitingTime | None = None) -> None:
@@ -49,14 +49,14 @@ class LineFace:
         self._tool_lines = ToolLines()
         self._waiting = waiting or WaitingTime(monotonic)
         self._waited_before_s = 0.0
-        """When the last turn ended."""
+        """Time spent waiting for the user by the end of the last turn."""
 
     @property
     def width(self) -> int:
         return shutil.get_terminal_size().columns
 
     async def show(self, event: Event) -> None:
-        """Print what `event` adds."""
+        """Print the lines for `event`."""
         await self._answer.follow(event)
         for line in self._tool_lines.lines(event):
             await self._answer.break_line()
@@ -76,7 +76,7 @@ class LineFace:
                 pass
 
     async def show_past(self, messages: Sequence[Message]) -> None:
-        """Print the last turns of a conversation that goes on, and how to see those before."""
+        """Print the last turns of a resumed conversation, and how to see the earlier ones."""
         begin = beginning_of_last_turns(messages)
         if begin:
             await self._note(earlier(begin, "/export writes them"))
@@ -99,16 +99,16 @@ class LineFace:
         await self.end()
 
     async def end(self) -> None:
-        """The turn is over; what comes next stands on a line of its own."""
+        """End the turn: the next output begins on a line of its own."""
         await self._answer.end()
 
     async def rows(self, rows: Sequence[str]) -> None:
-        """Print rows, on lines of their own."""
+        """Print rows on lines of their own."""
         await self._answer.break_line()
         await self._out.write("".join(f"{row}\n" for row in rows))
 
     def _take_waited_s(self) -> float:
-        """Return how long the user was waited for since this was last asked."""
+        """Return the time spent waiting for the user since the last call."""
         before_s, self._waited_before_s = self._waited_before_s, self._waiting.seconds
         return self._waited_before_s - before_s
 

@@ -1,6 +1,6 @@
-"""What a person types on a terminal, up to Enter.
+"""Lines that a person types on a terminal.
 
-The rule: lines that arrive together, as those of a paste do, are one text. So a paste starts one turn and not several,
+The rule: lines that arrive together, as in a paste, are one text. So a paste starts one turn and not several,
 and a `y` that begins a paste answers no question.
 """
 
@@ -15,7 +15,7 @@ _MOST_FLUSHES = 100
 
 
 class LineReader:
-    """Reads a terminal; whoever asks first gets what is typed next.
+    """Reads a terminal; the first to ask gets the next text.
 
     Args:
         stdin: Reads the terminal.
@@ -24,10 +24,10 @@ class LineReader:
     def __init__(self, stdin: StdinReader) -> None:
         self._stdin = stdin
         self._lines: list[bytes] = []
-        """Of the text that is arriving."""
+        """Lines of the arriving text."""
 
     async def next(self) -> str | None:
-        """Return the next text without its last line end, or None where the input has ended (Ctrl+D)."""
+        """Return the next text without its last line end, or None at the end of the input (Ctrl+D)."""
         self._lines.clear()
         while (line := await self._stdin.line()) is not None:
             self._lines.append(line)
@@ -38,27 +38,27 @@ class LineReader:
         return b"".join(self._lines).decode(errors="replace").removesuffix("\n")
 
     async def drop_typed_ahead(self) -> bool:
-        """Forget what was typed before now, and what is arriving with it; return whether that was a line or more."""
+        """Forget everything typed so far, including arriving lines; return True if it was a line or more."""
         self.forget()
         flushes = 0
         while flushes < _MOST_FLUSHES and await self._stdin.has_more(within_s=PASTE_GAP_S):
             self._stdin.flush_terminal()
             flushes += 1
-        self._stdin.flush_terminal()  # a line that is half typed cannot be seen
+        self._stdin.flush_terminal()  # a half-typed line cannot be read
         return flushes > 0
 
     def go_on(self) -> None:
-        """Take what is typed behind a Ctrl+D, too."""
+        """Read on after a Ctrl+D."""
         self._stdin.go_on()
 
     def forget(self) -> None:
-        """Forget what was read and not returned; what the terminal still holds it drops itself at Ctrl+C."""
+        """Forget lines that were read and not returned; the terminal itself drops its unread input at Ctrl+C."""
         self._lines.clear()
         self._stdin.forget()
 
 
 class YesOrNo:
-    """Asks what is answered with yes or no, until it is; the end of the input is no answer."""
+    """Asks a question until the answer is yes or no; the end of the input is no answer."""
 
     def __init__(self, out: StdoutWriter, lines: LineReader) -> None:
         self._out = out

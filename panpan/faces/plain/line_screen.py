@@ -1,6 +1,6 @@
-"""The screen that only gets lines: what is printed stays, questions stand among it, and answers are typed as lines.
+"""Screen for terminals that cannot move the cursor: questions are printed as lines, and answers are typed as lines.
 
-The rule: nothing is printed while the user types; what is shown then comes behind it.
+The rule: nothing is printed while the user types; output waits until they are done.
 """
 
 import sys
@@ -36,18 +36,18 @@ PROMPT = "❯ "
 HOW_TO_LEAVE = "press Ctrl+C again or Ctrl+D to leave"
 DROPPED = "(what you typed before this question was dropped)\n"
 AGAIN_S = 3.0
-"""How soon a second Ctrl+C has to follow to leave; a later one has a line of its own to drop."""
+"""Most seconds between two presses of Ctrl+C that leave; a later press only drops its own line."""
 LEAVING = {"exit", "quit", "q", "/exit", "/quit", "/q"}
-"""Lines that leave; typed more than once while a turn ran, they come as one text."""
+"""Lines that leave; several of them, typed during a turn, arrive as one text."""
 
 _LOOK_S = 0.02
-"""Between two looks whether there is something to do still."""
+"""Seconds between two checks for unfinished work."""
 _MOST_READ = 100
-"""Lines of a long text that are printed."""
+"""Most lines of a long text that are printed."""
 _AT_END_S = 0.5
-"""What the terminal gets to take the last lines."""
+"""Seconds that the terminal has to take the last lines."""
 _MOST_ENDS = 2
-"""Ctrl+D at the prompt, and at the question what becomes of tasks; where more come, nobody is there to answer."""
+"""Ctrl+D at the prompt and at the question about running tasks; after more of them, nobody is there to answer."""
 
 Printing = Callable[[LineFace], Awaitable[None]]
 
@@ -57,9 +57,9 @@ class LineScreen:
 
     Args:
         out: Standard output.
-        lines: What the user types.
+        lines: Reads the lines that the user types.
         env: The environment that panpan was started in.
-        waiting: How long the user was waited for.
+        waiting: Time spent waiting for the user.
         has_colour: True if headings are bold, notes dim and diffs coloured.
     """
 
@@ -83,17 +83,17 @@ class LineScreen:
         self._printing = anyio.Lock()
         self._keyboard = anyio.Lock()
         self._at_prompt: anyio.CancelScope | None = None
-        """Ended by a question, which goes first."""
+        """Scope of the prompt; a question cancels it, since questions go first."""
         self._warned_at_s = float("-inf")
         self._ends = 0
-        """Times that the input has ended since something was typed."""
+        """Ends of input (Ctrl+D) since the last typed line."""
 
     @property
     def width(self) -> int:
         return self._face.width
 
     def put(self, printing: Printing) -> None:
-        """Print something once all before it is printed and the user does not type."""
+        """Print in order, as soon as the user does not type."""
         self._unprinted.append(printing)
         self._has_more.set()
 
@@ -104,10 +104,10 @@ class LineScreen:
         """Print nothing: the terminal has shown what was typed."""
 
     def refresh(self) -> None:
-        """Print nothing: what changes is not shown."""
+        """Print nothing: lines cannot be redrawn."""
 
     async def caught_up(self) -> None:
-        """Wait until all is printed, unless the user may type, which may take long."""
+        """Wait until everything is printed, but not while the user may type, which may take long."""
         await checkpoint()
         while self._unprinted and not self._is_typing:
             self._has_printed = anyio.Event()
@@ -126,7 +126,7 @@ class LineScreen:
         return dialog.answer
 
     async def _answered(self, dialog: Dialog[T]) -> None:
-        # what was typed before the question was on the screen does not answer it
+        # text that was typed before the question appeared does not answer it
         note = DROPPED if await self._lines.drop_typed_ahead() else ""
         while dialog.answer is None:
             rows = dialog.as_lines(self._room, self.theme)
@@ -144,10 +144,10 @@ class LineScreen:
                 note = ""
 
     def question_waits(self) -> None:
-        """Call nobody: who reads lines reads on."""
+        """Notify nobody: the user reads along."""
 
     async def read(self, *shapes: Display, from_end: bool = False) -> None:
-        """Print all, or the end of it."""
+        """Print everything, or with `from_end` the last rows."""
         rows = [row for shape in shapes for row in display_rows(shape, self._room, self.theme)]
         if from_end and (above := len(rows) - _MOST_READ) > 0:
             say(self, f"… {above:,} more lines above", "dim")
@@ -167,7 +167,7 @@ class LineScreen:
             yield
 
     def hand_back(self, text: str) -> None:
-        """Print it, so that it can be copied: there is no input that could hold it."""
+        """Print the text so that it can be copied: there is no input box that could hold it."""
         say(self, "what you said:", "dim")
         self.show(*clean_for_terminal(text).splitlines())
 
@@ -176,12 +176,12 @@ class LineScreen:
         self.show(*clean_for_terminal(text).splitlines())
 
     def interrupted(self) -> bool:
-        """Forget what is half typed, as the terminal does."""
+        """Forget the half-typed text, as the terminal does."""
         self._lines.forget()
         return False
 
     async def may_leave(self) -> bool:
-        """Return whether a Ctrl+C that ended nothing leaves, as one does that follows another; say so at the first."""
+        """Return True if a Ctrl+C that stopped nothing leaves: the second in a row does, and the first explains it."""
         before_s, self._warned_at_s = self._warned_at_s, anyio.current_time()
         if self._warned_at_s - before_s < AGAIN_S:
             return True
@@ -189,11 +189,11 @@ class LineScreen:
         return False
 
     async def say_last(self, line: str, *, is_after_signal: bool) -> None:
-        """Print the last line; where a signal came, something else may stand on its row.
+        """Print the last line; after a signal, begin a new row first.
 
         Raises:
             OSError: The terminal is gone.
-            OutputError: It takes nothing.
+            OutputError: The terminal takes no output.
         """
         with anyio.move_on_after(_AT_END_S):
             await self._out.write(f"\n{line}\n" if is_after_signal else f"{line}\n")
@@ -215,7 +215,7 @@ class LineScreen:
     async def _take_prompts(self, prompts: PromptQueue, leaving: Leaving, first_prompt: str | None) -> None:
         text = first_prompt
         while True:
-            while not prompts.is_settled:  # noqa: ASYNC110 - of what ends it, nothing is an event
+            while not prompts.is_settled:  # noqa: ASYNC110 - there is no event to wait for
                 await anyio.sleep(_LOOK_S)
             if text is not None:
                 await self._out.write(f"{PROMPT}{clean_for_terminal(text)}\n")
@@ -232,7 +232,7 @@ class LineScreen:
                 prompts.send(Sent(prompt))
 
     async def _typed(self) -> str | None:
-        """Return what the user types at the prompt; None where the input has ended."""
+        """Return the text that the user types at the prompt; None at the end of the input."""
         while True:
             try:
                 with anyio.CancelScope() as self._at_prompt:
@@ -243,7 +243,7 @@ class LineScreen:
                 self._at_prompt = None
 
     async def _next(self) -> str | None:
-        """Return what is typed next; None where the input has ended, as by Ctrl+D, which may be followed by more."""
+        """Return the next typed text; None at the end of the input, such as Ctrl+D, after which more may follow."""
         if (text := await self._lines.next()) is None:
             await self._out.write("\n")
             self._lines.go_on()
@@ -256,7 +256,7 @@ class LineScreen:
 
     @asynccontextmanager
     async def _typing(self) -> AsyncGenerator[None, None]:
-        """Print what is there, and then nothing until the block is left."""
+        """Print all waiting output, and then nothing until the block is left."""
         async with self._keyboard:
             await self._print_all()
             self._is_typing = True
@@ -293,7 +293,7 @@ class LineView:
         self._screen.put(lambda face: face.show_past(messages))
 
     def begin(self, prompt: UserMessage | None) -> None:
-        """Print nothing: the prompt stands there."""
+        """Print nothing: the prompt is on the screen already."""
 
     def show(self, event: Event) -> None:
         self._screen.put(lambda face: face.show(event))
@@ -311,7 +311,7 @@ class LineView:
         self._screen.put(lambda face: face.end())
 
     def keep_plan(self, text: str) -> None:
-        """Print nothing: the plan stands there."""
+        """Print nothing: the plan is on the screen already."""
 
     def is_of_turn(self, question: PermissionQuestion) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""The background tasks of a session: told of when they end, and asked about when the user leaves."""
+"""Background tasks on the screen: reported when they end, and asked about when the user leaves."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,19 +12,19 @@ from panpan.session.in_words import cannot_be_kept, counted, ended_line, tasks_t
 from panpan.session.session import Session
 from panpan.types.events import TaskInfo
 
-# Follows the background tasks of a session: says which have ended, and has the model woken for them.
+# Follows the background tasks of a session: shows which have ended, and wakes the model for them.
 #
-# The rule: a task that somebody stopped wakes nobody; what the model has not heard of it, it hears with the next turn.
+# The rule: a stopped task does not wake the model, which hears of it with the next turn.
 
 
 class BackgroundWatch:
-    """Sees tasks end.
+    """Reports tasks that end.
 
     Args:
-        background: The tasks; None: the session has none.
+        background: The tasks; None if the session has no background tasks.
         say: Shows a line.
-        wake: Lets the model know as soon as nothing else is going on.
-        refresh: Draws what tells of tasks that run.
+        wake: Wakes the model as soon as nothing else is going on.
+        refresh: Redraws the display of running tasks.
     """
 
     def __init__(
@@ -66,14 +66,14 @@ class Leaving:
     """Waits until the user leaves.
 
     Args:
-        session: What he leaves.
-        prompts: Does what he sends, until then.
-        terminal: Lets him pick, and is told what comes then.
+        session: The session to leave.
+        prompts: Runs the user's prompts until then.
+        terminal: Shows the question about running tasks.
     """
 
     def __init__(self, session: Session, prompts: PromptQueue, terminal: ReplTerminal) -> None:
         self.then: Next = Leave()
-        """What comes after this session."""
+        """Next step after this session."""
         self._session = session
         self._prompts = prompts
         self._terminal = terminal
@@ -81,13 +81,13 @@ class Leaving:
         self._is_at_once = anyio.Event()
 
     def want(self, then: Next) -> None:
-        """Leave, unless the user changes his mind when he is asked about tasks that run."""
+        """Leave, unless the user decides to stay when asked about running tasks."""
         self.then = then
         self._prompts.close()
         self._is_wanted.set()
 
     def want_at_once(self) -> None:
-        """End the program, whatever runs and is asked."""
+        """End the program at once, without a question."""
         self.then = Leave()
         self._prompts.close()
         self._is_at_once.set()
@@ -111,7 +111,7 @@ class Leaving:
             self._prompts.open()
 
     async def _may_leave(self) -> bool:
-        """Let the user say what becomes of the tasks that run, and return whether he still wants to leave."""
+        """Ask the user about the running tasks, and return True if they still want to leave."""
         tasks = tasks_to_ask_about(self._session)
         if not tasks.all:
             return True

@@ -1,4 +1,4 @@
-"""What the user has asked for: what runs, what waits, and how both are stopped or taken back."""
+"""The user's prompts and commands: running, waiting, interrupted and taken back."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,16 +25,16 @@ class ReplTerminal(Terminal, Scrollback, Protocol):
     """A terminal in which the user types."""
 
     def echo(self, *lines: str) -> None:
-        """Show what was typed, unless it stands there already."""
+        """Show the typed text, unless it is on the screen already."""
 
 
 class Inbox:
-    """Hands on what is put in.
+    """Handles sent texts one after the other.
 
     Args:
-        handle: Does what a text asks for; one at a time.
-        has_to_wait: True if something cannot be handled at the moment; what comes after it and can be is not held up.
-        give_back: Gets the text of what was interrupted before it was done.
+        handle: Does what a text asks for; called for one text at a time.
+        has_to_wait: Returns True if a text cannot be handled at the moment; later ones that can be do not wait for it.
+        give_back: Gets a text whose handling was interrupted.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Inbox:
         self._waiting: deque[Sent] = deque()
         self._has_changed = anyio.Event()
         self._at_hand: Sent | None = None
-        """What is being handled, and stays so where all is ended meanwhile."""
+        """Text that is being handled; kept if the session ends meanwhile."""
         self._scope: anyio.CancelScope | None = None
 
     @property
@@ -59,7 +59,7 @@ class Inbox:
 
     @property
     def is_at_command(self) -> bool:
-        """True if what is being handled looks like a slash command."""
+        """True if the text being handled looks like a slash command."""
         return self.is_busy and self._at_hand is not None and self._at_hand.text.startswith("/")
 
     @property
@@ -68,7 +68,7 @@ class Inbox:
 
     @property
     def left_over(self) -> tuple[Sent, ...]:
-        """What was not handled, or not to its end."""
+        """Texts that were not handled, or not to the end."""
         return (*([] if self._at_hand is None else [self._at_hand]), *self._waiting)
 
     @property
@@ -76,7 +76,7 @@ class Inbox:
         return self._is_closed
 
     def close(self) -> None:
-        """Handle nothing more; what waits stays."""
+        """Handle nothing more; waiting texts stay."""
         self._is_closed = True
 
     def open(self) -> None:
@@ -88,17 +88,17 @@ class Inbox:
         self.look_again()
 
     def look_again(self) -> None:
-        """Handle what had to wait and has not to any more."""
+        """Handle texts that no longer have to wait."""
         self._has_changed.set()
 
     def take_back(self) -> str | None:
         return self._waiting.pop().text if self._waiting else None
 
     def interrupt(self) -> bool:
-        """End what is being handled, or is about to be.
+        """Cancel the text that is being handled, or give back those that are about to be.
 
         Returns:
-            Whether there was something that had not been told to end before.
+            True if there was something to cancel that was not cancelled before.
         """
         if self._scope is None:
             return self._give_back_next()
@@ -121,7 +121,7 @@ class Inbox:
                     self._give_back(sent.text)
 
     def _give_back_next(self) -> bool:
-        """Give back what would be handled now, and return whether there was anything."""
+        """Give back the texts that would be handled now, and return True if there were any."""
         given_back: list[str] = []
         while (sent := self._next()) is not None:
             given_back.append(sent.text)
@@ -140,11 +140,11 @@ class Inbox:
 
 _LIVE_LINES = 3
 _SHOWN_ROWS = 40
-"""Of what a command printed; the model gets more."""
+"""Most rows of a command's output on the screen; the model gets more."""
 
 
 class _Running:
-    """A command that runs, and what it has printed."""
+    """A running command and its output."""
 
     def __init__(self, shell: UserShell, command: str) -> None:
         self.shell = shell
@@ -155,12 +155,12 @@ class _Running:
 
 
 class ShellLine:
-    """Runs one command at a time.
+    """Runs the user's shell commands, one at a time.
 
     Args:
-        terminal: Where its output goes.
-        tell_model: Gets the message that says what was run and printed.
-        has_ended: Called when a command has ended and the model was told.
+        terminal: Shows their output.
+        tell_model: Gets the message with the command and its output.
+        has_ended: Called when a command has ended and the model has its message.
     """
 
     def __init__(
@@ -174,11 +174,11 @@ class ShellLine:
 
     @property
     def is_running(self) -> bool:
-        """True if a command runs, or is about to."""
+        """True if a command runs or is about to."""
         return self._running is not None
 
     def begin(self, command: str) -> None:
-        """Begin a command; none may run.
+        """Start a command; none may be running.
 
         Raises:
             ConfigError: The session has no shell.
@@ -191,7 +191,7 @@ class ShellLine:
         self._has_begun.set()
 
     def interrupt(self) -> bool:
-        """Stop the command that runs; return whether there was one that had not been told to end before."""
+        """Stop the running command; return True if there was one that was not stopped before."""
         if self._running is None or self._running.scope.cancel_called:
             return False
         self._running.scope.cancel("the user interrupted it")
@@ -229,11 +229,11 @@ class ShellLine:
 
 
 class Sending:
-    """Decides who gets a line.
+    """Dispatches a text: to a slash command, the shell or the model.
 
     Args:
-        terminal: What commands may use.
-        commands: All there are.
+        terminal: The terminal, for commands.
+        commands: All slash commands.
         turns: Runs prompts.
         shell: Runs the user's own commands.
     """
@@ -247,7 +247,7 @@ class Sending:
         self._shell = shell
 
     def has_to_wait(self, sent: Sent) -> bool:
-        """True if it has to wait for the shell command that runs, as all but what a command does at any time."""
+        """True if it has to wait for the running shell command; only immediate slash commands do not."""
         if not self._shell.is_running:
             return False
         line = self._command_in(sent)
@@ -257,7 +257,7 @@ class Sending:
         return found is not None and not found[0].is_immediate
 
     async def handle(self, sent: Sent) -> None:
-        """Do what a text asks for; what goes wrong is said in one line."""
+        """Do what a text asks for; an error is shown in one line."""
         line = sent.text.strip()
         try:
             if (command := self._command_in(sent)) is not None:
@@ -287,7 +287,7 @@ class Sending:
 
     async def _prompt(self, sent: Sent) -> None:
         message = await self._terminal.session.prepared(sent.message or sent.text)
-        await checkpoint_if_cancelled()  # from here on it is the turn that an interrupt ends
+        await checkpoint_if_cancelled()  # from here on an interrupt ends the turn
         if sent.is_for_later:
             self._turns.submit(message)
         else:
@@ -297,31 +297,29 @@ class Sending:
         say(self._terminal, text, "warn")
 
 
-# What the user has asked for: what runs, what waits for it, and how both are stopped or taken back.
-#
-# Three things run side by side: the lines that are handled (`Inbox`), the user's own shell command (`ShellLine`) and
-# the turn (`TurnRunner`). What the user sends goes through the inbox; what asks the model for something, or runs a
-# command of the shell, waits there while such a command runs, so that it comes behind it.
+# Three things run side by side: the handling of texts (`Inbox`), the user's own shell command (`ShellLine`) and the
+# turn (`TurnRunner`). Everything that the user sends goes through the inbox. Prompts and shell commands wait there
+# while a shell command runs.
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """One thing that was sent and is not delivered."""
+    """A sent text that is not delivered yet."""
 
     until: str
-    """When its turn comes, in a few words."""
+    """Time of its delivery in a few words, such as "after the turn"."""
     text: str
-    """As it was typed."""
+    """Text as it was typed."""
 
 
 class PromptQueue:
-    """Does what the user sends.
+    """Runs the prompts and commands that the user sends.
 
     Args:
-        terminal: The one it was typed in.
+        terminal: Terminal that they were typed in.
         view: Shows the turns.
-        commands: What slash commands there are.
-        give_back: Gets the text of what was interrupted before it was done or delivered.
+        commands: All slash commands.
+        give_back: Gets a text that was interrupted before it was done or delivered.
     """
 
     def __init__(
@@ -339,7 +337,7 @@ class PromptQueue:
 
     @property
     def is_settled(self) -> bool:
-        """True if all that was sent is done, and more may be sent."""
+        """True if everything sent is done, and more may be sent."""
         return not (self.is_busy or self._inbox.waiting or self._inbox.is_closed)
 
     @property
@@ -349,7 +347,7 @@ class PromptQueue:
     @property
     def waiting(self) -> Sequence[Waiting]:
         sent: list[Waiting] = []
-        if self._shell.is_running or self._inbox.is_busy:  # what waits for nothing is handled before it could be read
+        if self._shell.is_running or self._inbox.is_busy:  # otherwise texts are handled before anybody could read them
             until = "after the command" if self._shell.is_running else "next"
             sent = [Waiting(until, text) for text in self._inbox.waiting]
         return [
@@ -360,19 +358,19 @@ class PromptQueue:
 
     @property
     def left_over(self) -> Sequence[Sent]:
-        """What was sent and nobody got, once this is closed and does not run any more; what came first is first."""
+        """Sent texts that were not delivered, oldest first; valid once the queue is closed and has stopped."""
         return [*(Sent(message.typed) for message in self._turns.left_over), *self._inbox.left_over]
 
     def send(self, sent: Sent) -> None:
         self._inbox.put(sent)
 
     def submit(self, prompt: str | UserMessage) -> None:
-        """Begin a turn with a prompt that a command made, or queue it behind what runs."""
+        """Begin a turn with a prompt from a command, or queue it behind the running one."""
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
         self._inbox.put(Sent(message.typed, is_for_later=True, message=message))
 
     def wake(self) -> None:
-        """Let the model know what is new as soon as nothing goes on that the user has asked for."""
+        """Wake the model for its news as soon as nothing runs that the user has asked for."""
         self._turns.wake()
 
     def take_back(self) -> str | None:
@@ -382,10 +380,10 @@ class PromptQueue:
         return None if message is None else message.typed
 
     def interrupt(self) -> bool:
-        """End what runs, or is about to: the shell command, else a slash command beside the turn, else the rest.
+        """Stop the shell command, else a slash command beside the turn, else the turn and waiting texts.
 
         Returns:
-            Whether there was something that had not been told to end before.
+            True if there was something to stop that was not stopped before.
         """
         if self._shell.interrupt():
             return True
@@ -394,11 +392,11 @@ class PromptQueue:
         return is_told if is_beside_turn else self.interrupt_turn() or is_told
 
     def interrupt_turn(self) -> bool:
-        """End the turn that runs and nothing else; return whether there was one, as for `interrupt`."""
+        """End the running turn and nothing else; return True if there was one, as for `interrupt`."""
         return self._turns.interrupt()
 
     def close(self) -> None:
-        """Handle nothing more; what waits is left over, unless it is opened again."""
+        """Handle nothing more; waiting texts are left over, unless the queue is opened again."""
         self._inbox.close()
 
     def open(self) -> None:

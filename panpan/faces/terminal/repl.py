@@ -27,17 +27,17 @@ from panpan.types.content import Display
 from panpan.types.messages import UserMessage
 
 WARM_UP_S = 0.3
-"""How long after the start the SDK is loaded, which keeps a processor busy while the first keys are taken."""
+"""Seconds from the start to loading the SDK, which keeps a processor busy while the user types the first keys."""
 
 
 class Repl:
-    """One session on a screen; also what commands may use of it.
+    """One session on a screen; also the terminal that commands use.
 
     Args:
-        session: An open one.
-        screen: Shows it.
+        session: An open session.
+        screen: Shows the session.
         env: The environment that panpan was started in.
-        commands: What may be typed after a slash.
+        commands: Slash commands of the session.
         asking: Puts the session's questions to the user.
     """
 
@@ -56,11 +56,11 @@ class Repl:
         )
 
     async def run(self, first_prompt: str | None, *, shows_past: bool) -> Next:
-        """Show the session until the user leaves it, and return what comes then.
+        """Show the session until the user leaves it, and return the next step.
 
         Args:
             first_prompt: Sent at once.
-            shows_past: Whether its last turns are shown again; they may be on the screen still.
+            shows_past: True to show its last turns again; False if they are still on the screen.
         """
         self.show(*greeting(self.session, self.width, self.theme))
         shown = Locations.find(self.session.info.cwd, self.env).shown
@@ -81,7 +81,7 @@ class Repl:
         await self.session.prepare()
 
     def _wake(self) -> None:
-        if self.look is not None:  # where there are only lines, nothing is printed while the user types
+        if self.look is not None:  # a screen of lines prints nothing while the user types
             self._prompts.wake()
 
     # What commands use
@@ -135,7 +135,7 @@ class Repl:
         await self._screen.read(*shapes, from_end=from_end)
 
     def leave(self, then: Next) -> None:
-        """Close the session, once the user has said what becomes of background tasks."""
+        """Close the session, after asking the user about background tasks."""
         self._leaving.want(then)
 
     @property
@@ -143,7 +143,7 @@ class Repl:
         return self._prompts.is_busy
 
     def interrupt(self) -> bool:
-        """End what runs, as for a signal; return whether something runs that had not been told to end before."""
+        """Stop the running work, as for a signal; return True if something runs that was not stopped before."""
         return self._screen.interrupted() or self._prompts.interrupt()
 
 
@@ -151,12 +151,12 @@ class Sessions:
     """Shows sessions, one after the other.
 
     Args:
-        screen_of: Returns the screen of a session, which is given the commands, too.
+        screen_of: Returns the screen of a session, with its commands.
         env: The environment that panpan was started in.
-        asking: Puts the questions of sessions to the user.
-        commands: What `/` offers.
+        asking: Puts the sessions' questions to the user.
+        commands: Built-in slash commands.
         open_first: Opens the session that the command line asks for.
-        change: Opens other ones.
+        change: Opens other sessions.
     """
 
     def __init__(
@@ -176,10 +176,10 @@ class Sessions:
         self._change = change
         self._repl: Repl | None = None
         self.way_back = ""
-        """How to go on with what was shown last; empty where there was nothing."""
+        """Line that says how to resume the last session; empty if there is none."""
 
     def interrupt(self) -> bool:
-        """End the turn that runs; return whether there was one."""
+        """Stop the running work; return True if there was any."""
         return self._repl is not None and self._repl.interrupt()
 
     @property
@@ -193,14 +193,14 @@ class Sessions:
             first_prompt: Sent at once.
 
         Raises:
-            PanpanError: The first one could not be opened.
+            PanpanError: The first session could not be opened.
         """
         opening, prompt, shown_id = self._open_first(), first_prompt, ""
         while True:
             async with opening as session:
                 commands = with_further(self._commands, session.capabilities.outside_commands)
                 self._repl = Repl(session, self._screen_of(session, commands), self._env, commands, self._asking)
-                is_shown = session.info.id == shown_id  # where the one that was wanted could not be opened
+                is_shown = session.info.id == shown_id  # the same again, since the wanted one could not be opened
                 try:
                     then = await self._repl.run(prompt, shows_past=not is_shown)
                 finally:  # also where a signal ends it

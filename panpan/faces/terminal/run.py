@@ -1,7 +1,7 @@
-"""Runs the REPL: first where the user can type, then the sessions; the terminal is left as it was found.
+"""Runs the REPL: first the input box, then the sessions; the terminal is left as it was found.
 
-The rule: nothing is imported here that the first screen does not need. `ReplSetup.load` brings the rest, in a thread,
-while the user already types.
+The rule: import nothing here that the first screen does not need. `ReplSetup.load` imports the rest in a thread while
+the user already types.
 """
 
 import asyncio
@@ -34,13 +34,13 @@ from panpan.faces.terminal.terminal_state import Look, TerminalState
 from panpan.types.dataclass import dataclass
 
 HUNG_UP = 129
-"""Exit code where the terminal was closed: 128 and SIGHUP, as shells count."""
+"""Exit code if the terminal was closed: 128 + SIGHUP, as in shells."""
 
 QUERY_S = 0.1
-"""How long the terminal may take to say its background colour; most answer within 0.01 s."""
+"""Seconds to wait for the terminal's background colour; most terminals answer within 0.01 s."""
 
 _NEW_ROW = "\r\x1b[K"
-"""What was typed while panpan started stands there as an echo; it is read, and shown where it belongs."""
+"""Clears the row: it holds the echo of keys typed while panpan started, which the input box shows again."""
 
 
 class ShownSessions(Protocol):
@@ -50,7 +50,7 @@ class ShownSessions(Protocol):
         """Show sessions until the user leaves."""
 
     def interrupt(self) -> bool:
-        """End the turn that runs; return whether there was one."""
+        """Stop the running work; return True if there was any."""
         ...
 
     @property
@@ -60,18 +60,18 @@ class ShownSessions(Protocol):
 
     @property
     def way_back(self) -> str:
-        """How to go on with what was shown last; empty where there was nothing."""
+        """Line that says how to resume the last session; empty if there is none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ReplSetup:
-    """What the REPL is started with."""
+    """Parameters of the REPL."""
 
     env: Mapping[str, str]
     look: UiLook
     load: Callable[[TerminalState], ShownSessions]
-    """Brings what shows sessions; takes most of a second, and is called in a thread."""
+    """Imports and returns the object that shows sessions; takes most of a second, and is called in a thread."""
     first_prompt: str | None = None
 
 
@@ -90,7 +90,7 @@ async def run_repl(setup: ReplSetup) -> int:
                 partial(watch_signals, received, interrupt=run.interrupt, stop=stop, is_busy=lambda: run.is_busy)
             )
             tasks.start_soon(run.watch_stops)
-            await checkpoint()  # from here on a signal leaves the terminal as it was
+            await checkpoint()  # from here on a signal finds its receiver and leaves the terminal as it was
             with _crashes_noted(crashes, stop):
                 await run.run()
             stop("the user left")
@@ -119,7 +119,7 @@ class _Run:
         return self._sessions is not None and self._sessions.is_busy
 
     async def watch_stops(self) -> None:
-        """Draw anew whenever the process was stopped and goes on, until cancelled."""
+        """Redraw whenever the process continues after it was stopped, until cancelled."""
         with anyio.open_signal_receiver(signal.SIGCONT) as signals:
             async for _ in signals:
                 self._state.app.continued()
@@ -128,7 +128,7 @@ class _Run:
         """Show sessions until the user leaves, or the terminal is gone.
 
         Raises:
-            PanpanError: The first one could not be opened.
+            PanpanError: The first session could not be opened.
         """
         try:
             async with self._state.app.shown():
@@ -148,7 +148,7 @@ class _Run:
 
 
 def _terminal_state(setup: ReplSetup, stop: Callable[[], object]) -> TerminalState:
-    """Return the terminal as it is, with colours that suit it."""
+    """Return the state of the terminal, with a theme that suits its background."""
     answer = query_background(sys.stdin.fileno(), sys.stdout.fileno(), QUERY_S)
     look = setup.look
     theme = choose_theme(look.theme, setup.env, answer.background)
@@ -180,7 +180,7 @@ def _keys_of(keyboard: Vt100Input, typed: str) -> list[KeyPress]:
 
 @contextmanager
 def _crashes_noted(crashes: list[BaseException], stop: Callable[[], object]) -> Iterator[None]:
-    """End everything when a key binding or a drawing goes wrong, which the event loop would only log."""
+    """Stop the REPL if a key binding or drawing raises; the event loop would only log the error."""
 
     def note(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         is_of_library = any(name in context for name in ("asyncgen", "transport", "protocol"))

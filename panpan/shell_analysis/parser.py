@@ -31,8 +31,8 @@ MAX_BYTES = 128 * 1024
 """Longest line that is parsed; Linux takes no longer argument (execve(2), MAX_ARG_STRLEN)."""
 
 MAX_WORDS = 60_000
-"""Most words in all commands together, nested ones too. A line of 100,000 bytes, the most that Bash takes, has fewer if it
-nests nothing."""
+"""Most words in all commands together, nested ones too. A line of 100,000 bytes, the most that Bash takes, has fewer
+if it nests nothing."""
 MAX_WORD_CHARS = 2_000_000
 """Most characters in all words together; a word within another one counts again."""
 _QUICK_BYTES = 4_000

@@ -30,14 +30,14 @@ class Binary:
     """Its path below the folder of the packages."""
     elf: ElfFile
     is_module: bool
-    """Whether Python imports it; others are libraries that modules need."""
+    """True if Python imports it; False for a library that modules need."""
     tag: str = ""
     """The interpreter in its name, such as `cpython-311-x86_64-linux-gnu`, or `abi3`; empty where it fits any."""
     missing: tuple[str, ...] = ()
     unfulfilled: tuple[tuple[str, str], ...] = ()
     """Versions of symbols that it needs and that the library that is found does not have, after that library."""
     has_new_strings: bool | None = None
-    """Where it is linked with PyTorch: whether it was built with GCC's newer ABI; None: not known, or not linked."""
+    """True if it is linked with PyTorch and uses GCC's newer string ABI; None if unknown or not linked with PyTorch."""
 
     @property
     def package(self) -> str:
@@ -46,7 +46,7 @@ class Binary:
 
     @property
     def stem(self) -> str:
-        """What it is imported as, with its folder."""
+        """Path below the folder of the packages, without the suffix and its tag."""
         match = _TAGGED.fullmatch(self.shown)
         return match[1] if match else self.shown.removesuffix(".so")
 

@@ -1,4 +1,4 @@
-"""What compiled modules ask of the interpreter, of libraries, of PyTorch and of NumPy."""
+"""Rules for compiled modules: their needs of the interpreter, of libraries, of PyTorch and of NumPy."""
 
 import re
 from collections import Counter, defaultdict
@@ -124,7 +124,7 @@ def binary_constraints(facts: "Facts") -> Iterator[Constraint]:
 
 
 def _interpreters(facts: "Facts") -> Iterator[Constraint]:
-    """A module that is there for several interpreters is fine, if one of its files is for this one."""
+    """Yield modules built for other interpreters. One of several files of a module has to fit this interpreter."""
     abi = facts.python.abi
     if not abi:
         return
@@ -163,7 +163,10 @@ def _damaged(facts: "Facts") -> Iterator[Constraint]:
 
 
 def _libraries(facts: "Facts") -> Iterator[Constraint]:
-    """What a package cannot be imported without is broken; one module or plug-in of several may never be used."""
+    """Yield missing libraries: broken if a package cannot be imported without one.
+
+    It is only a risk if one module or plug-in of several needs it, which may never be used.
+    """
     needing: dict[str, list[Binary]] = defaultdict(list)
     for binary in facts.binaries.binaries:
         for name in binary.missing:
@@ -195,7 +198,7 @@ def _libraries(facts: "Facts") -> Iterator[Constraint]:
 
 
 def _is_all_of_a_package(affected: Sequence[Binary], facts: "Facts") -> bool:
-    """Return whether some package has no module that is not affected."""
+    """True if all modules of some package are affected."""
     whole = Counter(module.package for module in facts.binaries.modules)
     return any(count == whole[package] for package, count in Counter(one.package for one in affected).items())
 

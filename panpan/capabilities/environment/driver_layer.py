@@ -1,4 +1,4 @@
-"""The two lowest layers: GPUs, processors and memory; the operating system with its drivers, and versions of CUDA."""
+"""The two lowest layers: hardware, and the operating system with its drivers and versions of CUDA."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ clang/lib/Basic/Cuda.cpp and the release notes of the CUDA toolkit.
 """
 
 LAST_CUDA: Sequence[tuple[Capability, Version]] = (((3, 7), (11, 8)), ((7, 2), (12, 9)))
-"""Up to which compute capability GPUs were given up after which CUDA: Kepler with 12.0, all before Turing with 13.0.
+"""Last CUDA version for GPUs up to a compute capability: CUDA 12.0 dropped Kepler, 13.0 all before Turing.
 
 From "Deprecated Architectures" in the release notes of the CUDA toolkit, and the same file of LLVM.
 """
@@ -47,7 +47,7 @@ OLDEST_OF_TORCH: Sequence[tuple[Version, Version, Capability]] = (
     ((2, 11), (12, 8), (7, 5)),
     ((2, 8), (12, 8), (7, 0)),
 )
-"""From which PyTorch with which CUDA on its wheels begin at which compute capability.
+"""Lowest compute capability of PyTorch's wheels, from a version of PyTorch and of CUDA on.
 
 From issues 157517 and 172352 of pytorch/pytorch, and its RELEASE.md, "PyTorch CUDA Support Matrix".
 """
@@ -122,14 +122,14 @@ class NvidiaDriver:
     """NVIDIA's driver: its module in the kernel, and its library for programs."""
 
     version: Version
-    """Of the module; empty where it is not loaded."""
+    """Version of the module; empty if it is not loaded."""
     is_loaded: bool
     libcuda: str
-    """Where the library lies; empty where it is nowhere."""
+    """Path of the library; empty if there is none."""
     libcuda_version: Version
-    """As the name of its file says; empty where it does not, or where it is one for older drivers."""
+    """Version in its file name; empty if there is none, or if the library is the one for older drivers."""
     has_forward_compatibility: bool
-    """Whether CUDA's own newer libcuda for older drivers is there ("Forward Compatibility" in "CUDA Compatibility")."""
+    """True if CUDA's newer libcuda for older drivers is installed ("Forward Compatibility" in "CUDA Compatibility")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +137,14 @@ class DriverLayer:
     """The system that programs run on."""
 
     system: str
-    """Such as `Ubuntu 22.04.4 LTS`; empty where nothing says."""
+    """Name and version, such as `Ubuntu 22.04.4 LTS`; empty if unknown."""
     kind: Literal["linux", "macos", ""]
     kernel: str
     libc: Literal["glibc", "musl", ""]
     glibc: Version
     """Empty where there is none or it is not known."""
     is_wsl: bool
-    """Whether it is Linux in Windows, where Windows has the driver."""
+    """True if it is Linux in Windows (WSL), where Windows has the driver."""
     nvidia: NvidiaDriver
     has_amdgpu: bool
 
@@ -251,15 +251,15 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class HardwareLayer:
-    """What the machine is built of."""
+    """GPUs, processor, memory and free disk space of the machine."""
 
     gpus: tuple[Gpu, ...]
     lists_devices: bool
-    """Whether the kernel lists all GPUs as PCI devices; it does not in some containers, and on NVIDIA's Jetson."""
+    """True if the kernel lists all GPUs as PCI devices. It does not in some containers, nor on NVIDIA's Jetson."""
     processor: str
     cores: int
     flags: frozenset[str]
-    """What the processor can, as in /proc/cpuinfo; empty where it is not known."""
+    """Features of the processor as /proc/cpuinfo names them; empty if unknown."""
     memory_gb: float
     """10⁹ bytes; 0 where it is not known."""
     disk_free_gb: float | None
@@ -271,7 +271,7 @@ class HardwareLayer:
 
 
 def look_at_hardware(root: MachineRoot, place: str = "/") -> HardwareLayer:
-    """Return what a machine is built of, and the room on the disk that `place` is on."""
+    """Return the hardware of a machine, with the free space on the disk of `place`."""
     listed = list(_listed_gpus(root))
     driven = list(_driven_gpus(root))
     others = [gpu for gpu in listed if gpu.vendor != "nvidia"]

@@ -1,4 +1,4 @@
-"""What one ELF file is built for and what it needs: libraries, versions of their symbols, where they are looked for.
+"""One ELF file: its machine, the libraries and symbol versions that it needs, and where they are looked for.
 
 The rule: a damaged file is a finding, whatever is wrong with it. pyelftools trusts what it reads and raises errors of
 many kinds, so all of them are one here, and the amounts that a file may claim are bounded before it believes them.
@@ -52,7 +52,7 @@ def read_elf(stream: BinaryIO) -> ElfFile | None:
 
 
 def section_bytes(stream: BinaryIO, name: str) -> bytes:
-    """Return the content of a section of an ELF file, as it stands there; empty where there is none such.
+    """Return the raw content of a section of an ELF file; empty if there is no such section.
 
     `name`: such as `.dynstr`.
 
@@ -163,7 +163,7 @@ def _is_number(part: str) -> bool:
 
 _USUAL = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib")
 _OF_WSL = "/usr/lib/wsl/lib"
-"""Where Windows puts the driver's libraries."""
+"""Folder in which Windows puts the driver's libraries."""
 _MAX_CONFIGURED = 200
 
 

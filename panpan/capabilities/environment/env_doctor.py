@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 class EnvDoctorInput(BaseModel):
-    """What the model may ask of EnvDoctor."""
+    """Arguments of EnvDoctor."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

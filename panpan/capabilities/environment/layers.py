@@ -11,7 +11,7 @@ from panpan.types.dataclass import dataclass
 
 # The layers of an environment as data: what was found in each, what they ask of each other, and what does not hold.
 #
-# A layer stands on the ones below it, and most failures show above the layer that is broken. So layers are counted
+# A layer builds on the ones below it, and most failures show above the layer that is broken. So layers are counted
 # from the bottom: the first that is broken is the lowest one, and what lies above may be well once it is mended. An
 # environment that is not the one that the project asks for, in its Python or its packages, counts as lower than the
 # binaries and libraries in it, since they change with it.
@@ -28,7 +28,7 @@ LAYERS: Mapping[Layer, str] = {
 """From the top to the bottom, each with its title."""
 
 State: TypeAlias = Literal["holds", "risk", "broken", "unknown"]
-"""Whether a constraint holds; a risk may go well, and what is unknown could not be judged from files."""
+"""State of a constraint. A risk may go well; an unknown one cannot be judged from files."""
 
 _GRAVITY: Mapping[State, int] = {"broken": 0, "risk": 1, "unknown": 2, "holds": 3}
 _DEPTH: Mapping[Layer, float] = {layer: depth for depth, layer in enumerate(LAYERS)}
@@ -43,18 +43,18 @@ class Finding(Frozen):
     name: str
     value: str
     role: Literal["found", "required"] = "found"
-    """Whether it is there, or something above asks for it."""
+    """`found` if it is installed, `required` if a layer above asks for it."""
     source: str = ""
     """The file that says so; empty where it is put together from several."""
 
 
 class Constraint(Frozen):
-    """What one layer asks of itself or of one below, and whether it gets it."""
+    """A need of one layer, of itself or of one below, and whether it is met."""
 
     rule: str
     """Names the kind of constraint, as in `ADVICE`."""
     layer: Layer
-    """Where the mend lies if it is broken."""
+    """Layer in which it is mended if it is broken."""
     needs: str
     has: str
     state: State
@@ -69,13 +69,13 @@ class EnvReport(Frozen):
     """All that is known of one environment on one machine."""
 
     environment: str
-    """Where it lies; empty: there is none."""
+    """Path of the environment; empty if there is none."""
     project: str = ""
     """The folder whose manifests were read; empty: no manifest says anything."""
     chosen: str
     findings: tuple[Finding, ...]
     constraints: tuple[Constraint, ...]
-    """What is broken first, from the lowest layer up; then risks, what is unknown, and what holds."""
+    """Broken constraints first, from the lowest layer up; then risks, unknown ones, and those that hold."""
     unread: tuple[str, ...] = ()
 
     @property
@@ -92,7 +92,7 @@ class EnvReport(Frozen):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def what_to_do(self) -> str:
-        """How to mend that layer; empty where none is broken."""
+        """Advice that mends the lowest broken layer; empty if none is broken."""
         return self.first_broken.advice if self.first_broken else ""
 
 
@@ -106,7 +106,7 @@ def _depth(constraint: Constraint) -> float:
 
 
 class Advice(NamedTuple):
-    """Where a constraint is mended that does not hold, and what to do."""
+    """The layer in which a broken constraint is mended, and what to do there."""
 
     layer: Layer
     text: str

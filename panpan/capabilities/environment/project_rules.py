@@ -1,4 +1,4 @@
-"""What the project asks of its environment, whether it gets it, and the commands that would bring it."""
+"""Requirements of the project: whether the environment meets them, and the commands that would make it so."""
 
 import shlex
 from collections import Counter
@@ -216,7 +216,7 @@ def _counts(
     requirements: ProjectRequirements,
     versions: Mapping[str, str],
 ) -> bool:
-    """Return whether it has to be there: the project itself has not, nor what is only bound to a version."""
+    """True if it has to be installed; neither the project itself has to be, nor a package that is only bounded."""
     name = normalised(requirement.name)
     return name not in requirements.names and (name in versions or not entry.is_bound)
 

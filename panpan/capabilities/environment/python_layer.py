@@ -47,21 +47,21 @@ class PythonLayer:
     abi: str
     """The tag of its binary interface, such as `cp311` or `cp313t`; empty where it is not known, or not CPython."""
     program: str
-    """Where `python` of the environment really lies; empty where it leads nowhere."""
+    """Real path of the environment's `python`; empty if it leads nowhere."""
     elf: ElfFile | None
     site_folders: tuple[str, ...]
     packages: tuple[Package, ...]
     of_conda: tuple[tuple[str, str], ...]
-    """What conda says that it installed: names and versions."""
+    """Names and versions of the packages that conda recorded as installed."""
 
     @property
     def machine(self) -> str:
-        """What the interpreter was built for, as in `uname -m`; empty where it is not known."""
+        """Machine that the interpreter was built for, as in `uname -m`; empty if unknown."""
         return self.elf.machine if self.elf else ""
 
     @property
     def library_folders(self) -> Sequence[str]:
-        """Where the interpreter looks for its own libraries."""
+        """Folders in which the interpreter looks for its own libraries."""
         return with_origin(self.elf.search, self.program) if self.elf else ()
 
     @property

@@ -58,10 +58,10 @@ class Framework:
     version: str
     platform: Platform
     runtime: Version
-    """Of CUDA or ROCm; empty for `cpu`, or where nothing says."""
+    """Version of CUDA or ROCm; empty for `cpu` or if unknown."""
     source: str
     cudnn: Version = ()
-    """Where something but its libraries says it."""
+    """Version of cuDNN if the framework itself states one; empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class FilePatch:
     action: Literal["add", "update", "delete"]
     path: str
     hunks: tuple[Hunk, ...] = ()
-    """Of "add" the new lines, or none where the file is empty; for "delete" what the file must hold, if it says so."""
+    """New lines for "add", none if the file is empty; for "delete" the lines that the file must hold, if stated."""
     move_to: str | None = None
     is_executable: bool | None = None
     """None where the patch does not say."""

@@ -1,7 +1,7 @@
-"""What the LSP tool asks, in the words of the protocol.
+"""Questions of the LSP tool to a language server, in the terms of the protocol.
 
-The rule: a server that cannot do a thing is not asked for it, and what it answers is read leniently (`wire.py`): what
-makes no sense is left out.
+The rule: a server is asked only for what it can do. Its answers are read leniently (`wire.py`): what makes no sense is
+left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 Relation: TypeAlias = Literal["definition", "references", "implementations", "incoming_calls", "outgoing_calls"]
-"""What leads from one place in the code to others."""
+"""Relation that leads from one place in the code to others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +44,17 @@ class CodePlace:
     line: int
     """From 1."""
     label: str = ""
-    """What is there, such as "function main"; the server's words, as they came."""
+    """Description of the place, such as "function main", in the server's own words."""
     depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a server answered."""
+    """Places in a server's answer."""
 
     places: Sequence[CodePlace]
     note: str = ""
-    """What one should know of the answer, such as that the server is still reading the project; mostly nothing."""
+    """Caveat about the answer, such as that the server is still reading the project; usually empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,12 @@ class TextChange:
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """What a server would change in one file."""
+    """Changes that a server would make in one file."""
 
     path: Path
     changes: Sequence[TextChange]
     encoding: Encoding
-    """What `start` and `end` count."""
+    """Unit of `start` and `end` in the changes."""
 
 
 MAX_PLACES = 2_000

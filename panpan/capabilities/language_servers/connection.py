@@ -29,7 +29,7 @@ MAX_HEADER_BYTES = 4_096
 
 
 class FramingError(Exception):
-    """What came is no message; the text says why and ends the sentence "the server sent …"."""
+    """The server sent something that is not a message; the text completes the sentence "the server sent …"."""
 
 
 def framed(message: Mapping[str, Any]) -> bytes:
@@ -45,7 +45,7 @@ class FrameReader:
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._body_bytes: int | None = None
-        """Of the message whose header has been read."""
+        """Length of the body whose header has been read; None while no header is complete."""
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """Take a piece, and yield the bodies that are whole now. Raise FramingError if it is none of a message."""
@@ -102,7 +102,7 @@ FLOOD_BYTES = 256_000_000
 FLOOD_S = 30.0
 
 _LARGE_BODY_BYTES = 500_000
-"""What is larger is parsed in a worker thread."""
+"""Larger bodies are parsed in a worker thread."""
 _WRITE_BYTES = 1 << 16
 _MAX_MESSAGE_CHARS = 300
 _TRY_AGAIN = frozenset({-32801, -32802})
@@ -149,7 +149,7 @@ class Connection:
     ) -> None:
         self.name = name
         self.gone = ""
-        """Why it answers no more; empty while it does."""
+        """Reason why the server no longer answers; empty while it does."""
         self._output = output
         self._input_fd = input_fd
         self._told = told

@@ -25,9 +25,9 @@ from panpan.system.text.file_text import decode_file
 from panpan.types.dataclass import dataclass
 
 Stamp: TypeAlias = tuple[int, int, int, int]
-"""Which file it is, its size, and when it was changed, by what it says and by what the disk notes.
+"""Inode, size, modification time and status change time of a file.
 
-Of a file that was put in the place of another, as by `cp -p` or an unpacked archive, the second may be an old time.
+A file that replaces another, as by `cp -p` or from an archive, may have an older modification time.
 """
 
 
@@ -42,12 +42,12 @@ def stamp_of(place: "Path | os.DirEntry[str]") -> Stamp | None:
 
 MAX_OPEN = 50
 MAX_BYTES = 2_000_000
-"""Of a file that a server is shown."""
+"""Most bytes of a file that a server is shown."""
 _PAUSE_S = 0.15
-"""How long what a server tells first of a text may still be replaced, before it is worth telling."""
+"""Seconds for which a server may still replace the first problems that it reports for a text."""
 _EMPTY_PAUSE_S = 0.5
-"""The same where that is nothing, as from servers that tell of the syntax first: with TypeScript's, types come 0.3 s
-later."""
+"""The same if the first report is empty, as from servers that check the syntax first. TypeScript's server reports types
+0.3 s later."""
 
 
 class TextChangedError(ToolError):
@@ -63,13 +63,13 @@ class Document:
     text: str
     version: int = 1
     stamp: Stamp | None = None
-    """That of the file when the text was read; None: it was not read from there."""
+    """Stamp of the file when the text was read; None if the text did not come from the file."""
     problems: Sequence[Diagnostic] | None = None
-    """What the server has told last; None: nothing yet."""
+    """Problems that the server reported last; None if it has not reported any list yet."""
     is_told: bool = False
-    """Whether that is about the present text."""
+    """True if they are about the present text."""
     quiet_since: float = 0.0
-    """When it was shown the present text, or told of it last."""
+    """Time at which the server was shown the present text, or last reported on it."""
     told: anyio.Event = field(default_factory=anyio.Event)
 
 
@@ -86,7 +86,7 @@ def source_text(path: Path) -> str:
 
 
 class Documents:
-    """What is open in one server.
+    """Open documents of one server.
 
     `saves`: True if the server wants to be told that a file was saved.
     """
@@ -227,7 +227,7 @@ def _stale(documents: Sequence[Document]) -> list[Path]:
 
 MAX_ENTRIES = 20_000
 MAX_IN_FOLDER = 2_000
-"""What holds more is data, and not looked at, with all below it."""
+"""A folder with more entries is taken for data, and is skipped with all below it."""
 _PASSED_OVER = frozenset({"node_modules", "__pycache__", "target", "build", "dist", "venv", "site-packages"})
 _CREATED, _CHANGED, _DELETED = 1, 2, 3
 """As the protocol numbers them (`FileChangeType`)."""
@@ -246,7 +246,7 @@ class WatchedFiles:
         self._names = frozenset(kind.roots)
         self._known: dict[str, Stamp] | None = None
         self.is_too_large = False
-        """Whether the folder is not watched, as a look has found."""
+        """True if a look has found more files than can be watched, so that the folder is not watched."""
 
     def changes(self) -> Sequence[dict[str, Any]]:
         """Return what changed since the last call, as the protocol tells it; nothing at the first. Synchronous."""
@@ -289,7 +289,7 @@ def _entries(folder: str) -> Iterator["os.DirEntry[str]"]:
 
 
 _LOOK_S = 5.0
-"""How long a question lets a look at another text have its way."""
+"""Seconds that a question waits for a running look at another text."""
 _MOST_LOOKS = 3
 
 
@@ -317,7 +317,7 @@ class ShownTexts:
         self._request = request
         self._provider = provider
         self.is_asked = provider not in (None, False)
-        """Whether it tells problems when it is asked, and all of them then; else by itself, in pieces."""
+        """True if the server is asked for problems and then returns all; else it reports them by itself, in pieces."""
         self._answer_s = answer_s
         self._showing = anyio.Lock()
         """Held while it is told what is in files."""

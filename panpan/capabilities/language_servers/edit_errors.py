@@ -48,7 +48,7 @@ class _Text:
     text: str
     found: Sequence["Diagnostic"]
     is_in_place: bool = False
-    """Whether each line is where it was, so that an error is known by that and not by words, which may have a name."""
+    """True if no line has moved. Errors are then identified by line, since a message may contain the changed name."""
 
 
 class EditLook:
@@ -149,7 +149,7 @@ def _in_order(problems: Iterable[Problem]) -> Sequence[Problem]:
 
 
 def _errors(text: _Text) -> Sequence[tuple[tuple[str, str], Problem]]:
-    """Return the errors, each with what it is known by."""
+    """Return the errors, each with a key that identifies it."""
     lines = lines_of(text.text)
 
     def known_by(found: "Diagnostic") -> tuple[str, str]:
@@ -162,11 +162,11 @@ def _errors(text: _Text) -> Sequence[tuple[tuple[str, str], Problem]]:
 
 
 MAX_ERRORS = 20
-"""Of one file."""
+"""Most errors that are told of one file."""
 WAIT_S = 1.0
 
 _MAX_FILES = 5
-"""Of one call."""
+"""Most files of one call that are looked at."""
 _MAX_MESSAGE_CHARS = 300
 _MAX_LATE = 20
 

@@ -26,11 +26,11 @@ from panpan.errors import ConfigError, ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 
 _MOST = 100
-"""Works at the same time; of more nothing is noted."""
+"""Tasks at the same time; more are ignored."""
 
 
 class Progress:
-    """Which works have begun and not ended."""
+    """Tasks that the server has begun and not ended (`$/progress`)."""
 
     def __init__(self) -> None:
         self._open: set[str] = set()
@@ -51,7 +51,7 @@ class Progress:
             self._ended = anyio.Event()
 
     async def has_ended(self, *, within_s: float) -> bool:
-        """Wait until it works at nothing; return whether that is so, which it may not be in time."""
+        """Wait until no task is left; return False if the time runs out first."""
         with anyio.move_on_after(within_s):
             while self._open:
                 await self._ended.wait()
@@ -160,7 +160,7 @@ class LanguageServer:
         """Set when it can be asked, or never will."""
         self.ended = anyio.Event()
         self.failure = ""
-        """Why it could not be started or did not go on; empty where nothing is wrong."""
+        """Reason why the server did not start or ended early; empty if nothing is wrong."""
         self.started_at = anyio.current_time()
         self.capabilities: Mapping[str, Any] = {}
         self._argv = (program, *kind.command[1:])
@@ -177,7 +177,7 @@ class LanguageServer:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended or is about to."""
+        """True if the server has ended or is about to."""
         return self._over.is_set()
 
     def stop(self) -> None:
@@ -297,12 +297,12 @@ class LanguageServer:
     # what it is asked
 
     def offers(self, *names: str) -> bool:
-        """Return whether the server can do something, such as `renameProvider`, or one of several such things."""
+        """True if the server has one of these capabilities, such as `renameProvider`."""
         return any(self.capabilities.get(name) not in (None, False) for name in names)
 
     @property
     def encoding(self) -> Any:
-        """What it counts columns in."""
+        """Unit in which the server counts columns."""
         return encoding_of(self.capabilities)
 
     async def request(self, method: str, params: Any) -> Any:
@@ -316,12 +316,12 @@ class LanguageServer:
             self._used_at = anyio.current_time()
 
     async def has_read_project(self) -> bool:
-        """Wait until it works at nothing by itself, for as long as a question can wait; return whether that is so."""
+        """Wait for the server to finish its own tasks, as long as a question can wait; return False if it did not."""
         return await self._progress.has_ended(within_s=self._patience.reading_s)
 
     @property
     def texts(self) -> ShownTexts:
-        """What it is shown, and what it finds wrong with that. Raise Gone if it was ended."""
+        """Texts shown to the server, with their problems. Raise Gone if the server has ended."""
         self._present()
         assert self._texts is not None, "it is there once the server is ready"
         return self._texts

@@ -55,7 +55,7 @@ def root_for(path: Path, project: Path, markers: Sequence[str]) -> Path:
 
 
 MAX_SERVERS = 6
-"""That run at the same time; the one that nobody has asked for longest makes room."""
+"""Most servers that run at the same time; the least recently used one makes room."""
 MAX_FAILURES = 5
 """In a row, after which a server is not started again in this session."""
 _LONGEST_WAIT_S = 60.0
@@ -122,13 +122,13 @@ class LanguageServers:
 
     @cached_property
     def programs(self) -> Mapping[str, str]:
-        """Where the program of each server is that is there, by the server's name."""
+        """Paths of the programs of the installed servers, by the server's name."""
         found = ((kind.name, find_program(kind.command[0], self._environment, self._project)) for kind in self.kinds)
         return {name: program for name, program in found if program is not None}
 
     @property
     def can_be_used(self) -> bool:
-        """Whether there is a server that may be started."""
+        """True if there is a server that may be started."""
         return self.is_trusted and bool(self.programs)
 
     @property

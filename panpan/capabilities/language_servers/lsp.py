@@ -206,7 +206,7 @@ _MAX_JUDGED = 100
 
 
 class LspInput(BaseModel):
-    """What the model may ask of LSP."""
+    """Arguments of LSP."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -244,7 +244,7 @@ class LspTool(PlannedTool[LspInput]):
         self._code = code
         self._withholds = withholds
         self._judged: dict[str, frozenset[Path]] = {}
-        """Which files a rename would change, as it was decided about, by call."""
+        """Files that each rename may change, as they were judged, by the id of the call."""
 
     def runs_beside_others(self, args: LspInput) -> bool:
         return args.operation != "rename"

@@ -26,7 +26,7 @@ from panpan.types.dataclass import dataclass
 _END_S = 0.5
 _KILL_GRACE_S = 0.3
 _MAX_KEPT_BYTES = 8_000
-"""Of each end of what it writes to its standard error."""
+"""Most bytes kept of each end of its standard error."""
 _MAX_REASON_CHARS = 300
 _KILLED = (-9, 137)
 """Codes of a process that was killed (SIGKILL), as Python and as a shell or sandbox around it tell them."""
@@ -148,7 +148,7 @@ class Patience:
     start_s: float = 30.0
     answer_s: float = 30.0
     reading_s: float = 20.0
-    """Waiting until a server has read the project; the question is asked then all the same."""
+    """Waiting until a server has read the project; after that the question is asked anyway."""
     idle_s: float = 900.0
     """A server that nobody asks anything, for what it holds of memory."""
     silence_s: float = 2.0
@@ -200,7 +200,7 @@ class ServerKind:
     roots: Sequence[str] = ()
     """Names of files that tell where a project of the language begins."""
     options: Mapping[str, Any] | None = None
-    """What it is given at its start as `initializationOptions`."""
+    """`initializationOptions` that the server gets at its start."""
 
 
 KNOWN: Sequence[ServerKind] = (

@@ -12,13 +12,13 @@ class LanguageServerSettings(Table):
     """One language server, `[language_servers.servers.NAME]`; one that panpan knows keeps what is not said here."""
 
     enabled: bool = True
-    """Whether it may be started."""
+    """True if the server may be started."""
     command: Names = ()
     """Its program and arguments, such as `["lua-language-server"]`; none: what panpan knows, else its name."""
     languages: Mapping[Name, Name] = Field(default_factory=dict)
-    """What the protocol calls the language, by the end of files' names, such as `.lua` to `lua`."""
+    """The protocol's names of languages by file suffix, such as `.lua` to `lua`."""
     initialization_options: Mapping[str, Any] = Field(default_factory=dict)
-    """What it is given at its start, as its own documentation describes it."""
+    """Options that the server gets at its start, as its own documentation describes them."""
 
 
 class LanguageServersSettings(Table):

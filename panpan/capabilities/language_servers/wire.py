@@ -1,4 +1,4 @@
-"""What is read of a server's answers, and how columns of a line are counted in them."""
+"""Models of a server's answers, and conversion between its columns and characters."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from panpan.errors import ToolError
 Encoding: TypeAlias = Literal["utf-8", "utf-16", "utf-32"]
 
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
-"""The only three that the protocol knows; a form feed or U+2028 stands in a line."""
+"""The only three line breaks of the protocol; a form feed or U+2028 does not end a line."""
 
 
 def lines_of(text: str) -> list[str]:
@@ -54,9 +54,9 @@ def characters(line: str, column: int, encoding: Encoding) -> int:
 # an error. The names are those of LSP 3.17.
 
 MAX_ITEMS = 10_000
-"""Of one list."""
+"""Most items that are read of one list."""
 MAX_DEPTH = 20
-"""Of symbols in symbols."""
+"""Most levels of symbols within symbols."""
 
 
 class _Wire(BaseModel):
@@ -101,7 +101,7 @@ class Diagnostic(_Wire):
 
     @property
     def is_error(self) -> bool:
-        """Whether it is one; so are those of which the server does not say what they are."""
+        """True for an error, and for a diagnostic without a severity."""
         return self.severity in (None, 1)
 
 
@@ -209,7 +209,7 @@ _MOST_LINES = 8
 
 
 def find_symbol(lines: Sequence[str], symbol: str, line: int | None, shown: str) -> tuple[int, int]:
-    """Return the line and column of a symbol, which has to stand there as a word of its own.
+    """Return the line and column of a symbol, which has to be a word of its own there.
 
     `symbol`: a name; of one with dots, such as `module.name`, the last part is meant. `line`: from 1; None: the first
     line that has it.

@@ -37,7 +37,7 @@ class BoundedStream:
     Args:
         stream: What is read.
         left: Bytes that may be read at first; None: any number.
-       is_counted_when_skipped: True if skipped bytes count as read, since a compressed stream has to unpack them, too.
+        is_counted_when_skipped: True if skipped bytes count as read, since a compressed stream has to unpack them, too.
     """
 
     def __init__(self, stream: IO[bytes], left: int | None, *, is_counted_when_skipped: bool = False) -> None:

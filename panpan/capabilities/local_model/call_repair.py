@@ -29,8 +29,7 @@ def with_blank_kept(use: ToolUseBlock) -> ToolUseBlock:
 
 
 # It replaces a word with sed, which says nothing when it has replaced nothing. It takes the silence for success. The
-# Edit that the command stands for refuses what it cannot find, shows what came of it, and is put to the user with its
-# diff.
+# equivalent Edit refuses what it cannot find, shows its result, and is put to the user with its diff.
 
 _PLAIN_SED = re.compile(
     r"sed -i (?P<quote>['\"])s(?P<mark>[/|,#])(?P<old>[\w \-:,/]+)(?P=mark)(?P<new>[\w \-:,./]*)(?P=mark)g?(?P=quote)"
@@ -40,7 +39,7 @@ _PLAIN_SED = re.compile(
 
 
 def with_edit_for_sed(use: ToolUseBlock) -> ToolUseBlock:
-    """Return the call, or the Edit that it stands for: every place, since who names a word and no place means all."""
+    """Return the call, or the equivalent Edit of every place, since a word without a place means all."""
     command = use.input.get("command")
     found = _PLAIN_SED.fullmatch(command.strip()) if use.name == "Bash" and isinstance(command, str) else None
     if found is None or any(found["mark"] in found[part] for part in ("old", "new")):
@@ -136,9 +135,9 @@ def _mended(use: ToolUseBlock, known: set[str], words: str) -> ToolUseBlock:
     return with_reading_first(meant, known)
 
 
-# Of several files that the user means it renames in one, and takes that for all. Rename says where else the old name
-# stands. Where that is a file that he named, or he said "in all files", the rest is done in its name; and where it made
-# up files, the call is made without them, or for those that are called nearly so.
+# It renames in one of several files that the user means, and takes that for all. Rename says where else the old name
+# is. Where that is a file that the user named, or the user said "in all files", the rest is done in the model's name.
+# Where it made up files, the call is made without them, or for those with nearly the same name.
 
 _ELSEWHERE = "in files that were not named:\n"
 _EXCEPT = re.compile(r"\b(?:not|don't|except|without|but|only|keep|leave|unchanged)\b", re.IGNORECASE)
@@ -256,7 +255,7 @@ def _everywhere(use: ToolUseBlock, refusal: str, words: str) -> dict[str, Any]:
 def _exchanged(use: ToolUseBlock, refusal: str, words: str, earlier: Sequence[ToolUseBlock]) -> dict[str, Any]:
     """Return the arguments for Rename with the two names exchanged, where that is what the user can only mean.
 
-    It is not where he says "old to new" himself, or where the same names were renamed before: then it is done already.
+    It is not where the user says "old to new", or where the same names were renamed before: then it is done already.
     """
     old, new = use.input.get("old_name"), use.input.get("new_name")
     if use.name != "Rename" or f" has {new} and no {old}, so no file was changed" not in refusal:
@@ -274,14 +273,14 @@ def _exchanged(use: ToolUseBlock, refusal: str, words: str, earlier: Sequence[To
 
 _TOOL = "Edit"
 _AS_WRITTEN = '```json\n{"name": "' + _TOOL + '", "arguments": '
-"""How the model begins a call, as in `tool_calls.jinja`."""
+"""Beginning of a call as the model writes it (`tool_calls.jinja`)."""
 
 _LOOKS = re.compile(
     r"\s*(?:what|which|who|whose|where|when|why|how|is|are|was|were|does|do|did|has|have|should|must|tell|show|explain"
     r"|describe|read|list|find|look|check|count)\b",
     re.IGNORECASE,
 )
-"""How questions and orders begin that ask for no change, whatever else they say."""
+"""First words of questions and orders that ask for no change, whatever else they say."""
 _ASKS = re.compile(
     r"\b(?:change|replace|correct|fix|edit|update|swap|substitute|make|use|put|set|turn|write|add|append|insert|remove"
     r"|delete|should|must|needs?|has to|becomes?)\b",
@@ -325,8 +324,8 @@ async def with_claimed_call(
 def _claimed(messages: Sequence[Message], reply: AssistantMessage) -> str:
     """Return the beginning of the arguments of the call that `reply` claims to have made; "" for none.
 
-    That is an edit, where the user asked for a change, the reply says that it is made, and since his words nothing was
-    done but read files.
+    That is an edit: the user asked for a change, the reply says that it is made, and since the user's message the model
+    has only read files.
     """
     start = next((n for n in range(len(messages) - 1, -1, -1) if isinstance(messages[n], UserMessage)), None)
     if start is None or reply.tool_uses or reply.stop_reason != "end_turn":

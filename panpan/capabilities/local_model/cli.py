@@ -62,7 +62,7 @@ class LocalModel:
 
     @property
     def machine_fault(self) -> str:
-        """What keeps the model from running here; empty where nothing does."""
+        """Reason why the model cannot run on this machine; empty if it can."""
         try:
             self.require_machine()
         except PanpanError as exc:
@@ -149,7 +149,7 @@ class ProgressLine:
 
 _KEY = re.compile(r"[!-~]{8,}")
 _LOOK_S = 0.5
-"""How often `panpan local run` looks whether its server still runs."""
+"""Seconds between two checks of `panpan local run` that its server still runs."""
 
 
 @click.group("local", cls=CommandGroup)
@@ -244,7 +244,7 @@ def run(ctx: click.Context, port: int, api_key: str | None) -> int:
     model = LocalModel.of(ctx)
     model.require_machine()
     if api_key is not None and not _KEY.fullmatch(api_key):
-        # An empty key would let in everybody on this machine, and every page in his browser.
+        # An empty key would let in everybody on this machine, and every page in a browser.
         reason = "a key has at least 8 letters, digits or signs, and no blanks"
         is_variable = ctx.get_parameter_source("api_key") is ParameterSource.ENVIRONMENT
         raise click.BadParameter(reason, param_hint=LOCAL_API_KEY_VARIABLE if is_variable else "--api-key")

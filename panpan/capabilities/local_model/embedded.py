@@ -27,7 +27,7 @@ from panpan.types.messages import AssistantMessage, Message, UserMessage
 # that the beginning of the requests moves seldom and the server's cache mostly hits.
 
 KEPT_SHARE = 0.6
-"""How much of the room the history may fill after something had to be left out."""
+"""Share of the room that the history may fill after something had to be left out."""
 
 _MESSAGE_TOKENS = 13  # what the template writes around each message
 _PIECE = re.compile(r" ?[A-Za-z]{1,4}|[0-9]|[^\x00-\x7f]| ?[!-/:-@\[-`{-~]{1,2}|\s+")
@@ -86,7 +86,7 @@ def _kept(messages: Sequence[Message], start: int) -> list[Message]:
 
 
 def _words_before(messages: Sequence[Message], start: int) -> list[Message]:
-    """Return what the user said before a round, without which it means nothing; nothing where he begins it."""
+    """Return the user's words before a round, which give it meaning; nothing if the user begins the round."""
     if start < len(messages) and isinstance(messages[start], UserMessage):
         return []
     return next(([message] for message in reversed(messages[:start]) if isinstance(message, UserMessage)), [])

@@ -37,7 +37,7 @@ from panpan.system.text.terminal_text import printable
 # one whole, however long they are.
 
 _POLL_S = 0.2
-"""How often the wheel is looked at while pip fetches it."""
+"""Seconds between two looks at the size of the wheel while pip fetches it."""
 _GRACE_S = 1.0
 _KEPT_BYTES = 20_000
 _MAX_REASON_CHARS = 300
@@ -191,12 +191,12 @@ _STEP_BYTES = 4 << 20
 """Unpacked at once: some 50 ms."""
 
 _SPARE_WHEEL_BYTES = 10_000_000
-"""How much larger than its piece a wheel may be; the registry, or whoever plays it, may send without end."""
+"""Bytes by which a wheel may be larger than its piece; the registry, or an impostor, may send without end."""
 
 _STALL_S = 120.0
 
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""What wheels are packed with. The other ways unpack at once all that a step's bytes hold, which may be gigabytes."""
+"""Compression methods that are read. The others decompress all of a step's input at once, which may give gigabytes."""
 
 _DAMAGED = (
     zipfile.BadZipFile,
@@ -209,7 +209,7 @@ _DAMAGED = (
     OverflowError,
     OSError,
 )
-"""What reading a wheel raises that is cut, spoilt, encrypted, packed in an unknown way, or without the member."""
+"""Errors from a wheel that is cut off, damaged, encrypted, compressed in an unknown way, or without the member."""
 
 
 class RegistrySource:

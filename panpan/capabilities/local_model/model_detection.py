@@ -1,7 +1,7 @@
 """Finds a model where nothing says which: a server on this machine, else the embedded model, else says what to do.
 
-The rule: a server that was found gets nothing before the user said yes to it, once; what he said is kept below the
-panpan home and holds until he changes it there, or until something else listens at the address (`known_servers`).
+The rule: a server that was found gets nothing before the user said yes to it, once. The answer is kept below the panpan
+home. It holds until the user changes it there, or until something else listens at the address (`known_servers`).
 """
 
 import json
@@ -20,7 +20,7 @@ from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 
 # An answer is about a program of one user at an address, and yes is about models that were named. Whatever listens
-# there later is asked about anew where it differs in that: another user's process may have taken the port, and a model
+# there later is asked about again if it differs in that: another user's process may have taken the port, and a model
 # may be one that its server passes on to somebody else's machine. Further models at the same server change nothing.
 
 _MAX_BYTES = 100_000
@@ -28,13 +28,13 @@ _MAX_BYTES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the user said of a server, and what that was."""
+    """The user's answer about a server, with the program, user and models that it is about."""
 
     is_allowed: bool
     program: str
     user: int | None
     models: tuple[str, ...]
-    """Which he allowed; where he did not, which he was asked about."""
+    """Models that the user allowed; after a no, the models in the question."""
 
     @classmethod
     def to(cls, server: LocalServer, model: str, is_allowed: bool, before: Self | None) -> Self:
@@ -86,7 +86,7 @@ class KnownAnswers:
         self._path = path
 
     def of(self, server: LocalServer) -> Answer | None:
-        """Return what the user said of what listens at the address of a server; None: he was not asked.
+        """Return the user's answer about the address of a server; None if they were not asked.
 
         Raises:
             ConfigError: The file cannot be understood.
@@ -142,7 +142,7 @@ class DetectedModel:
     name: str
     """As for `--model`."""
     reason: str
-    """Why this one, as half a sentence."""
+    """Reason for this one, as half a sentence."""
 
 
 async def detect_model(
@@ -217,7 +217,7 @@ def has_embedded_model(env: Mapping[str, str]) -> bool:
 
 
 async def _allowed_model(server: LocalServer, answers: KnownAnswers, ask: Ask | None) -> str | None:
-    """Return the model of a server that the user allowed, now or before; None where he allowed none."""
+    """Return the model of a server that the user allowed, now or before; None if they allowed none."""
     known = answers.of(server)
     model, change = _asked_about(known, server)
     if known is not None and not change:

@@ -1,8 +1,8 @@
 """The program that serves the embedded model: `python -m panpan.capabilities.local_model.serve`, a child of panpan.
 
-Its first line of input says what to serve, its one line of output says where. It ends when its input does, be it in the
-middle of starting: whoever started it holds the other end of the pipe, and the system closes that when the process is
-gone, however it went.
+Its first line of input says what to serve, its one line of output says where. It ends when its input does, even while
+it starts: the parent holds the other end of the pipe, and the system closes that when the parent is gone, however it
+ended.
 """
 
 import json
@@ -29,16 +29,16 @@ from panpan.types.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
-    """What the server reads before it is ready."""
+    """Request that the server reads before it is ready, so that the first real one is fast."""
 
     request: dict[str, Any]
     key: str
-    """What tells its beginning from others, for the file in which it is kept."""
+    """Digest of the model and the request, in the name of the file that keeps the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServeConfig:
-    """What to serve, and how."""
+    """Model, address and options for the server process."""
 
     weights: str
     name: str

@@ -55,7 +55,7 @@ _MAX_REASON_CHARS = 300
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """Where the embedded model is served."""
+    """Address and key of the server of the embedded model."""
 
     base_url: str
     """For chat completions, with its `/v1`."""
@@ -172,7 +172,7 @@ async def _end(process: Process) -> None:
 
 
 # Finds the server that `panpan local run` keeps running, so that other panpan processes need not start their own. Where
-# it is and the key for it stand in a private file beside the weights. The file counts only while its writer holds the
+# it is and its key are in a private file beside the weights. The file counts only while its writer holds the
 # lock beside it. After a crash the lock is gone, and nothing is sent to whoever has the port now.
 
 _FILE = "server.json"
@@ -278,10 +278,10 @@ def _read(path: Path) -> ServedModel | None:
 MODEL_NAME = "local"
 
 CONTEXT_TOKENS = 8_192
-"""What the server is started for: more would take more memory than a laptop has to spare."""
+"""Context window of the server; a larger one would take more memory than a laptop has to spare."""
 
 MAX_OUTPUT_TOKENS = 1_500
-"""Of one reply; a minute on two cores, and a small model that writes more has lost its way."""
+"""Most tokens of one reply: a minute on two cores, and a small model that writes more has lost its way."""
 
 BANNER = (
     "small local model: good for look-ups, small edits and renames; it does not find bugs, and its word is no proof"
@@ -292,7 +292,7 @@ _MAX_RESULT_CHARS = 6_000  # a quarter of the context
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedProfile:
-    """What is sent to the embedded model besides the conversation."""
+    """Prompt, tools and worked examples that are sent to the embedded model besides the conversation."""
 
     model: ModelProfile
     examples: tuple[Message, ...]
@@ -364,5 +364,5 @@ def warm_up_request(profile: EmbeddedProfile, model: str) -> dict[str, Any]:
 
 
 def prefix_key(weights: str, request: dict[str, Any], template: str) -> str:
-    """Return what tells what a model read of a request from what it, or another one, read of others."""
+    """Return a digest of weights, request and template, for the file that keeps what the model has read of it."""
     return blake2b(json.dumps([weights, request, template]).encode(), digest_size=8).hexdigest()

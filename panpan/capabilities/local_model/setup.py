@@ -32,7 +32,7 @@ _SPARE_BYTES = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a set-up is."""
+    """Stage of a set-up and the bytes done in it."""
 
     stage: Literal["fetch", "verify"]
     done_bytes: int
@@ -108,7 +108,7 @@ async def _keep_or_remove(store: WeightStore) -> AsyncGenerator[Progress, None]:
 async def _completed(
     store: WeightStore, partial: PartialWeights, sources: Sequence[Source], free: Callable[[Path], int]
 ) -> AsyncGenerator[Progress, None]:
-    """Make the partial file whole and then the weights; if it turns out to be something else, begin anew.
+    """Make the partial file whole and then the weights; start over if it turns out to be something else.
 
     A source that was asked for the file from its beginning is not asked again, since it may be the one that is wrong.
     One that only went on with what was there may be right.

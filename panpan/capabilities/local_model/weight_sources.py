@@ -1,4 +1,4 @@
-"""What fetching weights means: a source adds to the end of a partial file until that is whole.
+"""Sources of weights: each one adds to the end of a partial file until that is whole.
 
 The rule: every source has the same bytes, so that one goes on where another stopped; and whatever goes wrong, the
 partial file holds nothing but what belongs there, for the next try.
@@ -52,7 +52,7 @@ class Source(Protocol):
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """Name of the source, for people."""
         ...
 
     @property

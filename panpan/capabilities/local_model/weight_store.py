@@ -1,4 +1,4 @@
-"""Where the weights of a model lie on this machine, and whether they are what they must be.
+"""The folder for the weights of a model, and their verification.
 
 The rule: a file gets the weights' name only after its SHA-256 was compared, in one rename. What is being fetched has
 another name, and only the holder of the lock touches it.
@@ -145,7 +145,7 @@ _STEP_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What tells a file that was verified from one that was changed since."""
+    """Hash, size, time and inode of a verified file, by which a later change is noticed."""
 
     sha256: str
     size_bytes: int
@@ -176,7 +176,7 @@ class Verification:
         self._digest = sha256()
         self.done_bytes = 0
         self.stamp: Stamp | None = None
-        """What was found, once the file was read to its end; None also if it was changed meanwhile."""
+        """Stamp of the file once it was read to its end; None before that, or if the file changed meanwhile."""
 
     def __enter__(self) -> Self:
         return self
@@ -246,12 +246,12 @@ class WeightStore:
 
     @property
     def partial_bytes(self) -> int:
-        """How much of the weights an earlier set-up left to go on with."""
+        """Bytes of the weights that an earlier set-up left to go on with."""
         return _regular_size(self.partial_path) or 0
 
     @property
     def stored_bytes(self) -> int:
-        """What `remove` would free."""
+        """Bytes that `remove` would free."""
         scratch = (Path(here, name) for here, _, names in walk(self.scratch_folder) for name in names)
         files = [self.path, self.partial_path, *prefix_files(self.folder), *scratch]
         return sum(_regular_size(file) or 0 for file in files)
@@ -308,7 +308,7 @@ class WeightStore:
             recorded = json.loads(read_regular_file(self._stamp_path, max_bytes=_MAX_STAMP_BYTES, follow_symlinks=True))
         except (OSError, PanpanError, ValueError, RecursionError):
             return False
-        if not owners <= {os.geteuid(), _ROOT}:  # who owns a file can set its times back, or write what stamp he likes
+        if not owners <= {os.geteuid(), _ROOT}:  # the owner of a file can set its times back, or write any stamp
             return False
         is_whole = stat.S_ISREG(status.st_mode) and status.st_size == self.weights.size_bytes
         return is_whole and recorded == asdict(Stamp.of(status, self.weights.sha256))

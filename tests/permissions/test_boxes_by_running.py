@@ -149,7 +149,7 @@ async def all_gone(after: str) -> None:
     """Wait until no process is left; the kernel ends those of a box at once, and not before the command's end is told.
 
     Raises:
-        TimeoutError: One is left.
+        AssertionError: One is left after ten seconds.
     """
     try:
         with anyio.fail_after(10):

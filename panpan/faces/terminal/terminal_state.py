@@ -1,4 +1,4 @@
-"""What outlives a session: the terminal, how it looks, and what is typed."""
+"""State that outlives a session: the terminal, its look, and the typed text."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
@@ -15,33 +15,33 @@ from panpan.types.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How the terminal looks, and which keys it has."""
+    """Colours and key bindings of the terminal."""
 
     theme: Theme
     setting: ThemeSetting
-    """What the user chose, of which `theme` was made."""
+    """The user's choice, from which `theme` was made."""
     background: str | None = None
-    """Colour behind the text, as the terminal said when panpan started; None: it did not say."""
+    """Background colour that the terminal reported when panpan started; None if it did not answer."""
     has_vi_keys: bool = False
 
 
 @dataclass(slots=True)
 class TerminalState:
-    """Where sessions are shown, one after the other."""
+    """The terminal on which sessions are shown, one after the other."""
 
     env: Mapping[str, str]
     output: SteadyOutput
     app: TerminalApp
     box: InputBox
     draft: Draft
-    """What is typed there."""
+    """Text in the input box."""
     history: PromptHistory
-    """What was sent, in this run and in earlier ones."""
+    """Sent texts of this run and of earlier ones."""
     waiting: WaitingInput
-    """What the input does while no session is open."""
+    """Behaviour of the input while no session is open."""
     look: Look
     _not_sent: list[str] = field(default_factory=list)
-    """What was sent in the last session and nobody got."""
+    """Texts that were sent in earlier sessions and not delivered."""
 
     @property
     def theme(self) -> Theme:
@@ -60,22 +60,22 @@ class TerminalState:
         self.app.show(*lines)
 
     def send(self, sequence: bytes) -> None:
-        """Send the terminal something that shows nothing in it."""
+        """Send the terminal a sequence that leaves its contents as they are."""
         self.app.send(sequence)
 
     def warn(self, text: str) -> None:
         say(self, text, "warn")
 
     def take_back(self, not_sent: Iterable[str]) -> None:
-        """Take what was sent and nobody got, to be told of at the end."""
+        """Take texts that were sent and not delivered; they are reported at the end."""
         self._not_sent += not_sent
 
     def keep_typed(self) -> None:
-        """Keep what was sent and nobody got, and what is typed, for whoever starts panpan again; and say so."""
+        """Save undelivered and unsent texts in the history, and tell the user."""
         not_sent = [*self._not_sent, *self.waiting.sent]
         typed = [text] if (text := self.draft.unfolded).strip() else []
         for text in (*not_sent, *typed):
-            if text not in self.history.get_strings():  # as what was sent is, mostly
+            if text not in self.history.get_strings():  # most sent texts are there already
                 self.history.append_string(text)
         if not_sent:
             count, them = ("1 message was", "it") if len(not_sent) == 1 else (f"{len(not_sent)} messages were", "them")

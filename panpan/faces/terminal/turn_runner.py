@@ -1,6 +1,6 @@
-"""Runs the turns of a session one after the other, and keeps what the user sends meanwhile.
+"""Runs the turns of a session one after the other, and keeps the messages that the user sends meanwhile.
 
-The rule: what was sent is shown as waiting until the model has it, and goes back into the editor where it never got it.
+The rule: a message is shown as waiting until the model has it. An undelivered one goes back into the input box.
 """
 
 from collections import deque
@@ -18,13 +18,13 @@ from panpan.types.messages import AssistantMessage, UserMessage
 
 
 class TurnRunner:
-    """Takes prompts and runs them.
+    """Runs prompts as turns of a session.
 
     Args:
-        session: Whose turns they are.
-        view: Shows what they yield.
-        give_back: Gets the text of what was sent and never delivered.
-        is_held_up: True if something goes on in whose way a turn would be that nobody asked for.
+        session: The session.
+        view: Shows the events of the turns.
+        give_back: Gets the text of undelivered messages.
+        is_held_up: Returns True if waking the model has to wait for something else.
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class TurnRunner:
         self._is_wake_wanted = False
         self._queue: deque[UserMessage] = deque()
         self._notes: list[UserMessage] = []
-        """What the user did while a turn runs; added after it, since it asks for nothing."""
+        """Messages about the user's own actions during a turn; added after it, since they need no reply."""
         self._has_work = anyio.Event()
         self._is_running = False
         self._is_stopped = False
-        """True if the turn was interrupted or failed, so that the user should look before anything else is sent."""
+        """True if the turn was interrupted or failed, so that the user sees it before anything else is sent."""
 
     @property
     def is_busy(self) -> bool:
@@ -68,23 +68,23 @@ class TurnRunner:
         self._has_work.set()
 
     def steer(self, message: UserMessage) -> None:
-        """Let the model have a message at the next round; begin a turn where none runs."""
+        """Send a message with the next round; begin a turn if none is running."""
         if self._is_running:
             self._session.steering.add(message)
         else:
             self.submit(message)
 
     def wake(self) -> None:
-        """Let the model know what is new as soon as nothing goes on; after a stopped turn, with what is said next."""
+        """Wake the model for its news when nothing runs; after a stopped turn, with the next prompt."""
         self._is_wake_wanted = True
         self._has_work.set()
 
     def look_again(self) -> None:
-        """Begin what had to wait for something else."""
+        """Begin a turn that had to wait for something else."""
         self._has_work.set()
 
     def note(self, message: UserMessage) -> None:
-        """Add a message that asks for nothing: now, or after the turn that runs."""
+        """Add a message that needs no reply: now, or after the running turn."""
         if self._is_running:
             self._notes.append(message)
         else:
@@ -96,7 +96,7 @@ class TurnRunner:
         return self._session.steering.take_last()
 
     def interrupt(self) -> bool:
-        """End the turn that runs, or is about to; return whether there was one that had not been told to end before."""
+        """Stop the running turn, or give back waiting messages; return True unless it was stopped before."""
         if not self._is_running:
             return self._give_back_waiting()
         is_told = self._session.interrupt()
@@ -111,18 +111,18 @@ class TurnRunner:
                 try:
                     await self._run_turn(self._queue.popleft() if self._queue else None)
                 finally:
-                    self._add_notes()  # also where the user leaves, who has seen what they say
+                    self._add_notes()  # also if the user leaves, since the notes were on the screen
                 self._after_turn()
 
     def _takes_wake(self) -> bool:
-        """Return whether the model is woken now; once for each time that somebody wants it."""
+        """Return True if the model is woken now, and clear the request."""
         if not self._is_wake_wanted or self._is_held_up():
             return False
         self._is_wake_wanted = False
         return self._session.settings.background.wake and not self._is_stopped and self._session.may_be_woken
 
     async def _run_turn(self, prompt: UserMessage | None) -> None:
-        """Run a turn; without a prompt, the model is woken."""
+        """Run a turn; without a prompt, wake the model."""
         self._is_running, self._is_stopped = True, False
         self._view.begin(prompt)
         last_reply: AssistantMessage | None = None
@@ -148,14 +148,14 @@ class TurnRunner:
             self._view.end()
 
     def _after_turn(self) -> None:
-        """Let what was not delivered be the next turn; after an interrupt or error the user shall look at it first."""
+        """Queue undelivered messages as the next turns; after an interrupt or error, give them back to the user."""
         if self._is_stopped:
             self._give_back_waiting()
         else:
             self._queue.extend(self._take_waiting())
 
     def _give_back_waiting(self) -> bool:
-        """Give back all that waits, and return whether there was anything."""
+        """Give back all waiting messages, and return True if there were any."""
         waiting = self._take_waiting()
         if waiting:
             self._give_back("\n".join(message.typed for message in waiting))
@@ -173,5 +173,5 @@ class TurnRunner:
         for note in notes:
             try:
                 self._session.add_message(note)
-            except PanpanError as error:  # the log has no space; the note is in the conversation all the same
+            except PanpanError as error:  # the disk is full; the note is in the conversation anyway
                 self._view.note(str(error))

@@ -1,4 +1,4 @@
-"""Shows a reply while it arrives: finished paragraphs go into the scrollback, the rest is live."""
+"""Shows an arriving reply: finished paragraphs go into the scrollback, the rest is live."""
 
 from collections.abc import Callable, Sequence
 from time import monotonic
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 MAX_LIVE_ROWS = 20
 _LAST_CHARS = 4_000
-"""Of what came, laid out while it comes."""
+"""Most characters of an arriving thought that are laid out."""
 _LEAST_S = 0.1
-"""A thought that took less, as one that came whole, has no time."""
+"""Shortest duration that is shown; a thought that came whole took less."""
 _INDENT = "  "
 _TAB = 4
 
 
 class Thinking:
-    """One block of thinking, from now on."""
+    """An arriving block of thinking."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
@@ -36,7 +36,7 @@ class Thinking:
         self._parts: list[str] = []
         self._last = ""
         self.heading = "∴ thinking"
-        """What stands above it; once it is over, it says how long it took."""
+        """Heading of the block; at its end it includes the duration."""
 
     @property
     def text(self) -> str:
@@ -54,7 +54,7 @@ class Thinking:
         return [_row(f"{begin} … {words}" if words else begin, width, theme)]
 
     def final_lines(self, width: int, theme: Theme, *, is_expanded: bool) -> list[str]:
-        """It is over: return one row that says how long it took; expanded, the whole text below it."""
+        """End the block and return a row with its duration; expanded, the whole text below it."""
         self._add(self._clean.finish())
         took_s = self._clock() - self._began_s
         self.heading = "∴ thought" if took_s < _LEAST_S else f"∴ thought for {spoken_s(took_s)}"
@@ -88,9 +88,9 @@ def _last_words(text: str, width: int) -> str:
 
 
 class ReplyView:
-    """Follows the replies of a turn, one after the other; the transcript keeps a thought that was cut short.
+    """Shows the replies of a turn, one after the other; the transcript keeps interrupted thoughts.
 
-    `holds` is given the rows of a thought, and returns True if it shows them itself.
+    `holds` takes the rows of a thought, and returns True if it shows them itself.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class ReplyView:
         self._is_expanded = False
 
     def expand(self, *, is_on: bool) -> None:
-        """Show thinking whole, or its last words."""
+        """Show the whole thinking, or its last words."""
         self._is_expanded = is_on
 
     @property
@@ -116,7 +116,7 @@ class ReplyView:
         return self._thinking is not None
 
     def follow(self, event: Event) -> None:
-        """Show what `event` adds."""
+        """Show an event of the reply."""
         match event:
             case TextDelta(text=text):
                 self._add(text)
@@ -145,7 +145,7 @@ class ReplyView:
         return () if self._text is None else self._text.tail()
 
     def end(self) -> None:
-        """The turn is over, in whatever way: what there is becomes final."""
+        """End the turn: the text so far becomes final."""
         self._fresh.is_whole()
         self._end_thinking(is_cut_short=True)
         self._end_text()
@@ -157,7 +157,7 @@ class ReplyView:
         if not fresh.text:
             return
         if self._text is None:
-            from panpan.faces.terminal.rendering.markdown import MarkdownStream  # not needed to take the first key
+            from panpan.faces.terminal.rendering.markdown import MarkdownStream  # the first screen does not need it
 
             self._text = MarkdownStream(self._canvas.width, self._canvas.theme, breaks_code=False)
             self._canvas.show("")

@@ -1,4 +1,4 @@
-"""The line below the input: our own, or what a command of the user's makes of the same facts."""
+"""Status line below the input: the built-in one, or the output of the user's command."""
 
 import json
 import os
@@ -32,16 +32,15 @@ from panpan.types.permission import PermissionMode
 from panpan.types.role import Role
 from panpan.version import __version__
 
-# The line below the input: mode, vi keys, model, how full the context window is, folder, cost, branch, what features
-# show, a hint.
+# Parts of the built-in line: mode, vi mode, model, context usage, folder, cost, branch, items of features, a hint.
 #
-# The rule: it is never wider than the terminal. Where there is little room, whole parts are left out, the least
-# important first. None is cut but the name of the model, which goes before nothing but the mode, and the last one that
-# is left.
+# The rule: it is never wider than the terminal. If there is little room, whole parts are left out, the least
+# important first. Only the name of the model is cut, and the last part that is left. The mode is left out last, the
+# model before it.
 
 _SEPARATOR = " · "
 _LEAST_MODEL = 12
-"""Cells in which the name of a model can still be told."""
+"""Fewest cells in which the name of a model is recognizable."""
 _NEARLY_FULL_PERCENT = 80
 _FULL_PERCENT = 95
 
@@ -57,18 +56,18 @@ _MODES: Mapping[PermissionMode, tuple[str, Role]] = {
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """The model, and how full its context window is."""
+    """The model and its context usage."""
 
     name: str = ""
     thinks: bool = False
-    """True if it is asked to think before it answers."""
+    """True if thinking is on."""
     context_used_percent: float | None = None
     """From 0 to 100."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What was spent."""
+    """Cost of the session."""
 
     usd: float
     is_estimated: bool = False
@@ -81,15 +80,14 @@ class StatusState:
 
     mode: PermissionMode = "default"
     vi_mode: str = ""
-    """Such as "NORMAL"; empty where the vi keys are off."""
+    """vi mode, such as "NORMAL"; empty if the vi keys are off."""
     model: ModelStatus = ModelStatus()
     cost: Cost | None = None
-    """Of the session."""
     folder: str = ""
-    """Where commands and completion start; empty where that is the workspace itself."""
+    """Working directory of commands and completion; empty if it is the workspace itself."""
     branch: str = ""
     of_features: Sequence[TextDisplay] = ()
-    """What features show of themselves, such as how many tasks run."""
+    """Items of features, such as the number of running tasks."""
     hint: str = ""
     """A few words about a key."""
 
@@ -99,11 +97,11 @@ class _Part:
     text: str
     role: Role
     rank: int
-    """The lowest is left out last."""
+    """Order of removal: the part with the highest rank is left out first."""
 
 
 def beside_mode(line: str, mode: PermissionMode, width: int, theme: Theme) -> str:
-    """Return a line of the user's own behind the mode, which is always told where it is not the usual one."""
+    """Return the user's own line, preceded by the mode unless it is the default."""
     if mode == "default":
         return cut(line, width)
     text, role = _MODES[mode]
@@ -149,7 +147,7 @@ def _parts(state: StatusState, width: int) -> list[_Part]:
 
 
 def _short_model(model: str, mode: str, context: str, width: int) -> str:
-    """Return the name of the model, cut to what the mode leaves; the context goes where less than enough is left."""
+    """Return the name of the model, cut to fit beside the mode, and beside the context if that leaves enough room."""
     room = width - cell_width(mode) - len(_SEPARATOR)
     beside_context = room - cell_width(context) - len(_SEPARATOR) if context else room
     return cut(model, beside_context if beside_context >= min(cell_width(model), _LEAST_MODEL) else max(room, 1))
@@ -161,10 +159,10 @@ def _fullness(percent: float) -> Role:
     return "warn" if percent >= _NEARLY_FULL_PERCENT else "dim"
 
 
-# A status line that a command of the user's makes: it gets JSON on its input, and its first line is shown.
+# Status line from a command of the user: it gets JSON on standard input, and its first line of output is shown.
 #
-# The rule: nobody waits for it. It runs at most every 0.3 s and for a second at most, one at a time; colours are the
-# only sequences that it may use; and while it fails, panpan's own line is shown.
+# The rule: nothing waits for it. It runs at most every 0.3 s and for a second at most, one at a time. Colours are the
+# only sequences that it may use. While it fails, the built-in line is shown.
 
 PAUSE_S = 0.3
 TIMEOUT_S = 1.0
@@ -177,7 +175,7 @@ _SGR = re.compile(r"(\x1b\[[0-9]{0,3}(?:[;:][0-9]{0,3}){0,15}m)")
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
-    """What the command is told beside what the built-in line shows."""
+    """Facts for the command that the built-in line does not show."""
 
     session_id: str
     transcript_path: str
@@ -185,13 +183,13 @@ class SessionFacts:
     project_dir: str
     costs: SessionCosts
     context_window: int | None = None
-    """Tokens."""
+    """Size in tokens."""
     context_tokens: int | None = None
-    """Tokens of it that are used."""
+    """Used tokens of it."""
 
 
 def status_json(state: StatusState, facts: SessionFacts) -> str:
-    """Return what the command reads, in the shape that such commands know from other agents."""
+    """Return the command's input, in the same shape as other agents use."""
     told: dict[str, object] = {
         "hook_event_name": "Status",
         "session_id": facts.session_id,
@@ -221,17 +219,17 @@ def status_json(state: StatusState, facts: SessionFacts) -> str:
 
 
 class UserStatusLine:
-    """Runs the command when something changed. `run` it in a task.
+    """Runs the command after changes. `run` it in a task.
 
     Args:
-        command: The user's; a file of the project must never name one.
+        command: The user's command; never one from a file of the project.
         cwd: Folder to run in.
         env: The user's environment; keys are left out of the command's.
-        changed: Called when there is another line.
-        warn: Told once why the command's line is not shown.
-        timeout_s: Seconds after which the command is ended.
-        clock: Seconds that only grow.
-        sleep: Waits for seconds.
+        changed: Called when there is a new line.
+        warn: Gets the reason why the command's line is not shown, once.
+        timeout_s: Seconds after which the command is stopped.
+        clock: Monotonic clock in seconds.
+        sleep: Waits for a number of seconds.
     """
 
     def __init__(
@@ -260,11 +258,11 @@ class UserStatusLine:
         self._has_warned = False
 
     def line(self, width: int) -> str | None:
-        """Return the newest line, at most `width` cells wide; None where there is none, and panpan's own is shown."""
+        """Return the newest line, at most `width` cells wide; None if there is none and the built-in line is shown."""
         return None if self._line is None else cut(self._line, width)
 
     def tell(self, told: str) -> None:
-        """Take what the command shall read from now on (`status_json`); it runs again if that is news."""
+        """Set the command's input (`status_json`); run the command again if it has changed."""
         if told != self._told:
             self._told = told
             self._has_news.set()
@@ -331,10 +329,10 @@ def _new_file() -> Path:
 
 
 def coloured_line(output: str) -> str:
-    """Return the first line of what a command printed, with its colours and nothing else that drives a terminal."""
+    """Return the first line of a command's output, without escape sequences other than colours."""
     first = output.split("\n", 1)[0][:_MAX_LINE_CHARS]
     pieces = _SGR.split(first)
-    # the pieces at odd places are colours; the others hold no whole sequence, and no control character survives
+    # the pieces at odd indexes are colours; the others hold no whole sequence, and lose their control characters
     line = "".join(
         piece if index % 2 else clean_for_terminal(piece).replace("\n", " ").replace("\t", " ")
         for index, piece in enumerate(pieces)
@@ -343,14 +341,14 @@ def coloured_line(output: str) -> str:
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the command's: without keys, but with the terminal as it is, for which it makes colours."""
+    """Return the command's environment: without API keys, but with the variables that describe the terminal."""
     kept = user_environment(env)
     kept.pop("NO_COLOR", None)
     return kept | {name: env[name] for name in ("TERM", "NO_COLOR", "COLORTERM") if name in env}
 
 
 class StatusView:
-    """Shows the facts of a session; `warn` is told why the user's own command is not shown."""
+    """Shows the facts of a session; `warn` gets the reason if the user's own line is not shown."""
 
     def __init__(
         self,
@@ -377,7 +375,7 @@ class StatusView:
             await self._own.run()
 
     def turn_ended(self) -> None:
-        """Look at what a turn may have changed beside the conversation."""
+        """Update the facts that a turn may have changed, such as the branch."""
         self._look()
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
@@ -392,7 +390,7 @@ class StatusView:
         self._branch = git_branch(self._session.agent.context.paths.root)
 
     def _folder(self) -> str:
-        """Return where commands start, as people write it; empty where that is the workspace."""
+        """Return the working directory of commands for display; empty if it is the workspace."""
         paths = self._session.agent.context.paths
         if paths.cwd == paths.root:
             return ""

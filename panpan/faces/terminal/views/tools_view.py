@@ -1,4 +1,4 @@
-"""Shows tools while they run, a row each and the last lines of what they print, and what came of them."""
+"""Shows running tools with the last lines of their output, and then their results."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
@@ -35,16 +35,16 @@ _EXPANDED_LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """A call that only looked, or a thought between two, as long as nothing else has followed."""
+    """A finished call that only looks, or a thought between two such calls, until something else follows."""
 
     rows: Sequence[str]
     counted: tuple[str, str] | None = None
-    """Verb and noun; None for a thought."""
+    """Verb and noun that count the call; None for a thought."""
     title: str = ""
 
 
 def _in_short(looked: Sequence[_Looked]) -> str:
-    """Return what was looked at, such as "Read 4 files, searched for 2 patterns"; what was seen twice counts once."""
+    """Return a summary such as "Read 4 files, searched for 2 patterns"; repeated calls count once."""
     titles: dict[tuple[str, str], set[str]] = {}
     for one in looked:
         if one.counted is not None:
@@ -60,9 +60,9 @@ class _Running:
     began_s: float
     output: LiveOutput = field(default_factory=LiveOutput)
     subagent: SubagentProgress | None = None
-    """What the subagent does that it runs; None where it runs none."""
+    """Progress of its subagent; None if it runs none."""
     ended_s: float | None = None
-    """When it ended: its result comes when those of the calls before it are there."""
+    """End of the call; its result follows after those of earlier calls."""
     is_error: bool = False
 
     def elapsed_s(self, now_s: float) -> float:
@@ -70,11 +70,11 @@ class _Running:
 
 
 class ToolsView:
-    """Follows the tools of a turn; the transcript keeps the output of those that were cut short.
+    """Shows the tools of a turn; the transcript keeps the output of interrupted ones.
 
-    `asked_about` returns the ids of the calls about which the user is asked at the moment, `colour_of` the colour of a
-    kind of subagent, as its definition says, or nothing, and `step_of` the verb and noun that count a call which only
-    looks. Such calls become one row as soon as something else follows.
+    `asked_about` returns the ids of the calls that wait for the user's permission, `colour_of` the colour of a kind of
+    subagent, or "", and `step_of` the verb and noun that count a call that only looks. Such calls become one row as
+    soon as something else follows.
     """
 
     def __init__(
@@ -99,32 +99,32 @@ class ToolsView:
 
     @property
     def is_expanded(self) -> bool:
-        """True if more of what runs is shown."""
+        """True if more rows of running tools are shown."""
         return self._is_expanded
 
     def expand(self, *, is_on: bool) -> None:
-        """Show more of the output of tools, or less."""
+        """Show more or fewer rows of running tools."""
         self._is_expanded = is_on
 
     @property
     def can_unfold(self) -> bool:
-        """True if there is something that could be shown in more rows."""
+        """True if `expand` changes the display."""
         return self.are_running or bool(self._looked)
 
     def holds(self, rows: Sequence[str]) -> bool:
-        """Take the rows of a thought between two looks; return False where they are none."""
+        """Take the rows of a thought that follows a call that only looks; return False if there is no such call."""
         if self._looked:
             self._looked.append(_Looked(rows))
         return bool(self._looked)
 
     def settle(self) -> None:
-        """Put the looks so far into the scrollback, in one row if there are several, for something else follows."""
+        """Put the calls that only looked into the scrollback, several as one row, before something else is shown."""
         if rows := self.looked_lines(self._canvas.width):
             self._looked = []
             self._canvas.show(*rows)
 
     def looked_lines(self, width: int) -> Sequence[str]:
-        """Return the rows of the looks that nothing has followed yet."""
+        """Return the rows of the calls that only looked, as long as nothing else has followed."""
         if self._is_expanded or sum(one.counted is not None for one in self._looked) < 2:
             return [row for one in self._looked for row in one.rows]
         theme = self._canvas.theme
@@ -132,17 +132,17 @@ class ToolsView:
 
     @property
     def are_running(self) -> bool:
-        """True also while a result is still to come."""
+        """True until all results are shown."""
         return bool(self._running)
 
     def is_wanted(self, tool_use_id: str) -> bool:
-        """Return whether a subagent that runs wants to make a call."""
+        """Return True if a running subagent waits for a decision about this call."""
         subagents = (tool.subagent for tool in self._running.values() if tool.subagent is not None)
         return any(subagent.wants(tool_use_id) for subagent in subagents)
 
     @property
     def are_moving(self) -> bool:
-        """True if one works, so that its row changes by itself; a subagent that only waits for the user does not."""
+        """True if a row changes over time: a tool works, and does not only wait for the user."""
         asked_about = self._asked_about()
         return any(
             tool.ended_s is None
@@ -153,11 +153,11 @@ class ToolsView:
 
     @property
     def _shown(self) -> Sequence[_Running]:
-        """Those that have a row: what only asks the user is shown by its question."""
+        """Running tools that have a row; a tool that asks the user is shown by its question."""
         return [tool for tool in self._running.values() if not tool.call.asks_user]
 
     def follow(self, event: Event) -> None:
-        """Show what `event` adds."""
+        """Show an event of the turn."""
         match event:
             case AssistantMessage():
                 self._asked = {use.id: use for use in event.tool_uses}
@@ -200,7 +200,7 @@ class ToolsView:
         return rows + subagent_rows(subagents, asked_about, now_s, width, theme, is_expanded=self._is_expanded)
 
     def end(self) -> None:
-        """The turn is over: no result follows; what was still running is shown as far as it got."""
+        """End the turn: no results follow, and unfinished calls are shown with their output so far."""
         self.settle()
         theme, width = self._canvas.theme, self._canvas.width
         for tool in self._running.values():
@@ -226,11 +226,11 @@ class ToolsView:
         return RunningSubagent(tool.call.name, tool.call.title, elapsed_s, progress, state, agent)
 
     def _agent_role(self, title: str) -> Role | None:
-        """Return the colour of the kind of subagent that the title of a call names first."""
+        """Return the colour of the kind of subagent at the beginning of a call's title."""
         return AGENT_ROLES.get(self._colour_of(title.partition(":")[0]))
 
     def _follow_subagent(self, tool: _Running, event: SubagentEvent) -> bool:
-        """Let a call have an event of its subagent; return whether that changes what is shown."""
+        """Add an event of a call's subagent, and return True if it changes the display."""
         if tool.subagent is None:
             tool.subagent = SubagentProgress()
         return tool.subagent.follow(event)

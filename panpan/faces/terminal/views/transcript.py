@@ -1,6 +1,6 @@
-"""The conversation for the pager, whole and in its order: prompts, answers, thoughts, and what tools printed.
+"""The whole conversation for the pager, in order: prompts, answers, thoughts and the output of tools.
 
-It is made of the messages when it is asked for, and of what is in none of them since it was cut short.
+It is made on request from the messages, and from interrupted output, which no message has.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,26 +16,26 @@ from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, 
 from panpan.types.role import Role
 
 MAX_MESSAGES = 5_000
-"""Those before are in the log."""
+"""Most messages shown; earlier ones are in the log."""
 MAX_CUT_SHORT = 50
 
 
 class Transcript:
-    """Everything said and done in a session and, as far as known, in its subagents."""
+    """Transcript of a session and, as far as known, of its subagents."""
 
     def __init__(self, conversation: Conversation, subagents: PastSubagents | None = None) -> None:
         self._conversation = conversation
         self._subagents = subagents
         self._cut_short: list[tuple[int, str, str]] = []
-        """How many messages come before, a heading, and the text."""
+        """Number of messages before it, heading and text of each interrupted output."""
 
     def keep_cut_short(self, heading: str, text: str) -> None:
-        """Keep what no message has, such as the output of a tool that was interrupted, under a heading of one line."""
+        """Keep a text that no message has, such as the output of an interrupted tool, under a heading of one line."""
         kept = self._cut_short[1 - MAX_CUT_SHORT :]
         self._cut_short = [*kept, (len(self._conversation.messages), heading, text)]
 
     def rows(self, theme: Theme, on_prompt: Callable[[], None] = lambda: None) -> Iterator[str]:
-        """Yield all of it, harmless, the newest last; nothing where nothing was said. May be read in a thread.
+        """Yield the rows without escape sequences from outside, the newest last. May be read in a thread.
 
         `on_prompt` is called before the rows of each prompt.
         """
@@ -53,7 +53,7 @@ class Transcript:
 
 
 class _Teller:
-    """Tells one conversation, message by message; `agent_id` is empty for that of the session."""
+    """Makes the rows of one conversation, message by message; `agent_id` is empty for the session's own."""
 
     def __init__(self, theme: Theme, turns: PastTurns | None, agent_id: str = "") -> None:
         self._theme = theme
@@ -62,7 +62,7 @@ class _Teller:
         self._calls: dict[str, ToolUseBlock] = {}
 
     def rows_of(self, message: Message) -> Iterator[str]:
-        """Yield the rows of one message; a call is told with its result, and before it what its subagent did."""
+        """Yield the rows of one message; a call comes with its result, and its subagent's conversation before that."""
         theme = self._theme
         match message:
             case UserMessage() if (ran := command_told_in(message)) is not None:
@@ -109,7 +109,7 @@ _OF_DIFF: Mapping[str, Role] = {"+": "added", "-": "removed", "@": "hunk"}
 
 
 def _result_rows(message: ToolResultMessage, theme: Theme) -> Sequence[str]:
-    """Return the change where it is one, else the text that people may read, or what is said in its place."""
+    """Return the diff if there is one, else the result's text for people or its summary."""
     files = message.display.files if isinstance(message.display, DiffDisplay) else ()
     rows: list[str] = []
     for file in files:

@@ -1,4 +1,4 @@
-"""Shows a turn: the prompt, the reply, its tools, what is waited for, and how it ended."""
+"""Shows a turn: the prompt, the reply, its tools, waiting and retries, and its summary."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -49,9 +49,9 @@ from panpan.types.permission import PermissionQuestion
 from panpan.version import __version__
 
 PIECE_CHARS = 1_000
-"""Shown in one step."""
+"""Characters shown in one step."""
 CHARS_AFTER_STOP = 4_000
-"""Shown of what had come already when the turn was stopped; usually that is all."""
+"""Most characters still shown after the turn was stopped; usually the whole rest."""
 
 
 class Shower(Protocol):
@@ -63,19 +63,19 @@ class Shower(Protocol):
 
 
 class PacedShower:
-    """Shows the events of one turn, and waits in between."""
+    """Shows the events of one turn, and lets the screen catch up in between."""
 
     def __init__(self, view: Shower, is_stopped: Callable[[], bool]) -> None:
         self._view = view
         self._is_stopped = is_stopped
         self._since_pause = 0
-        """Characters."""
+        """Characters shown since the last pause."""
         self._may_follow = CHARS_AFTER_STOP
         self.left_out = 0
-        """Characters of the answer that came and were not shown, since the turn was stopped."""
+        """Characters of the answer that were not shown because the turn was stopped."""
 
     async def show(self, event: Event) -> None:
-        """Show an event; a long text in pieces, and of that not all once the turn is stopped."""
+        """Show an event: a long text in pieces, and only a part of it once the turn is stopped."""
         for piece in _pieces(event):
             size = _size(piece)
             if size and self._is_stopped():
@@ -91,7 +91,7 @@ class PacedShower:
 
 
 def _size(event: Event) -> int:
-    """Return how many characters an event adds; 0 for what does not come by the ten thousand."""
+    """Return the number of characters that an event adds; 0 for events other than deltas and progress."""
     match event.innermost.event if isinstance(event, SubagentEvent) else event:
         case TextDelta(text=text) | ThinkingDelta(text=text) | ToolProgress(text=text):
             return len(text)
@@ -110,30 +110,30 @@ def _pieces(event: Event) -> Iterator[Event]:
 
 
 _MAX_REASON_CHARS = 200
-"""Of why a request is tried again."""
+"""Most characters of the reason for a retry."""
 
 
 @dataclass(frozen=True, slots=True)
 class AroundTurn:
-    """Tells a turn what goes on around it, and is told when it begins and ends."""
+    """Callbacks of a turn: its begin and end, and facts from outside of it."""
 
     has_begun: Callable[[], None] = lambda: None
     is_over: Callable[[float], None] = lambda duration_s: None
-    """Given the seconds that the turn took."""
+    """Called with the duration of the turn in seconds."""
     is_asking: Callable[[], bool] = lambda: False
-    """True while the turn waits for an answer of the user."""
+    """Returns True while the turn waits for an answer of the user."""
     can_move: Callable[[], bool] = lambda: False
-    """True while a call runs that could go on in the background."""
+    """Returns True while a running call can be moved to the background."""
     doing: Callable[[], str] = lambda: ""
-    """Returns what the model says that it is doing; empty where it says nothing."""
+    """Returns the model's own description of its current step, or ""."""
     asked_about: Callable[[], Collection[str]] = tuple
-    """Returns the ids of the calls about which the user is asked at the moment."""
+    """Returns the ids of the calls that wait for the user's permission."""
     spent_usd: Callable[[], float] = lambda: 0.0
-    """Returns the US dollars that the session has cost so far, as far as they are known."""
+    """Returns the known cost of the session so far in US dollars."""
 
 
 class _AfterLooks:
-    """A canvas on which what was only looked at is settled before anything else is shown; implements `Canvas`."""
+    """Canvas that settles the calls that only looked before it shows anything else; implements `Canvas`."""
 
     def __init__(self, canvas: Canvas, settle: Callable[[], None]) -> None:
         self._canvas = canvas
@@ -159,16 +159,16 @@ class _AfterLooks:
 
 
 class TurnView:
-    """Follows the turns of a session.
+    """Shows the turns of a session.
 
     Args:
-        canvas: Where they are shown.
-        conversation: What they make longer.
-        around: What goes on around them.
-        waiting: How long the user was waited for, which is not the turn's own time.
-        subagents: Tells what subagents said and did; None: nothing of it is known.
-        colour_of: Returns the colour of a kind of subagent; empty where it has none.
-        step_of: Returns the verb and noun that count a call which only looks; None for any other.
+        canvas: Shows the rows.
+        conversation: The session's conversation.
+        around: Callbacks of the turns.
+        waiting: Time spent waiting for the user, which is not counted as the turn's.
+        subagents: Past turns of subagents; None if they are not known.
+        colour_of: Returns the colour of a kind of subagent, or "".
+        step_of: Returns the verb and noun that count a call that only looks; None for any other.
     """
 
     def __init__(
@@ -185,21 +185,21 @@ class TurnView:
         self._around = around
         self._waiting = waiting
         self._waited_before_s = 0.0
-        """When the turn began."""
+        """Time spent waiting for the user before the turn began."""
         self._transcript = Transcript(conversation, subagents)
         self._tools = ToolsView(canvas, monotonic, self._transcript, around.asked_about, colour_of, step_of)
         self._canvas = _AfterLooks(canvas, self._tools.settle)
         self._reply = ReplyView(self._canvas, self._transcript, self._tools.holds)
         self._began_s: float | None = None
-        """When the turn began; None: none runs."""
+        """Start of the turn; None while no turn runs."""
         self._tokens = TokensSoFar()
         self._waits_for = ""
         self._retry: RetryScheduled | None = None
         self._retry_at_s = 0.0
         self._is_arriving = False
-        """True while a reply comes."""
+        """True while a reply arrives."""
         self._broken = 0
-        """Replies of the turn that broke off."""
+        """Number of the turn's replies that broke off."""
         self._spent_before_usd = 0.0
 
     @property
@@ -207,12 +207,12 @@ class TurnView:
         return self._retry is not None and monotonic() < self._retry_at_s
 
     def is_of_turn(self, question: PermissionQuestion) -> bool:
-        """Return whether the turn waits for the answer: its own model does, or a subagent that it waits for."""
+        """Return True if the question is about a call of the turn or of a subagent that the turn waits for."""
         return not question.agent or self._tools.is_wanted(question.tool_use_id)
 
     @property
     def is_moving(self) -> bool:
-        """True if its rows change by themselves; nothing does while only the user is waited for."""
+        """True if its rows change over time; they do not while it only waits for the user."""
         return self._began_s is not None and (not self._around.is_asking() or self._tools.are_moving)
 
     @property
@@ -221,7 +221,7 @@ class TurnView:
 
     @property
     def duration_s(self) -> float:
-        """Seconds that the turn has taken so far, without those in which it waited for the user; 0 where none runs."""
+        """Seconds that the turn has taken so far, without waiting for the user; 0 while no turn runs."""
         return 0.0 if self._began_s is None else monotonic() - self._began_s - self._waited_s
 
     @property
@@ -229,7 +229,7 @@ class TurnView:
         return self._waiting.seconds - self._waited_before_s
 
     async def show_past(self, messages: Sequence[Message]) -> None:
-        """Show the last turns of a conversation that goes on, and how to see those before."""
+        """Show the last turns of a resumed conversation, and how to see the earlier ones."""
         begin = beginning_of_last_turns(messages)
         if begin:
             say(self._canvas, earlier(begin, "Ctrl+O shows them"), "dim")
@@ -244,7 +244,7 @@ class TurnView:
         self._finish()
 
     def begin(self, prompt: UserMessage | None) -> None:
-        """A turn begins; None: the model is woken, for what was said already."""
+        """Begin a turn; None: the model is woken without a prompt."""
         self._began_s, self._waited_before_s = monotonic(), self._waiting.seconds
         self._tokens = TokensSoFar()
         self._broken, self._is_arriving, self._spent_before_usd = 0, False, self._around.spent_usd()
@@ -253,7 +253,7 @@ class TurnView:
         self._around.has_begun()
 
     def show(self, event: Event) -> None:
-        """Show what `event` adds."""
+        """Show an event of the turn."""
         self._reply.follow(event)
         self._tools.follow(event)
         self._tokens.follow(event)
@@ -287,7 +287,7 @@ class TurnView:
         await self._canvas.caught_up()
 
     def fail(self, message: str) -> None:
-        """The turn ended with an error."""
+        """Show the error that ended the turn."""
         self._finish()
         self._broken, self._is_arriving = self._broken + self._is_arriving, False
         say(self._canvas, f"✗ {message}", "bad")
@@ -302,7 +302,7 @@ class TurnView:
         self._canvas.show(*(f"  {row}".rstrip(" ") for row in rows))
 
     def end(self) -> None:
-        """The turn is over, in whatever way."""
+        """End the turn, however it ended."""
         self._finish()
         if self._broken:
             usd = self._around.spent_usd() - self._spent_before_usd
@@ -314,7 +314,7 @@ class TurnView:
         self._canvas.refresh()
 
     def toggle_expanded(self) -> bool:
-        """Show more of what runs, or less; return whether something runs that this changes."""
+        """Show more or fewer rows of running work; return True if this changes the display."""
         if not (self._tools.can_unfold or self._reply.is_thinking):
             return False
         is_expanded = not self._tools.is_expanded
@@ -334,7 +334,7 @@ class TurnView:
 
     def _activity(self, width: int) -> Sequence[str]:
         theme, now_s = self._canvas.theme, monotonic()
-        if self._around.is_asking():  # which says itself what its keys do
+        if self._around.is_asking():  # the question itself names its keys
             parts = [("… waiting for your answer", 0), *([("the others go on", 1)] if self._tools.are_moving else [])]
             return [_row(parts, width, theme)]
         if self._retry is not None and now_s < self._retry_at_s:
@@ -365,7 +365,7 @@ class TurnView:
         self._finish()
         if event.is_interrupted:
             say(self._canvas, "[Interrupted]", "warn")
-        if not event.rounds and not event.is_interrupted:  # there was nothing that the model did not know
+        if not event.rounds and not event.is_interrupted:  # the model was woken for nothing new
             return
         self._canvas.show(_row(turn_summary(event, self._waited_s), self._canvas.width, self._canvas.theme))
 
@@ -376,7 +376,7 @@ class TurnView:
 
 
 def _row(parts: Sequence[tuple[str, int]], width: int, theme: Theme) -> str:
-    """Return the texts that fit, the highest ranks left out first; of the one that is left what fits."""
+    """Return the texts that fit, the highest ranks left out first; the last one left is cut."""
     said = fitted(parts, width, " · ") or cut(min(parts, key=lambda part: part[1])[0], width)
     return theme.paint("dim", said)
 

@@ -1,4 +1,4 @@
-"""Puts the questions of tools and of the gate to the user, as dialogs."""
+"""Puts questions of tools and permission questions to the user, as dialogs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,13 +29,13 @@ from panpan.types.permission import (
 )
 
 _INDENT = 2
-"""Cells that the dialog takes from a row."""
+"""Cells that the dialog's indent takes from a row."""
 
 
 class Asking:
-    """The face's side of `Asker`; given to a session before there is a screen, and `shown_by` one when there is.
+    """Implementation of `Asker` on the terminal; a session gets it before there is a screen, and `shown_by` adds one.
 
-    `clock` returns seconds that only ever grow.
+    `clock` is a monotonic clock in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
@@ -43,20 +43,20 @@ class Asking:
         self._screen: Screen | None = None
         self._shown: Callable[[Path], str] = str
         self._open: list[str] = []
-        """Ids of the calls about which the user is asked; one may be there twice, since each agent counts its own."""
+        """Ids of the calls with an open permission question; may repeat, since each agent numbers its own."""
 
     @property
     def asked_about(self) -> Sequence[str]:
-        """Ids of the calls about which the user is asked at the moment, whether it is their turn or not."""
+        """Ids of the calls with an open permission question, shown or still waiting."""
         return self._open
 
     @contextmanager
     def shown_by(self, screen: Screen, shown: Callable[[Path], str] = str) -> Iterator[None]:
-        """Put questions on a screen; before and after, nobody is there to answer.
+        """Show questions on a screen inside the block; outside of it, every question is refused.
 
         Args:
-            screen: Shows them.
-            shown: Returns a path as people write it.
+            screen: Shows the questions.
+            shown: Returns a path for display.
         """
         self._screen, self._shown = screen, shown
         try:
@@ -77,7 +77,7 @@ class Asking:
             self._open.remove(question.tool_use_id)
 
     def _permission_dialog(self, question: PermissionQuestion, screen: Screen) -> PermissionDialog:
-        """Return the dialog with its rows laid out: they may be many, so this runs in a thread."""
+        """Return the dialog with its rows laid out; runs in a thread, since there may be many."""
         width, theme = screen.width, screen.theme
         preview = _preview_rows(question, width - _INDENT, theme)
         ends_turn = partial(screen.view.is_of_turn, question)
@@ -96,7 +96,7 @@ class Asking:
         return None if isinstance(answer, Declined) else answer
 
     async def plan(self, proposal: PlanProposal) -> PlanAnswer:
-        """Ask whether a plan is carried out; implements `PlanAsker`."""
+        """Ask the user to approve a plan; implements `PlanAsker`."""
         if (screen := self._screen) is None:
             return PlanRejected()
         screen.question_waits()
@@ -104,7 +104,7 @@ class Asking:
             try:
                 return await _plan_answer(proposal, self._shown(proposal.file), screen)
             except get_cancelled_exc_class():
-                screen.view.keep_plan(proposal.text)  # the call has no result that would show it
+                screen.view.keep_plan(proposal.text)  # no result of the call will show it
                 raise
 
 
@@ -122,7 +122,7 @@ async def _plan_answer(proposal: PlanProposal, file: str, screen: Screen) -> Pla
 
 
 def _plan_dialog(proposal: PlanProposal, file: str, note: str, screen: Screen) -> PlanDialog:
-    """Return the dialog with its rows laid out, in a thread, as with a permission."""
+    """Return the dialog with its rows laid out; runs in a thread, as for a permission question."""
     width, theme = screen.width, screen.theme
     dialog = PlanDialog(proposal, file, note=note, room=lambda: screen.room)
     if width >= NARROWEST:
@@ -131,7 +131,7 @@ def _plan_dialog(proposal: PlanProposal, file: str, note: str, screen: Screen) -
 
 
 def _preview_rows(question: PermissionQuestion, width: int, theme: Theme) -> Sequence[str]:
-    """Return what would change, with what cannot be seen spelled out; empty where that is not known."""
+    """Return the diffs of the change, with invisible characters spelled out; empty if the change is not known."""
     files = question.preview.files if question.preview is not None else ()
     width = max(width, NARROWEST)  # the terminal may become wider
     return [row for file in files for row in diff_lines(file, width, theme, shows_controls=True)]

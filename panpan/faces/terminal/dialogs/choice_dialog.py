@@ -1,4 +1,4 @@
-"""The base of dialogs that ask for a yes or a no."""
+"""Base of dialogs that ask for a yes or a no."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Container, Sequence
@@ -12,11 +12,11 @@ from panpan.types.dataclass import dataclass
 MeaningT = TypeVar("MeaningT", bound=str)
 
 UNREAD = "You haven't seen all of it. Press again to allow it anyway, or Ctrl+O to read on."
-"""Said where a yes comes before that."""
+"""Warning at a yes before all rows have been on the screen."""
 TELL = "tell"
-"""Meaning of the choice that lets the user type words for the model."""
+"""Meaning of the choice to type words for the model."""
 MARK_CELLS = 5
-"""Before a row of a choice that goes on; also left free by the first."""
+"""Cells before a choice's further rows; its first row also leaves as many cells free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,45 +24,45 @@ class Choice(Generic[MeaningT]):
     """One answer."""
 
     number: int
-    """Counted from 1; it stays where other choices are not offered."""
+    """Number, from 1; it does not change if other choices are not offered."""
     meaning: MeaningT
     key: str
     text: str
     short: str
-    """For rows with several choices."""
+    """Shorter label, for several choices in one row."""
 
     @property
     def said(self) -> str:
-        """What it does, to stand behind its key."""
+        """Label without the key, for lines such as "y = yes"."""
         text = self.text.removesuffix(f" ({self.key})")
         return f"{text[:1].lower()}{text[1:]}"
 
     def is_meant_by(self, key: str) -> bool:
-        """Return whether a key chooses this."""
+        """Return True if a key chooses this."""
         return key.lower() == self.key or key == str(self.number)
 
     def rows(self, fill: Callable[[str, int], list[str]], width: int, theme: Theme, *, is_selected: bool) -> list[str]:
-        """Return rows of its own, filled by `fill`; `width` is 7 cells or more."""
+        """Return the rows of the choice, wrapped by `fill`; `width` is 7 cells or more."""
         first, *more = fill(f"{self.number}. {self.text}", width - MARK_CELLS)
         rows = [f"{'❯' if is_selected else ' '} {first}", *(" " * MARK_CELLS + row for row in more)]
         return [theme.paint("accent", row) for row in rows] if is_selected else rows
 
 
 class ChoiceDialog(Dialog[Answer], Generic[Answer, MeaningT]):
-    """Asks for a yes or a no, and shows what for. Only a deliberate key says yes.
+    """Asks for a yes or a no about the rows that it shows. Only a deliberate key says yes.
 
-    Nothing is selected at first, so Enter alone answers nothing, and a paste never answers. Where a part of what is
-    asked has not been on the screen, the first "yes" says so, and only the next one counts, once that could be read.
+    Unless a subclass selects a choice, Enter alone answers nothing, and a paste never answers. If some rows have not
+    been on the screen, the first "yes" shows a warning. Only the next one counts, after a moment to read it.
     """
 
     needs_selection: Container[MeaningT] = ()
-    """Choices for which one key is not enough."""
+    """Choices that a key only selects; a second key confirms them."""
 
     def __init__(self, choices: Sequence[Choice[MeaningT]], clock: Callable[[], float]) -> None:
         super().__init__()
         self._choices = choices
         self._offered = choices
-        """Those that were drawn last; no key means another one."""
+        """Choices that were drawn last; keys of other choices do nothing."""
         self._selected: MeaningT | None = None
         self._is_telling = False
         """True while words for the model are typed."""
@@ -79,7 +79,7 @@ class ChoiceDialog(Dialog[Answer], Generic[Answer, MeaningT]):
 
     @property
     def escape_ends_turn(self) -> bool:
-        """True unless words are typed, which Esc leaves."""
+        """True unless the user types words for the model; Esc then goes back to the choices."""
         return self.holds_up_turn and not self._is_telling
 
     def was_drawn(self) -> None:
@@ -130,7 +130,7 @@ class ChoiceDialog(Dialog[Answer], Generic[Answer, MeaningT]):
         return ""
 
     def _lines_of(self, head: Sequence[str], body: Sequence[str], hint: str) -> list[str]:
-        """Return what is asked, all of what for, and each answer behind its key."""
+        """Return the question, all its rows, and each answer with its key."""
         self._page.note_all_seen()
         answers = (f"{choice.key} = {choice.said}" for choice in self._choices if choice.meaning != TELL)
         return [*head, *(f"  {row}" for row in (*body, *answers, hint))]
@@ -140,7 +140,7 @@ class ChoiceDialog(Dialog[Answer], Generic[Answer, MeaningT]):
             case "enter":
                 self._refuse(self._words.text.strip())
             case "escape" | "c-c":
-                self._is_telling = False  # what was typed stays
+                self._is_telling = False  # the typed words stay
             case "pagedown" | "pageup":
                 self._page.turn(key)
             case _:
@@ -157,7 +157,7 @@ class ChoiceDialog(Dialog[Answer], Generic[Answer, MeaningT]):
         self._is_telling, self._warned_for = True, None
 
     def _allow(self, meaning: MeaningT, answer: Answer) -> None:
-        """Take an answer, unless the user has to be warned that not all has been on the screen."""
+        """Take an answer, unless the user has to be warned about rows that have not been on the screen."""
         if self._page.was_all_seen or (self._warned_for == meaning and self._warning_quiet.has_lasted(QUIET_S)):
             self.answer = answer
         elif self._warned_for != meaning:
@@ -167,7 +167,7 @@ class ChoiceDialog(Dialog[Answer], Generic[Answer, MeaningT]):
             self._warning_quiet.restart()
 
     def _shown_rows(self, rows: Sequence[str], size: int, width: int, theme: Theme, *, is_folded: bool) -> list[str]:
-        """Return the `size` rows that are shown, and a note where that is not all."""
+        """Return the `size` rows that are shown, and a note if there are more."""
         shown = [f"  {row}" for row in self._page.of(rows, size)]
         note = cut(f"  {self._page.note(is_folded=is_folded)}", width)
         return [*shown, theme.paint("warn", note)] if self._page.is_cut else shown

@@ -1,4 +1,4 @@
-"""The base of dialogs: keys, harmless text, parts of many rows, and time to read."""
+"""Base of dialogs: keys, safe text, paging, and time to read."""
 
 import re
 from abc import ABC, abstractmethod
@@ -13,7 +13,7 @@ from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
 
 NARROWEST = 16
-"""Cells; in a narrower row no dialog is shown."""
+"""Fewest cells of a row in which a dialog is shown."""
 
 Answer = TypeVar("Answer")
 
@@ -26,34 +26,34 @@ class Dialog(ABC, Generic[Answer]):
     """
 
     holds_up_turn = True
-    """True if the turn stands still until there is an answer."""
+    """True if the turn waits for the answer."""
     is_passing = False
-    """True if it is only to be read: it takes keys at once, and goes away for what is typed and for other dialogs."""
+    """True if it is only for reading: it takes keys at once, and closes for typed text and other dialogs."""
 
     def __init__(self) -> None:
         self.answer: Answer | None = None
         self.cursor: tuple[int, int] | None = None
-        """Row and cell of the caret in what was drawn last; None where nothing is typed."""
+        """Row and cell of the caret in the rows drawn last; None if there is no text field."""
 
     @abstractmethod
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
         """Return the rows, with SGR sequences and at most as wide as `width`, which is `NARROWEST` or more."""
 
     def was_drawn(self) -> None:
-        """Note that all that `lines` returned last is on the screen."""
+        """Note that all rows that `lines` returned last are on the screen."""
 
     @property
     def escape_ends_turn(self) -> bool:
-        """True if Esc, pressed now, ends the turn, too."""
+        """True if Esc, pressed now, also ends the turn."""
         return False
 
     def takes(self, key: str) -> bool:
-        """Return whether a key means something here, so that it is not the beginning of a text for the input."""
+        """Return True if a key means something here; otherwise it begins a text in the input box."""
         return True
 
     @abstractmethod
     def press(self, key: str) -> None:
-        """Take one key: a character as itself, or a name as prompt_toolkit has it.
+        """Handle one key: a character as itself, or a name as in prompt_toolkit.
 
         Names in use: `enter`, `escape`, `up`, `down`, `left`, `right`, `tab`, `s-tab`, `backspace`, `delete`, `home`,
         `end`, `c-a`, `c-e`, `c-u`, `c-w`, `c-c`, `c-o`, `pageup`, `pagedown`.
@@ -61,15 +61,15 @@ class Dialog(ABC, Generic[Answer]):
 
     @abstractmethod
     def paste(self, text: str) -> bool:
-        """Take pasted text where something is typed, and return whether that is so; it never answers."""
+        """Insert pasted text if there is an open text field, and return True if there is; it never answers."""
 
     @abstractmethod
     def as_lines(self, width: int, theme: Theme) -> Sequence[str]:
-        """Return all of it, for where nothing is drawn again; the last row says what may be typed behind it."""
+        """Return the whole dialog for a screen of lines; the last row says what to type."""
 
     @abstractmethod
     def take_line(self, said: str) -> str:
-        """Take a line that was typed, without blanks around it; return what is wrong with it, or nothing."""
+        """Handle a typed line, which is stripped; return the problem with it, or ""."""
 
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
@@ -77,12 +77,12 @@ _TAB = " " * 4
 
 
 def prose(text: str) -> str:
-    """Return a text of several lines without anything that drives a terminal."""
+    """Return a text of several lines without escape sequences."""
     return clean_for_terminal(text).replace("\t", _TAB)
 
 
 def coloured_lines(line: str) -> list[str]:
-    """Return a coloured line with nothing but its colours to drive a terminal; as several where it has breaks."""
+    """Return a coloured line without escape sequences other than colours, split at its line breaks."""
     pieces = [piece if _COLOUR.fullmatch(piece) else prose(piece) for piece in _COLOUR.split(line)]
     lines = "".join(pieces).split("\n")
     has_colour = len(pieces) > 1
@@ -90,7 +90,7 @@ def coloured_lines(line: str) -> list[str]:
 
 
 class Page:
-    """The rows that are shown where not all fit."""
+    """Window of the rows on the screen, if not all fit."""
 
     def __init__(self) -> None:
         self.was_all_seen = False
@@ -101,37 +101,37 @@ class Page:
         self._count = 0
 
     def of(self, rows: Sequence[str], size: int) -> Sequence[str]:
-        """Return the rows that are shown where there is room for `size`."""
+        """Return the rows in the window, which has room for `size`."""
         if len(rows) != self._count:
-            self._seen = 0  # they are other rows now, of another width
+            self._seen = 0  # the rows were laid out again, for another width
         self._size, self._count = size, len(rows)
         self._first = max(min(self._first, len(rows) - size), 0)
         return rows[self._first : self._first + size]
 
     def was_drawn(self) -> None:
-        if self._first <= self._seen:  # else some were skipped
+        if self._first <= self._seen:  # otherwise some were skipped
             self._seen = max(self._seen, self._first + self._size)
         self.was_all_seen = self.was_all_seen or self._seen >= self._count
 
     def note_all_seen(self) -> None:
-        """Note that all rows were printed, with no page of them."""
+        """Note that all rows were printed, without paging."""
         self.was_all_seen = True
 
     def reveal(self, rows: range, size: int) -> None:
-        """Let some rows be among those that are shown, the first of them where there is no room for all."""
+        """Scroll so that some rows are visible, or the first of them if there is no room for all."""
         self._first = min(max(self._first, rows.stop - size), rows.start)
 
     def row_of(self, index: int) -> int | None:
-        """Return the place of a row among those that are shown; None where it is hidden."""
+        """Return the position of a row in the window; None if it is hidden."""
         return index - self._first if self._first <= index < self._first + self._size else None
 
     def turn(self, key: str) -> None:
-        """Show what comes next with `pagedown`, or what came before; one row stays, so that none is missed."""
+        """Turn the page: forward with `pagedown`, otherwise back; one row stays, so that none is missed."""
         step = max(self._size - 1, 1)
         self.scroll(step if key == "pagedown" else -step)
 
     def scroll(self, rows: int) -> None:
-        """Show what comes that many rows later, or earlier where it is negative."""
+        """Scroll down by a number of rows, or up if it is negative."""
         self._first = max(self._first + rows, 0)
 
     @property
@@ -139,7 +139,7 @@ class Page:
         return self._count > self._size
 
     def note(self, *, is_folded: bool) -> str:
-        """Return what is not shown, and the keys for it."""
+        """Return a note on the hidden rows, with the keys that show them."""
         last = self._first + self._size
         if is_folded and last < self._count:
             return f"… {self._count - last} more lines: ctrl+o shows them"
@@ -147,19 +147,19 @@ class Page:
 
 
 QUIET_S = 0.4
-"""Time without a key before one counts for what is on the screen; a fast typist strikes every 0.15 s."""
+"""Seconds without a key before a key counts for a new dialog; a fast typist strikes every 0.15 s."""
 
 
 class Quiet:
-    """The time since something is on the screen and nothing was typed; `clock` returns seconds that only ever grow."""
+    """Time that something has been on the screen without a key; `clock` is a monotonic clock in seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._since: float | None = None
-        """None: it is not on the screen."""
+        """Begin of that time; None while it is not on the screen."""
 
     def begin(self) -> None:
-        """It is on the screen; it may have been before."""
+        """Start the time, unless it has started already."""
         if self._since is None:
             self._since = self._clock()
 
@@ -171,24 +171,24 @@ class Quiet:
         self._since = None
 
     def is_short_of(self, seconds: float) -> bool:
-        """Return whether it is on the screen, and not that long yet without a key."""
+        """Return True if it is on the screen, but for less than `seconds` without a key."""
         return self._since is not None and not self.has_lasted(seconds)
 
     def has_lasted(self, seconds: float) -> bool:
-        """Return whether it has been on the screen that long without a key."""
+        """Return True if it has been on the screen for `seconds` without a key."""
         return self._since is not None and self._clock() - self._since >= seconds
 
 
 def is_letter(key: str) -> bool:
-    """Return whether a key is what it types, and not the name of one that does something."""
+    """Return True if a key is a printable character, and not the name of a key."""
     return len(key) == 1 and key.isprintable()
 
 
 class EarlyLetter:
-    """Holds one letter, as often as it was pressed before a dialog takes keys: an answer, or the first of a text.
+    """Holds a letter, maybe pressed several times, from before a dialog takes keys: an answer or the begin of a text.
 
-    It answers nothing, and no letter of a text is lost. The next key tells what it was: the same letter again is an
-    answer, another one shows that both are text, and any other key means that it was nothing.
+    It answers nothing, and no letter of a text is lost. The next key decides: the same letter again is an answer,
+    another letter makes both of them text, and any other key discards it.
     """
 
     def __init__(self) -> None:
@@ -196,11 +196,11 @@ class EarlyLetter:
 
     @property
     def letter(self) -> str:
-        """The one that is held; empty where none is."""
+        """Held letter, or ""."""
         return self._held[:1]
 
     def hold(self, key: str) -> str:
-        """Hold a letter; return what is text after all, since another one came before."""
+        """Hold a letter; if another one was held, return both as text."""
         held = self._held
         text = self.let_go(key)
         if not text:
@@ -208,7 +208,7 @@ class EarlyLetter:
         return text
 
     def let_go(self, key: str) -> str:
-        """Hold nothing any more, since a key comes; return what is text after all, that key included."""
+        """Release the held letter at the next key; if both turn out to be text, return them."""
         held = self.take()
         return held + key if held and is_letter(key) and key != held[0] else ""
 
@@ -221,12 +221,12 @@ _LINE_BREAKS = re.compile(r"[\t\n\x0b\x0c\r\x85\u2028\u2029]+")
 _UNWANTED = re.compile("[\x00-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LONGEST = 64
-"""Code points of one character; of more marks on one letter, the rest is taken by itself."""
+"""Most code points of one character; further combining marks are handled on their own."""
 _NAMED_KEYS = frozenset(ALL_KEYS) | frozenset(KEY_ALIASES)
 
 
 class LineEditor:
-    """Holds one line and a caret, which moves over what people take for one character."""
+    """Line of text with a caret that moves by whole characters as people see them."""
 
     def __init__(self) -> None:
         self._before = ""
@@ -237,7 +237,7 @@ class LineEditor:
         return self._before + self._after
 
     def press(self, key: str) -> bool:
-        """Take a key, named as in `Dialog.press`, and return whether it was one for an editor."""
+        """Handle a key, named as in `Dialog.press`, and return True if it was an editing key."""
         match key:
             case "backspace" | "c-h":
                 self._before = self._before.removesuffix(_last(self._before))
@@ -265,7 +265,7 @@ class LineEditor:
         return True
 
     def insert(self, text: str) -> None:
-        """Put text at the caret; line breaks become spaces, and what drives a terminal is left out."""
+        """Insert text at the caret; line breaks become spaces, and control characters are left out."""
         line = _UNWANTED.sub("", _LINE_BREAKS.sub(" ", text))
         self._before += _SURROGATE.sub("\ufffd", line)
 

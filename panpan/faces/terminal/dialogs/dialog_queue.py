@@ -1,10 +1,10 @@
-"""Dialogs that wait for the user: one is shown at a time, and none is answered by a key that was meant for another.
+"""Queue of dialogs: one is shown at a time, and none is answered by a key that was meant for another.
 
-A key counts for a dialog only when the dialog has been on the screen for a moment in which nothing was typed. Until
-then keys go where they went before, so that what somebody is typing is kept, and answers nothing. Where a text is half
-typed, they go on doing so until Tab is pressed, since whoever writes stops to think now and then; the dialog says so.
+A key counts for a dialog only if the dialog has been on the screen for a moment without a key. Until then keys go where
+they went before, so that typing goes on and answers nothing. Over a half-typed text they do so until Tab is pressed,
+since people stop to think while they write; the dialog says so.
 
-A letter that comes too early may be either, an answer or the first of a text, and so it is held (`EarlyLetter`).
+A letter that comes too early may be an answer or the begin of a text, and so it is held (`EarlyLetter`).
 """
 
 from collections import deque
@@ -36,10 +36,10 @@ class _Open:
 
 
 class DialogQueue:
-    """Asks one thing after the other.
+    """Shows dialogs one after the other.
 
-    `has_draft` returns whether something is half typed in the input, and `give_back` types there what was held for a
-    dialog that is withdrawn.
+    `has_draft` returns True if the input box holds a half-typed text, and `give_back` types a held letter there if its
+    dialog is withdrawn.
     """
 
     def __init__(
@@ -58,18 +58,18 @@ class DialogQueue:
         """True if the dialog was drawn as one that takes no keys yet."""
         self._open: deque[_Open] = deque()
         self._answered = 0
-        """Number of those that came since none was open."""
+        """Number of answered dialogs since the queue was last empty."""
         self._quiet = Quiet(clock)
-        """Of the first dialog."""
+        """Time of the first dialog on the screen without a key."""
         self._is_turned_to = False
-        """True once the user left their text for the dialog."""
+        """True once the user has left their text for the dialog, with Tab."""
         self._could_turn = False
-        """True if they could, when the last key was pressed."""
+        """True if they could have at the last key."""
         self._is_too_small = False
-        """True if the screen says that there is no room for it, and shows nothing of it."""
+        """True if the screen shows a note that there is no room for the dialog."""
 
     async def ask(self, dialog: Dialog[T]) -> T:
-        """Show a dialog when its turn comes, and return the answer; a cancel takes it away."""
+        """Show a dialog when its turn comes, and return the answer; cancellation withdraws the dialog."""
         self._dismiss()
         one = _Open(dialog)
         self._open.append(one)
@@ -100,7 +100,7 @@ class DialogQueue:
 
     @property
     def all(self) -> Sequence[Dialog[Any]]:
-        """The dialog that is shown, and those that come after it."""
+        """Open dialogs, the shown one first."""
         return [one.dialog for one in self._open]
 
     @property
@@ -118,12 +118,12 @@ class DialogQueue:
         return 0.0 if self.current is not None and self.current.is_passing else QUIET_S
 
     def _dismiss(self) -> None:
-        """Take away a dialog that is only read."""
+        """Close a dialog that is only for reading."""
         if self.current is not None and self.current.is_passing:
             self.press("escape")
 
     def is_moving(self) -> bool:
-        """Return whether it takes keys in a moment, or, once, whether it does and was drawn as if it did not."""
+        """Return True if the drawing is about to change: the dialog takes keys soon, or does so since it was drawn."""
         if self._quiet.is_short_of(self._quiet_s):
             return True
         has_changed = self._has_said_wait and self.takes_keys
@@ -131,14 +131,14 @@ class DialogQueue:
         return has_changed
 
     def is_early(self, key: str) -> bool:
-        """Return whether a key comes before the dialog takes keys, and may be an answer or the first of a text."""
+        """Return True if the dialog takes no keys yet and a key may be an answer or the begin of a text."""
         if self.first is None or self.first.answered.is_set() or self.takes_keys or self._has_draft():
             return False
         return is_letter(key) and (bool(self.early.letter) or self.first.dialog.takes(key))
 
     @property
     def is_behind_draft(self) -> bool:
-        """True if the dialog could be answered, before the key that comes now, but for a text that is half typed."""
+        """True if only a half-typed text keeps the dialog from taking keys."""
         return self.first is not None and self._has_draft() and not self.takes_keys and self._could_turn
 
     def turn_to(self) -> None:
@@ -147,13 +147,13 @@ class DialogQueue:
 
     @property
     def caret(self) -> tuple[int, int] | None:
-        """Row and cell of the caret in what was drawn last; None where a key is typed elsewhere, or nothing is."""
+        """Row and cell of the caret in the rows drawn last; None if the dialog takes no keys or has no text field."""
         if self.current is None or self._is_too_small or not self.takes_keys:
             return None
         return self.current.cursor
 
     def lines(self, width: int, room: int, theme: Theme) -> Sequence[str]:
-        """Return the rows of the dialog that is shown, `room` at most; or one that says that there is no room."""
+        """Return the rows of the current dialog, at most `room`, or one row that says that there is no room."""
         if (dialog := self.current) is None:
             return ()
         self._has_said_wait = self._has_said_wait or not self.takes_keys
@@ -161,7 +161,7 @@ class DialogQueue:
         is_too_small = not 0 < len(rows) <= room
         if is_too_small is not self._is_too_small:
             self._is_too_small = is_too_small
-            self._quiet.end()  # something else comes on the screen now
+            self._quiet.end()  # the screen changes to something else
         if is_too_small:
             said = next((text for text in _TOO_SMALL if len(text) <= width), _TOO_SMALL[-1])
             return [theme.paint("warn", cut(said, width))]
@@ -169,13 +169,13 @@ class DialogQueue:
 
     @property
     def _place(self) -> str:
-        """Place among those that came together; empty for the only one."""
+        """Position among the dialogs that came together, such as "1 of 2"; empty for a single one."""
         together = self._answered + len(self._open)
         return f"{self._answered + 1} of {together}" if together > 1 else ""
 
     @property
     def _note(self) -> str:
-        """Hint at what the dialog waits for before it takes keys; empty once it does."""
+        """Hint about the condition for taking keys; empty once the dialog takes keys."""
         if self._has_draft():
             return "" if self.takes_keys else _WAITS
         if letter := self.early.letter:
@@ -183,7 +183,7 @@ class DialogQueue:
         return "" if self.takes_keys else _IN_A_MOMENT
 
     def was_drawn(self, is_whole: bool) -> None:
-        """The screen was drawn, with all rows of the dialog on it, or not."""
+        """Note that the screen was drawn; `is_whole` is True if it has all rows of the dialog."""
         if self.first is None or not is_whole:
             self._quiet.end()
             return
@@ -192,14 +192,14 @@ class DialogQueue:
             self.first.dialog.was_drawn()
 
     def typed_elsewhere(self) -> None:
-        """A key went past the dialog: it has to wait again, or goes away."""
+        """Note that a key went past the dialog: it has to wait again, or closes."""
         self._dismiss()
         self._could_turn = self._quiet.has_lasted(self._quiet_s)
         self._quiet.restart()
         self._is_turned_to = False
 
     def takes(self, key: str) -> bool:
-        """Return whether a key means something to the dialog; a letter that means nothing begins a text elsewhere."""
+        """Return True if a key means something to the dialog; another letter begins a text in the input box."""
         return self.current is None or self._is_too_small or self.current.takes(key)
 
     def press(self, key: str) -> None:
@@ -212,20 +212,20 @@ class DialogQueue:
         self._refresh()
 
     def paste(self, text: str) -> bool:
-        """Give the dialog pasted text; return whether it was typed there."""
+        """Give the dialog pasted text, and return True if it was inserted there."""
         is_typed = self.current is not None and not self._is_too_small and self.current.paste(text)
         self._refresh()
         return is_typed
 
 
 def _counted(row: str, place: str, note: str, width: int, theme: Theme) -> str:
-    """Return the first row of a dialog with its place among others, where that hides nothing of it."""
+    """Return the first row of a dialog with its position among others, if there is room for it."""
     needed = sum(cell_width(text) + 2 for text in (place, note) if text)
     return f"{row}  {theme.paint('dim', place)}" if place and cell_width(row) + needed <= width else row
 
 
 def _noted(row: str, note: str, width: int, theme: Theme) -> str:
-    """Return the first row of a dialog with what has to be known before it takes keys."""
+    """Return the first row of a dialog with the hint about taking keys."""
     if not note:
         return row
     room = width - cell_width(note) - 2
@@ -244,15 +244,14 @@ _NAMES = {
     Keys.CPRResponse: "",
     Keys.SIGINT: "c-c",
 }
-"""Names of dialogs for keys that are not prompt_toolkit's own."""
+"""Our names for keys, where they differ from prompt_toolkit's."""
 
 
 class DialogKeys:
-    """Gives keys to the dialog that is open.
+    """Gives keys to the open dialog.
 
-    Others go elsewhere: `interrupt_turn` ends the turn whose call, or plan, is refused with Esc, `type_elsewhere` and
-    `paste_elsewhere` type a letter, or a paste, into the input, and `take_back` puts there what was sent last and
-    waits.
+    Other keys go elsewhere. `interrupt_turn` ends the turn if Esc refuses its call or plan. `type_elsewhere` and
+    `paste_elsewhere` type a letter or a paste into the input box. `take_back` puts the last waiting message there.
     """
 
     def __init__(
@@ -269,10 +268,10 @@ class DialogKeys:
         self._interrupt_turn = interrupt_turn
         self._take_back = take_back
         self.are_taken: Filter = Condition(lambda: dialogs.takes_keys)
-        """True if a key that comes now is for a dialog."""
+        """True if the next key is for a dialog."""
 
     def bind(self, keys: KeyBindings) -> None:
-        """Let a dialog have every key; ESC with another key is Alt, and nothing to it; Alt+Up is the queue's."""
+        """Bind every key for the dialog; ESC with another key is Alt, which it ignores; Alt+Up takes back a message."""
         self._bind_early_letters(keys)
 
         @Condition
@@ -298,7 +297,7 @@ class DialogKeys:
 
         @keys.add("escape", "escape", filter=self.are_taken, eager=True)
         def _(event: KeyPressEvent) -> None:
-            self._press("escape")  # pressed twice, faster than they are told apart
+            self._press("escape")  # two presses, too fast to arrive as separate keys
 
         @keys.add("escape", Keys.Any, filter=self.are_taken, eager=True)
         def _(event: KeyPressEvent) -> None:
@@ -345,7 +344,7 @@ class DialogKeys:
             self._type_elsewhere(key)
             return
         if key in ("escape", "c-c") and dialog is not None and dialog.escape_ends_turn:
-            self._interrupt_turn()  # a no to the call, and to the turn; where words are typed, back to the choices
+            self._interrupt_turn()  # refuses the call and ends the turn; a text field is only closed
         self._dialogs.press("escape" if key == "c-c" else key)
 
 

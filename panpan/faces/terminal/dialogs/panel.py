@@ -1,4 +1,4 @@
-"""A panel that is only read: it shows one of several sections, and goes away as soon as anything is typed."""
+"""Panel for reading: it shows one of several sections, and closes as soon as anything is typed."""
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,11 +16,11 @@ from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import Display
 
 _FRAME_ROWS = 2
-"""The titles and the hint; the hint goes first where there is no room."""
+"""Rows of the titles and the hint; the hint is left out first if there is no room."""
 
 
 class PanelDialog(Dialog[bool]):
-    """Shows shapes by their titles, one at a time; the answer is True once it is closed."""
+    """Shows titled sections, one at a time; the answer is True once the panel is closed."""
 
     holds_up_turn = False
     is_passing = True
@@ -37,11 +37,11 @@ class PanelDialog(Dialog[bool]):
         self._page = Page()
         self._room = room
         self._follows_end = follows_end
-        """True until the user goes up."""
+        """True until the user scrolls up."""
         self.show(sections)
 
     def show(self, sections: Mapping[str, Display]) -> None:
-        """Show other sections in the place of those that there were."""
+        """Replace the sections."""
         self._sections, self._titles = sections, [*sections]
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
@@ -59,7 +59,7 @@ class PanelDialog(Dialog[bool]):
         return [cut(self._heading(theme), width), *shown, hint][: max(room, 1)]
 
     def _heading(self, theme: Theme) -> str:
-        """Return the titles, the one that is shown first in colour."""
+        """Return the titles, the current one first and in colour."""
         return "  ".join(
             theme.paint("question" if at == self._at else "dim", f"? {title}" if at == self._at else title)
             for at, title in enumerate(map(clean_line, self._titles))
@@ -103,7 +103,7 @@ class PanelDialog(Dialog[bool]):
 
 
 LOOK_S = 1.0
-"""Between two looks."""
+"""Seconds between two updates of a watched panel."""
 
 
 async def _until_next_look() -> None:
@@ -111,7 +111,7 @@ async def _until_next_look() -> None:
 
 
 async def watched(screen: Screen, look: Look, pause: Callable[[], Awaitable[object]] = _until_next_look) -> None:
-    """Show what `look` returns in a panel, again after each pause, until that is empty or the user leaves."""
+    """Show the sections that `look` returns in a panel, and update them after each pause until there are none."""
     if not (sections := await look()):
         return
     dialog = PanelDialog(sections, room=lambda: screen.room, follows_end=True)

@@ -1,4 +1,4 @@
-"""The question whether a call may run."""
+"""Dialog of a permission question."""
 
 import json
 import re
@@ -15,9 +15,9 @@ from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 
-# What a person has to judge, shown exactly: every argument, with what cannot be seen spelled out.
+# Arguments are shown exactly, with invisible characters spelled out, since a person has to judge them.
 #
-# A bar stands before each line, a broken one where a line goes on in the next row: no text can pass for two lines, for
+# Each line begins with a bar, and each continuation row with a broken bar. So no text can pass for two lines, for
 # another argument, or for a part of the dialog.
 
 
@@ -25,10 +25,10 @@ def argument_rows(arguments: Mapping[str, Any], width: int, theme: Theme, *, mai
     """Return the arguments of a call as rows of at most `width` cells.
 
     Args:
-        arguments: By name.
+        arguments: Values by name.
         width: Cells of a row.
-        theme: How it looks.
-        main: Name of the argument that comes first and bare, where it is a text.
+        theme: Colours.
+        main: Name of the argument that comes first, without its name, if its value is a text.
     """
     if not arguments:
         return [theme.paint("dim", "(no arguments)")]
@@ -60,11 +60,11 @@ def _json_of(value: Any, indent: int | None = None) -> str:
 
 
 Meaning: TypeAlias = str
-"""The key of an answer, or `TELL`."""
+"""Key of an answer, or `TELL`."""
 
 
 def choices_for(question: PermissionQuestion) -> Sequence[Choice[Meaning]]:
-    """Return the answers, and that with words."""
+    """Return the answers, and the choice to type words for the model."""
     said = [(one.key, one.key, f"{one.text} ({one.key})", f"{one.short} ({one.key})") for one in answers_to(question)]
     said.append((TELL, "t", "No, and say what to do instead (t)", "No, tell (t)"))
     return [Choice(number, *each) for number, each in enumerate(said, 1)]
@@ -73,7 +73,7 @@ def choices_for(question: PermissionQuestion) -> Sequence[Choice[Meaning]]:
 def choice_rows(
     choices: Sequence[Choice[Meaning]], lasting: Container[Meaning], selected: Meaning | None, width: int, theme: Theme
 ) -> list[str]:
-    """Return each choice on rows of its own; a rule is shown as it is, blanks and all."""
+    """Return each choice on rows of its own; rules are shown exactly, including blanks."""
     fills = [broken if choice.meaning in lasting else wrapped for choice in choices]
     rows = (
         choice.rows(fill, width, theme, is_selected=choice.meaning == selected)
@@ -85,7 +85,7 @@ def choice_rows(
 def choices_side_by_side(
     choices: Sequence[Choice[Meaning]], selected: Meaning | None, width: int, theme: Theme
 ) -> list[str]:
-    """Return the choices in few words, as many on a row as fit; `width` is 2 cells or more."""
+    """Return the short labels, as many in a row as fit; `width` is 2 cells or more."""
     texts = [(f"{choice.number}. {choice.short}", choice.meaning == selected) for choice in choices]
     painted = [theme.paint("accent", f"❯ {text}") if is_selected else f"  {text}" for text, is_selected in texts]
     return wrapped("".join(painted), width)
@@ -95,7 +95,7 @@ _ASKS = " asks:"
 
 
 def head_rows(question: PermissionQuestion, width: int, theme: Theme) -> list[str]:
-    """Return the question, whole, and before it, in one row, the subagent that asks."""
+    """Return the whole question, preceded by a row with the name of the subagent if one asks."""
     head, agent = exact_line(question.head), exact_line(question.agent)
     if not agent:
         return [theme.paint("question", row) for row in broken(f"? {head}", width)]
@@ -105,18 +105,18 @@ def head_rows(question: PermissionQuestion, width: int, theme: Theme) -> list[st
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Parts of the question that are shown beside what would run."""
+    """Parts of the dialog that are shown beside the call."""
 
     has_gaps: bool = False
-    """True if there are a blank row and a hint."""
+    """True to show a blank row and a hint."""
     says_why: bool = False
-    """True if bounds and the reason that matters are shown."""
+    """True to show the bounds of the call and the reasons that may change the answer."""
     offers_lasting: bool = False
-    """True if answers are offered that hold for later calls."""
+    """True to offer answers that also hold for later calls."""
     is_terse: bool = False
-    """True if the choices stand side by side, in few words."""
+    """True to show the choices side by side, with short labels."""
     fewest_rows: int = 4
-    """Of what would run, where it has more."""
+    """Fewest rows of the call that are shown, if it has more."""
 
 
 FORMS = (
@@ -126,16 +126,16 @@ FORMS = (
     Form(),
     Form(is_terse=True, fewest_rows=1),
 )
-"""The first one is taken that shows all of what would run; where none does, the first that shows enough of it."""
+"""Forms in order of preference: the first that shows the whole call, else the first that shows enough of it."""
 
 
 def row_of_words(form: Form) -> int:
-    """Return the row in the foot, blank row included, where words for the model are typed."""
+    """Return the index of the foot's row with the text field, counting a blank row."""
     return 2 if form.has_gaps else 0 if form.is_terse else 1
 
 
 def editor_rows(words: LineEditor, title: str, form: Form, width: int, theme: Theme) -> list[str]:
-    """Return the foot where words for the model are typed, to go with the answer that `title` names."""
+    """Return the foot with the text field for words to the model; `title` names the answer that they go with."""
     keys = fitted([("enter sends it", 1), ("esc goes back", 0)], width - 2, ", ")
     hint = theme.paint("dim", cut(f"  {keys}", width))
     return [
@@ -146,25 +146,25 @@ def editor_rows(words: LineEditor, title: str, form: Form, width: int, theme: Th
 
 
 SMALLEST_ROOM = 20
-"""Rows of a terminal of 24, less those of the input."""
+"""Rows of a terminal of 24 without those of the input box."""
 _FOLDED_ROWS = 12
 _LEFT_UNFOLDED = 24
-"""Rows that are not folded where there is room for all of the question: a key fewer, and nothing gives way for it."""
+"""Most rows that are not folded if the whole dialog fits, which saves the user a key."""
 _MORE_FILES = re.compile(r" and \d+ more$")
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The question in one form."""
+    """Dialog laid out in one form."""
 
     form: Form
     offered: Sequence[Choice[Meaning]]
     rows: Sequence[str]
-    """The change that would be made."""
+    """Rows of the call or its change."""
     room: int
-    """For these rows; negative where not even the rest has room."""
+    """Room for these rows; negative if not even the rest fits."""
     most: int
-    """Of these rows that are shown."""
+    """Most of these rows that are shown."""
     notes: Sequence[str]
     """Bounds and reasons, below these rows."""
     foot: Sequence[str]
@@ -176,15 +176,15 @@ class _Layout:
 
 
 class PermissionDialog(ChoiceDialog[PermissionAnswer, Meaning]):
-    """Asks whether a call may run, and shows exactly what would.
+    """Asks for permission for a call, and shows the call exactly.
 
     Args:
-        question: What is asked.
-        preview: Rows with colours, such as a diff, that are shown in place of the arguments; none: the arguments.
-        room: Returns how many rows there are for the dialog; asked at each drawing. Where there are too few even for
-            the least that can be shown, there are more rows than that.
-        clock: Returns seconds that only ever grow.
-        ends_turn: Returns whether ESC ends the turn, too; it does not where the call is that of a subagent beside it.
+        question: The permission question.
+        preview: Rows with colours, such as a diff, to show instead of the arguments; may be empty.
+        room: Returns the rows that the dialog may take; called at each drawing. The smallest form is drawn even if
+            it takes more.
+        clock: Monotonic clock in seconds.
+        ends_turn: Returns True if ESC also ends the turn; False for a subagent in the background.
     """
 
     def __init__(
@@ -210,24 +210,24 @@ class PermissionDialog(ChoiceDialog[PermissionAnswer, Meaning]):
         self._what: Sequence[str] = ()
         self._is_folded = True
         self._says_all = False
-        """True if all reasons are shown."""
+        """True to show all reasons."""
         self._told: Meaning = "n"
-        """The answer with which the words go."""
+        """Answer that the words for the model go with."""
 
     @property
     def holds_up_turn(self) -> bool:  # type: ignore[override]
-        """True unless the call is that of a subagent beside the turn."""
+        """True unless the call is that of a subagent in the background."""
         return self._ends_turn()
 
     def lay_out(self, width: int, theme: Theme) -> None:
-        """Make the rows of what would run, which may take a second where that is long; `lines` does what is left."""
+        """Lay out the rows of the call, which may take a second if it is long; `lines` does the rest."""
         if self._drawn != (width, theme):  # it may be drawn ten times a second
             self._drawn = width, theme
             self._notes, self._why = self._note_rows(width - 2, theme), self._reason_rows(width - 2, theme)
             self._what = self._change_rows(width - 2, theme)
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
-        """Return what is asked, what would run, and the answers; where there is little room, only what matters most."""
+        """Return the question, the call and the answers; in little room, only the most important parts."""
         self.lay_out(width, theme)
         head = head_rows(self._question, width, theme)
         layouts = [self._layout(form, self._room() - len(head), width, theme) for form in FORMS]
@@ -279,7 +279,7 @@ class PermissionDialog(ChoiceDialog[PermissionAnswer, Meaning]):
             self._allow(meaning, self._answers[meaning].given)
 
     def _refuse(self, words: str) -> None:
-        """Answer with the words; where nobody typed any it is a no."""
+        """Answer with the words for the model; without a text field it is a no."""
         told = self._answers[self._told if self._is_telling else "n"]
         answer = with_words(told.given, words)
         if answer.is_allowed:
@@ -302,18 +302,18 @@ class PermissionDialog(ChoiceDialog[PermissionAnswer, Meaning]):
         return self._shown_rows(layout.rows, min(size, max(layout.most, 1)), width, theme, is_folded=self._is_folded)
 
     def _note_rows(self, width: int, theme: Theme) -> Sequence[str]:
-        """Return what bounds the call, and the reason where it may change the answer."""
+        """Return the bounds of the call and the reasons that may change the answer."""
         bounds, why = self._question.offer.bounds, why_it_matters(self._question)
         rows = [theme.paint("dim", row) for row in _of_words(bounds, width)] if bounds else []
         return [*rows, *(theme.paint("warn", row) for row in (_of_words(why, width) if why else ()))]
 
     def _reason_rows(self, width: int, theme: Theme) -> Sequence[str]:
-        """Return all that stands behind `?`."""
+        """Return the bounds and all reasons, for the key `?`."""
         said = [*filter(None, [self._question.offer.bounds]), *all_reasons(self._question)]
         return [theme.paint("dim", row) for text in said for row in _of_words(text, width)]
 
     def _change_rows(self, width: int, theme: Theme) -> Sequence[str]:
-        """Return all that would run or change; where that is several files, their names come first."""
+        """Return the whole call or its change; the names of several files come first."""
         question = self._question
         wording = question.wording
         effect = _of_words(wording.effect, width) if wording.effect else []
@@ -326,7 +326,7 @@ class PermissionDialog(ChoiceDialog[PermissionAnswer, Meaning]):
             heads.append(exact_line(f"{len(paths)} files: {', '.join(paths)}"))
         rows = [theme.paint("strong", row) for head in heads for row in broken(head, width)]
         rows += [row for line in self._preview for row in broken(line, width)]
-        if question.preview is not None and question.preview.is_cut:  # what runs is shown whole, whatever its size
+        if question.preview is not None and question.preview.is_cut:  # the whole call is shown, whatever its size
             rows.append(theme.paint("strong", WHOLE_CALL))
             rows += argument_rows(question.input, width, theme, main=wording.main_argument)
         return [*effect, *rows]
@@ -358,7 +358,7 @@ def _unread_rows(width: int, theme: Theme) -> list[str]:
 
 
 def _names_only(title: str, paths: Sequence[str]) -> bool:
-    """Return whether a title says nothing but the paths of a change, or the first of them."""
+    """Return True if a title only names the paths of a change, or the first of them."""
     names = ", ".join(paths)
     if match := _MORE_FILES.search(title):
         return names.startswith(f"{title[: match.start()]}, ")

@@ -1,4 +1,4 @@
-"""Lets the user pick a line of a list, and looks up meanwhile what they type."""
+"""Dialog for picking from a list, with a search for the typed text."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,16 +16,16 @@ from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
 MOST_ROWS = 12
-"""Of a long list, on the screen at once."""
+"""Most rows of a list that are on the screen at once."""
 _NOTHING = "  nothing fits"
 _LOOKING = "  nothing fits; looking further …"
 _FRAME_ROWS = 3
-"""The title, what is typed, and the hint, which goes first where there is no room."""
+"""Rows of the title, the typed text and the hint, which is left out first if there is no room."""
 
 
 @dataclass(frozen=True, slots=True)
 class NothingPicked:
-    """The user does not want any of them."""
+    """Answer of a user who wants none of the options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class _Entry:
 
 
 class PickDialog(Dialog[int | NothingPicked]):
-    """Lets the user pick one option; what they type narrows the list to what has every word of it.
+    """Lets the user pick one option; typed words narrow the list to the options that contain all of them.
 
     The key of an option picks it, as long as nothing is typed; a paste never does.
 
-    `look_up` is told the typed text where options are found by it that are not listed; see `take_found`.
+    `look_up` gets the typed text and may find options that are not listed; see `take_found`.
     """
 
     holds_up_turn = False
@@ -75,7 +75,7 @@ class PickDialog(Dialog[int | NothingPicked]):
         self._room = room
         self._look_up = look_up
         self._found: Sequence[_Entry] = ()
-        """Found by what is typed; empty until it was looked up."""
+        """Options found for the typed text; empty until the search is done."""
         self._is_looking_up = False
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
@@ -129,7 +129,7 @@ class PickDialog(Dialog[int | NothingPicked]):
                 self._narrow(before)
 
     def paste(self, text: str) -> bool:
-        """Narrow the list to what has pasted words; picks nothing."""
+        """Narrow the list to options with the pasted words; picks nothing."""
         if self.answer is None:
             before = self._filter.text
             self._filter.insert(text)
@@ -155,7 +155,7 @@ class PickDialog(Dialog[int | NothingPicked]):
         return ""
 
     def take_found(self, typed: str, found: Mapping[int, Option]) -> None:
-        """Offer what was found besides, behind what fits; where something else is typed meanwhile, nothing."""
+        """Add the options that were found for `typed` below the matches, unless the text has changed meanwhile."""
         if self.answer is None and typed == self._filter.text:
             self._is_looking_up = False
             shown = {entry.index for entry in self._matches}
@@ -177,13 +177,13 @@ class PickDialog(Dialog[int | NothingPicked]):
 
 
 PAUSE_S = 0.15
-"""In the typing, before it is looked up."""
+"""Seconds without a key before the typed text is looked up."""
 
 
 async def picked(
     screen: Screen, title: str, options: Sequence[Option], search: OptionSearch | None = None
 ) -> int | None:
-    """Return the index of the option that the user picks, listed or found by `search`; None where they want none."""
+    """Return the index of the picked option, listed or found by `search`; None if the user wants none."""
     send, receive = anyio.create_memory_object_stream[str](float("inf"))
     dialog = PickDialog(title, options, room=lambda: screen.room, look_up=None if search is None else send.send_nowait)
     with send, receive:

@@ -1,4 +1,4 @@
-"""The question whether a plan is carried out."""
+"""Dialog for the approval of a plan."""
 
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
@@ -12,14 +12,14 @@ from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionMode, PlanApproved, PlanProposal, PlanRejected
 
 _FEWEST_ROWS = 4
-"""Of the plan; where there are fewer, the choices stand side by side."""
+"""Fewest rows of the plan; if there is room for fewer, the choices are shown side by side."""
 
 _Meaning: TypeAlias = PermissionMode | Literal["edit", "tell"]
 
 
 @dataclass(frozen=True, slots=True)
 class WantsToEdit:
-    """The user wants to change the plan in their editor first."""
+    """Answer of a user who wants to change the plan in their editor first."""
 
 
 PlanDialogAnswer: TypeAlias = PlanApproved | PlanRejected | WantsToEdit
@@ -37,14 +37,14 @@ _CHOICES: Mapping[_Meaning, tuple[str, str, str]] = {
 
 
 class PlanDialog(ChoiceDialog[PlanDialogAnswer, _Meaning]):
-    """Shows a plan, and asks whether it is carried out, and in which mode.
+    """Shows a plan and asks for approval and for the permission mode of the work.
 
     Args:
         proposal: The plan.
-        file: The one that holds it, as people know it.
-        note: Problem with editing it; empty where there was none.
-        room: Returns how many rows there are for the dialog; asked at each drawing.
-        clock: Returns seconds that only ever grow.
+        file: Path of the plan for display.
+        note: Problem with editing it, or "".
+        room: Returns the rows that the dialog may take; called at each drawing.
+        clock: Monotonic clock in seconds.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class PlanDialog(ChoiceDialog[PlanDialogAnswer, _Meaning]):
         self._rows: Sequence[str] = ()
 
     def lay_out(self, width: int, theme: Theme) -> None:
-        """Make the rows of the plan, which may take a moment where it is long; `lines` does what is left."""
+        """Lay out the rows of the plan, which may take a moment if it is long; `lines` does the rest."""
         if self._drawn != (width, theme):  # it may be drawn ten times a second
             self._drawn, self._rows = (width, theme), markdown_rows(self._text, width - 2, theme)
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
-        """Return the plan, or the part of it that has room, and the answers."""
+        """Return the plan, or the part of it that fits, and the answers."""
         self.lay_out(width, theme)
         head = [theme.paint("question", cut("? Approve this plan?", width))]
         foot = self._foot(width, theme, is_terse=False)
@@ -122,7 +122,7 @@ class PlanDialog(ChoiceDialog[PlanDialogAnswer, _Meaning]):
         return [row for one, is_selected in choices for row in one.rows(wrapped, width, theme, is_selected=is_selected)]
 
     def _terse_rows(self, width: int) -> list[str]:
-        """Return the choices in few words, as many on a row as fit."""
+        """Return the short labels, as many in a row as fit."""
         rows = list[str]()
         for choice in self._choices:
             text = f"{'❯' if choice.meaning == self._selected else ' '} {choice.number}. {choice.short}"

@@ -1,4 +1,4 @@
-"""The questions of the model, one after the other."""
+"""Dialog for the questions of the model, one after the other."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -16,9 +16,9 @@ _QUESTION_ROWS = 6
 _FEWEST_QUESTION_ROWS = 2
 _LABEL_ROWS = 2
 _DETAIL_ROWS = 3
-"""Of what is selected; the others have one row each. Together they fit a terminal of 24 rows."""
+"""Most rows of the selected choice; the others have one row each. Together they fit a terminal of 24 rows."""
 _FRAME_ROWS = 2
-"""The headers and the hint."""
+"""Rows of the headers and the hint."""
 _FEWEST_ROWS = 2
 _OWN_WORDS = "In your own words"
 
@@ -27,14 +27,14 @@ UserAnswers: TypeAlias = tuple[UserAnswer, ...]
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """The user does not want to answer."""
+    """Answer of a user who declines the questions."""
 
 
 @dataclass(slots=True)
 class _Sheet:
     question: UserQuestion
     selected: int = 0
-    """The row: a choice, or behind them the user's own words."""
+    """Index of the selected row: a choice, or after the choices the user's own words."""
     chosen: set[int] = field(default_factory=set)
     words: LineEditor = field(default_factory=LineEditor)
     is_confirmed: bool = False
@@ -45,7 +45,7 @@ class _Sheet:
 
     @property
     def answer(self) -> UserAnswer:
-        """The answer that counts: of one choice, that or the words; of several, both."""
+        """Answer so far: for a single choice, the choice or the words; for several, both."""
         labels = tuple(self.question.choices[at].label for at in sorted(self.chosen))
         return UserAnswer(labels, "" if labels and not self.question.allows_several else self.words.text.strip())
 
@@ -54,7 +54,7 @@ class _Sheet:
         return self.is_confirmed and self.answer != UserAnswer()
 
     def confirm(self) -> bool:
-        """Take what is selected as the answer, or what is chosen of several; return whether there is an answer."""
+        """Confirm the selected row, or the chosen ones of several; return True if there is an answer."""
         if not self.question.allows_several:
             if self.is_in_words and not self.words.text.strip():
                 return False
@@ -64,10 +64,10 @@ class _Sheet:
 
 
 class QuestionsDialog(Dialog[UserAnswers | Declined]):
-    """Asks one to four questions; what was chosen or typed is kept while the user looks at another one.
+    """Asks one to four questions; answers are kept while the user looks at another question.
 
-    The first choice, the one that the model would take, is selected at first. A paste is typed where users write in
-    their own words, and answers nothing. Where there is no room for all, the rows around what is selected are shown.
+    The first choice, which the model recommends, is selected at first. A paste goes into the field for the user's own
+    words, and answers nothing. If there is no room for all rows, those around the selected one are shown.
     """
 
     def __init__(self, questions: Sequence[UserQuestion], *, room: Callable[[], int] = lambda: sys.maxsize) -> None:
@@ -84,7 +84,7 @@ class QuestionsDialog(Dialog[UserAnswers | Declined]):
         sheet = self._sheet
         rows, selected = self._body(sheet, width, theme)
         room = self._room() - _FRAME_ROWS
-        size = len(rows) if len(rows) <= room else max(room - 1, _FEWEST_ROWS)  # less the note on what is not shown
+        size = len(rows) if len(rows) <= room else max(room - 1, _FEWEST_ROWS)  # one row is for the note on hidden rows
         if self._follows_selection:
             self._page.reveal(selected, size)
         head = [self._progress(width, theme), *self._page.of(rows, size)]
@@ -107,7 +107,7 @@ class QuestionsDialog(Dialog[UserAnswers | Declined]):
         sheet = self._sheet
         match key:
             case "escape" if sheet.is_in_words and sheet.words.text:
-                sheet.selected = 0  # what was typed stays, and a second one declines
+                sheet.selected = 0  # the typed words stay; a second Esc declines
             case "escape" | "c-c":
                 self.answer = Declined()
             case "enter":
@@ -127,14 +127,14 @@ class QuestionsDialog(Dialog[UserAnswers | Declined]):
                 self._press_at_choice(sheet, key)
 
     def paste(self, text: str) -> bool:
-        """Type pasted text into the user's own words, and return whether they are selected; answers nothing."""
+        """Insert pasted text into the user's own words, and return True if they are selected; answers nothing."""
         is_typed = self.answer is None and self._sheet.is_in_words
         if is_typed:
             self._sheet.words.insert(text)
         return is_typed
 
     def as_lines(self, width: int, theme: Theme) -> Sequence[str]:
-        """Return the question that has no answer yet, with its numbered choices."""
+        """Return the current question with its numbered choices."""
         question = self._sheet.question
         rows = [f"? {clean_line(question.header)}: {_shown_part(question.question)}"]
         for number, choice in enumerate(question.choices, 1):
@@ -166,7 +166,7 @@ class QuestionsDialog(Dialog[UserAnswers | Declined]):
         return self._sheets[self._at]
 
     def _body(self, sheet: _Sheet, width: int, theme: Theme) -> tuple[list[str], range]:
-        """Return the question with its choices, and which of the rows are what is selected."""
+        """Return the rows of a question with its choices, and the range of the selected rows."""
         room = self._room() - _FRAME_ROWS - _LABEL_ROWS - _DETAIL_ROWS - 2
         most = min(max(room, _FEWEST_QUESTION_ROWS), _QUESTION_ROWS)
         asked = self._folded(wrapped(prose(sheet.question.question), width), most, width, " … (ctrl+o)")
@@ -202,7 +202,7 @@ class QuestionsDialog(Dialog[UserAnswers | Declined]):
                 pass
 
     def _confirm(self, sheet: _Sheet) -> None:
-        """Go on to the next question without an answer, or end."""
+        """Confirm the answer and go on to the next open question, or end."""
         if not sheet.confirm():
             self._misses_answer = True
             return
@@ -219,7 +219,7 @@ class QuestionsDialog(Dialog[UserAnswers | Declined]):
         self._at, self._page = at, Page()
 
     def _progress(self, width: int, theme: Theme) -> str:
-        """Return the headers of all questions where they fit, else that of this one."""
+        """Return the headers of all questions if they fit, else that of the current one."""
         names = [clean_line(sheet.question.header) for sheet in self._sheets]
         tabs = [f"{'✓ ' if sheet.is_answered else ''}{name}" for sheet, name in zip(self._sheets, names, strict=True)]
         if cell_width(f"? {' · '.join(tabs)}") > width:
@@ -241,7 +241,7 @@ class QuestionsDialog(Dialog[UserAnswers | Declined]):
         return [*painted, *(theme.paint("dim", f"{indent}{row}") for row in details)]
 
     def _folded(self, rows: list[str], most: int, width: int, ending: str = " …") -> list[str]:
-        """Return the first rows, with an ending where some are left out."""
+        """Return the first rows, with an ending if some are left out."""
         if len(rows) <= most or not self._is_folded:
             return rows
         return [*rows[: most - 1], broken(rows[most - 1], width - len(ending))[0] + ending]
@@ -260,7 +260,7 @@ def _shown_part(text: str) -> str:
 
 
 def _mark(sheet: _Sheet, at: int) -> str:
-    """Return what stands before the choice `at`, or before the user's own words."""
+    """Return the mark before the choice `at`, or before the user's own words."""
     is_words = at == len(sheet.question.choices)
     pointer = "❯" if at == sheet.selected else " "
     is_chosen = bool(sheet.words.text.strip()) if is_words else at in sheet.chosen

@@ -1,4 +1,4 @@
-"""What tools and faces need of whoever keeps background tasks; they find it in the session and know no more."""
+"""Protocol of the background tasks of a session, for the tools and faces that use them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack
@@ -15,21 +15,21 @@ from panpan.types.events import TaskInfo, TaskKind
 
 @dataclass(frozen=True, slots=True)
 class BackgroundCommand:
-    """A command that is to run in the background."""
+    """A command to start in the background."""
 
     argv: Sequence[str]
     cwd: Path
     env: Mapping[str, str]
-    """Its whole environment, without the mark of the session's own commands."""
+    """Its whole environment, without the variable that marks the session's own commands."""
     pass_fds: Sequence[int]
     """Descriptors that it inherits under the same numbers."""
     text: str
-    """As the model wrote it."""
+    """The command as the model wrote it."""
     title: str
-    """What it does, on one line."""
+    """Description of the command, on one line."""
     tool_use_id: str
     leavings: Sequence[Path] = ()
-    """What its sandbox needs, and leaves behind should the command outlive panpan."""
+    """Files that its sandbox needs, and leaves behind if the command outlives panpan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class MovedCommand:
 
     child: Child
     output: LeftOutput
-    """What it printed so far, and where the rest goes."""
+    """The output so far, to which the rest is appended."""
     text: str
     title: str
     tool_use_id: str
@@ -48,26 +48,26 @@ class MovedCommand:
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
-    """How a job ended."""
+    """The end of a job."""
 
     text: str
-    """What the model is told of it."""
+    """Result for the model."""
     is_error: bool
 
 
 Job: TypeAlias = Callable[[Callable[[str], None]], Awaitable[JobEnd]]
-"""Work that panpan does itself, such as that of a subagent; it is given what appends to the task's output."""
+"""Work that panpan does itself, such as that of a subagent. Its argument appends text to the task's output."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOutput:
-    """A part of what a task printed."""
+    """A part of the output of a task."""
 
     text: str
     is_cut: bool
-    """True if there is more of it that is not in `text`."""
+    """True if `text` leaves out a part of the output that was asked for."""
     path: Path
-    """The file with all of it, as far as that is kept."""
+    """File with the whole output, as much of it as is kept."""
 
 
 class Background(Protocol):
@@ -75,26 +75,26 @@ class Background(Protocol):
 
     @property
     def tasks(self) -> Sequence[TaskInfo]:
-        """All of them as they are now, oldest first."""
+        """All tasks as they are now, oldest first."""
         ...
 
     @property
     def running(self) -> Sequence[TaskInfo]:
-        """Those that have not ended, oldest first."""
+        """Tasks that have not ended, oldest first."""
         ...
 
     @property
     def keepable(self) -> Sequence[TaskInfo]:
-        """Those of them that can go on without panpan: commands, but for those that were moved here."""
+        """Running tasks that can go on without panpan: commands, except those that began in the foreground."""
         ...
 
     @property
     def keeps(self) -> bool:
-        """True if commands are left to go on when the session is closed."""
+        """True if commands go on when the session is closed."""
         ...
 
     def keep_at_exit(self, *, keeps: bool) -> None:
-        """Let commands go on when the session is closed, or not, in place of what the settings say."""
+        """Let commands go on when the session is closed, or stop them, whatever the settings say."""
         ...
 
     @property
@@ -103,11 +103,11 @@ class Background(Protocol):
         ...
 
     def move(self, tool_use_id: str | None = None) -> Sequence[str]:
-        """Ask a call in the foreground, or all, to go on in the background, and return the ids of those asked."""
+        """Move a call in the foreground, or all of them, to the background, and return the ids of those asked."""
         ...
 
     async def wait_changed(self) -> None:
-        """Return when the next one begins or ends."""
+        """Wait until a task begins or ends."""
         ...
 
     @property
@@ -116,9 +116,9 @@ class Background(Protocol):
         ...
 
     async def start_command(self, command: BackgroundCommand, resources: AsyncExitStack) -> TaskInfo:
-        """Start a command that may outlive the call, and panpan where the user wants that.
+        """Start a command that may outlive the call, and panpan too if the user wants that.
 
-        `resources` is what it needs as long as it runs, such as its sandbox; taken over once it has started.
+        `resources` are needed as long as it runs, such as its sandbox; they are taken over once it has started.
 
         Raises:
             ToolError: It cannot be started, or too many tasks run.
@@ -126,7 +126,7 @@ class Background(Protocol):
         ...
 
     def start_job(self, *, kind: TaskKind, title: str, tool_use_id: str, agent_id: str, job: Job) -> TaskInfo:
-        """Run work of panpan's own as a task; it ends with the session. `agent_id` is empty if it is no subagent.
+        """Run work of panpan itself as a task; it ends with the session. `agent_id` is empty if it is no subagent.
 
         Raises:
             ToolError: Too many tasks run.
@@ -134,19 +134,19 @@ class Background(Protocol):
         ...
 
     def foreground(self, tool_use_id: str) -> AbstractContextManager[anyio.Event]:
-        """Let the user move a call to the background while the context lasts; the event is set when he wants that."""
+        """Let the user move a call to the background while the context lasts; they do so by setting the event."""
         ...
 
     def take_command(self, command: MovedCommand, resources: AsyncExitStack) -> TaskInfo:
         """Let a command go on in the background; its child process and `resources` are taken over at once.
 
         Raises:
-            ToolError: Nothing goes on any more, since the session ends; nothing was taken over.
+            ToolError: The session is ending; nothing was taken over.
         """
         ...
 
     async def read(self, task_id: str, *, pattern: str | None, max_bytes: int) -> TaskOutput:
-        """Return the end of what a task printed since the model last read it, or of all lines that match a pattern.
+        """Return the end of the output since the model last read it, or of all lines that match a pattern.
 
         Raises:
             ToolError: There is no such task, or the pattern is no regular expression.
@@ -154,7 +154,7 @@ class Background(Protocol):
         ...
 
     async def wait(self, task_id: str, timeout_s: float) -> TaskInfo:
-        """Return the task as it is when it has ended, or when the time is up.
+        """Wait until a task has ended or the time is up, and return its state.
 
         Raises:
             ToolError: There is no such task.
@@ -162,9 +162,9 @@ class Background(Protocol):
         ...
 
     async def stop(self, task_id: str) -> TaskInfo:
-        """End a task with all that it started, also what it left running, and return how it ended.
+        """Stop a task with all processes that it started, even those left running, and return its final state.
 
         Raises:
-            ToolError: There is no such task, or it cannot be ended.
+            ToolError: There is no such task, or it cannot be stopped.
         """
         ...

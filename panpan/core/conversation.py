@@ -1,7 +1,7 @@
-"""The conversation: what has been said, valid to send after every append, and what of it is sent.
+"""The conversation: its messages, which are valid to send after every append, and the part of them that is sent.
 
 The rule: each tool_use of a reply is answered exactly once, right after the reply, and ids are unique. A live turn
-keeps it by construction, and `append` refuses what would break it; a list that comes from a log may hold anything, and
+keeps it by construction, and `append` refuses a message that would break it. A list from a log may hold anything, and
 goes through `repaired` first.
 """
 
@@ -21,7 +21,7 @@ from panpan.types.messages import (
 
 
 def compacted(messages: Sequence[Message], compaction: Compaction) -> list[Message] | None:
-    """Return what stands for `messages`; None where it was made for another conversation."""
+    """Return the messages to send in place of `messages`; None if the compaction belongs to another conversation."""
     index_by_uuid = {message.uuid: index for index, message in enumerate(messages)}
     start = 0 if compaction.kept_from is None else index_by_uuid.get(compaction.kept_from)
     if start is None or compaction.up_to not in index_by_uuid:
@@ -29,13 +29,13 @@ def compacted(messages: Sequence[Message], compaction: Compaction) -> list[Messa
     pinned = [index_by_uuid[uuid] for uuid in compaction.pinned if uuid in index_by_uuid]
     older = [messages[index] for index in pinned if index < start]
     reminders = [message for message in older if isinstance(message, SystemReminder)]
-    prompts = [message for message in older if isinstance(message, UserMessage)]  # of a turn that goes on behind them
+    prompts = [message for message in older if isinstance(message, UserMessage)]  # of a turn that goes on after them
     kept = (_noted(message, compaction.notes) for message in messages[start:])
     return [*reminders, *compaction.added, *prompts, *kept]
 
 
 def _noted(message: Message, notes: Mapping[str, str]) -> Message:
-    """Return a message with the note in the place of its output, where there is one for it."""
+    """Return a message with its output replaced by its note, if there is one."""
     note = notes.get(message.uuid)
     if note is None or not isinstance(message, ToolResultMessage):
         return message
@@ -58,13 +58,13 @@ ENDED_BEFORE = "The call was not run: the turn ended before it began."
 
 
 class Conversation:
-    """A growing list of messages under a prefix that never moves.
+    """A growing list of messages after a prefix that stays the same.
 
     Args:
         system: The system prompt.
-        tools: What the model may call.
-        messages: What was said before; must be valid (see `repaired`).
-        compactions: What was made shorter of it, oldest first.
+        tools: Tools that the model may call.
+        messages: Earlier messages; must be valid (see `repaired`).
+        compactions: Compactions of those messages, oldest first.
     """
 
     def __init__(
@@ -77,32 +77,32 @@ class Conversation:
         self.system = system
         self.tools = tuple(tools)
         self.messages: list[Message] = []
-        """All that was said, whatever is sent of it."""
+        """All messages, sent or not."""
         self.sent: list[Message] = self.messages
-        """What the next request holds; all, or what stands for it since the newest compaction."""
+        """Messages of the next request: all, or those that replace them since the newest compaction."""
         self.measured_messages = 0
-        """How many messages of `sent` the newest compaction has measured: what a provider counted for a reply among
-        them, it counted for another request."""
+        """Number of messages of `sent` that the newest compaction measured. The usage of a reply among them belongs to
+        another request."""
         self.measured_tokens = 0
-        """About how many tokens a request with these messages has."""
+        """Estimated tokens of a request with these messages."""
         self.compactions: list[Compaction] = []
-        """Oldest first; the newest says what is sent."""
+        """Compactions, oldest first; the newest determines what is sent."""
         self.side_calls: list[AssistantMessage] = []
-        """Replies that are no part of it and cost money all the same, such as those that compactions asked for."""
+        """Replies that are not in the conversation but cost money, such as those to requests for a summary."""
         self.open_tool_uses: dict[str, ToolUseBlock] = {}
         """Calls of the newest reply that have no result yet, in order."""
         self._tool_use_ids: set[str] = set()
         self.replace(messages, compactions)
 
     def begin_with(self, system: str, tools: Sequence[ToolDefinition]) -> None:
-        """Let requests begin with another system prompt and other tools."""
+        """Change the system prompt and the tools of later requests."""
         self.system, self.tools = system, tuple(tools)
 
     def append(self, message: Message) -> None:
         """Add a message at the end.
 
         Raises:
-            ValueError: The history would not be valid any more.
+            ValueError: The history would no longer be valid.
         """
         match message:
             case ToolResultMessage():
@@ -123,7 +123,7 @@ class Conversation:
             self.sent.append(message)
 
     def replace(self, messages: Iterable[Message], compactions: Iterable[Compaction] = ()) -> None:
-        """Let `messages` be what has been said, as after a rewind; they must be valid (see `repaired`)."""
+        """Replace the whole conversation, as after a rewind; `messages` must be valid (see `repaired`)."""
         self.messages, self.open_tool_uses, self._tool_use_ids = [], {}, set()
         of_compactions = {id(compaction.reply) for compaction in self.compactions}
         self.side_calls = [reply for reply in self.side_calls if id(reply) not in of_compactions]
@@ -134,7 +134,7 @@ class Conversation:
             self.compact(compaction)
 
     def compact(self, compaction: Compaction) -> None:
-        """Let the next request hold what `compaction` says; one of another conversation changes nothing."""
+        """Apply a compaction to later requests; one of another conversation changes nothing."""
         sent = compacted(self.messages, compaction)
         if sent is None:
             return
@@ -158,14 +158,14 @@ class Conversation:
                 return not self.open_tool_uses
 
     def request(self) -> ModelRequest:
-        """Return what is sent to the model now."""
+        """Return the next request to the model."""
         return ModelRequest(
             self.system, self.tools, self.sent, self._tool_use_ids, self.measured_messages, self.measured_tokens
         )
 
 
 def _end_of(uuid: str, messages: Sequence[Message]) -> int:
-    """Return the index behind the message with this id and the results that answer it."""
+    """Return the index after the message with this id and the results that answer it."""
     end = next(index for index, message in enumerate(messages) if message.uuid == uuid) + 1
     while end < len(messages) and isinstance(messages[end], ToolResultMessage):
         end += 1
@@ -173,7 +173,7 @@ def _end_of(uuid: str, messages: Sequence[Message]) -> int:
 
 
 def error_result(tool_use_id: str, text: str) -> ToolResultMessage:
-    """Return a result that says why a call gave none."""
+    """Return an error result that explains why a call has no other result."""
     block = ToolResultBlock(tool_use_id=tool_use_id, content=(TextBlock(text=text),), is_error=True)
     return ToolResultMessage(result=block)
 
@@ -183,9 +183,9 @@ def cut_short(tool_use_id: str, *, was_begun: bool, is_interrupted: bool, left: 
 
     Args:
         tool_use_id: The call.
-        was_begun: Whether its tool had begun to run.
-        is_interrupted: Whether the user stopped the turn; if not, an error ended it.
-        left: What it had done by then, in a sentence, where its tool could tell.
+        was_begun: True if its tool had begun to run.
+        is_interrupted: True if the user stopped the turn, False if an error ended it.
+        left: Sentence about the work that it had done by then, if its tool could tell.
     """
     if not was_begun:
         return error_result(tool_use_id, INTERRUPTED_BEFORE if is_interrupted else ENDED_BEFORE)
@@ -193,13 +193,13 @@ def cut_short(tool_use_id: str, *, was_begun: bool, is_interrupted: bool, left: 
 
 
 def repaired(messages: Iterable[Message], *, never_begun: Container[str] = ()) -> Iterator[Message]:
-    """Yield `messages` as a valid history, changing as little as can be.
+    """Yield `messages` as a valid history, with as few changes as possible.
 
-    Results without a call, and second results of one call, are left out; a result that comes late moves up to its call;
-    a call without a result gets one that says so; a repeated id is made unique together with its result.
+    Results without a call, and second results of one call, are left out. A result that comes late moves up to its call.
+    A call without a result gets one that says so. A repeated id is made unique together with its result.
 
     Args:
-        messages: What a log holds.
+        messages: Messages of a log.
         never_begun: Ids of calls that are known to have changed nothing.
     """
     pending = list(messages)

@@ -1,7 +1,7 @@
-"""Effects of a call, told by its tool before it runs. Permissions, plan mode and hooks go by them and by no name.
+"""Effects of a call, which its tool declares before it runs. Permissions, plan mode and hooks judge by them alone.
 
-The rule: what is left out is not done. A tool that cannot say all of it says so with `is_complete=False`; then the user
-is asked about the call, and plan mode denies it.
+The rule: a call does nothing that its effects leave out. A tool that cannot list all of them sets `is_complete=False`;
+then the user is asked about the call, and plan mode denies it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,10 +27,10 @@ class Command:
     """A command that a call would run."""
 
     line: str
-    """As a shell reads it, for rules such as `Bash(make *)`; empty where no line says what runs."""
+    """Command line for rules such as `Bash(make *)`; empty if no line says what runs."""
     sandbox: SandboxUse = "on"
     hosts: Sequence[str] = ()
-    """Hosts that it needs the network for, as the setting `sandbox.domains` names them; empty: not known."""
+    """Hosts that it needs the network for, as in the setting `sandbox.domains`; empty if they are not known."""
     only_looks: bool = False
     """True if it is known to change nothing."""
     is_elsewhere: bool = False
@@ -41,7 +41,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A subagent that a call would start. Each of its calls is decided about by itself."""
+    """A subagent that a call would start. Each call of the subagent needs its own decision."""
 
     name: str
     only_looks: bool = False
@@ -52,37 +52,37 @@ class Agent:
 class Effects:
     """Everything that a call would do, as far as its tool knows.
 
-    Paths are as the model wrote them, and count from the working directory.
+    Paths are as the model wrote them, relative to the working directory.
     """
 
     reads: Sequence[str] = ()
-    """Files whose content it takes, and folders whose names it takes."""
+    """Files that it reads, and folders that it lists."""
     searches: Sequence[str] = ()
-    """Folders in which it may show what is in any file, at any depth."""
+    """Folders in which it may show the content of any file, at any depth."""
     searched_names: str | None = None
-    """A glob of the only files that it shows of `searches`; None: all."""
+    """Glob of the only files that it shows in `searches`; None for all."""
     writes: Sequence[str] = ()
-    """Files and folders that it makes or changes. What it reads of them to do so is in `reads`, too."""
+    """Files and folders that it creates or changes. Those that it reads to do so are in `reads`, too."""
     deletes: Sequence[str] = ()
     """Files and folders that it removes."""
     commands: Sequence[Command] = ()
     urls: Sequence[str] = ()
-    """Web addresses that it asks for."""
+    """Web addresses that it requests."""
     asks_web: bool = False
-    """True if it asks for addresses that are not known before, such as those of a search engine."""
+    """True if it requests addresses that are not known before, such as those of a search engine."""
     agents: Sequence[Agent] = ()
     names: Sequence[str] = ()
     """Names that rules for the tool may have in brackets, such as an operation or a skill."""
     is_for_once: bool = False
-    """True if a yes can only be for this very call, so that no rule is offered to save."""
+    """True if a yes can only apply to this call, so that no rule is offered."""
     is_complete: bool = True
-    """False if it may do more than all of this."""
+    """False if it may do more than these effects say."""
 
     def __post_init__(self) -> None:
-        """Refuse a text in place of a list, whose letters would be judged instead of it.
+        """Refuse a string in place of a list, since its letters would be taken for the items.
 
         Raises:
-            TypeError: A field is no list of what it has to hold.
+            TypeError: A field is no list of the right items.
         """
         for field, kind in _KINDS.items():
             items = getattr(self, field)
@@ -96,18 +96,18 @@ class Effects:
 
     @property
     def uses_web(self) -> bool:
-        """True if it asks for web addresses, known or not."""
+        """True if it requests web addresses, known or not."""
         return bool(self.urls) or self.asks_web
 
     @property
     def is_read_only(self) -> bool:
-        """True if it is known to change nothing of the user's."""
+        """True if it is known to change nothing that belongs to the user."""
         only_look = all(command.only_looks for command in self.commands) and all(one.only_looks for one in self.agents)
         return self.is_complete and not self.changes_files and only_look
 
     @property
     def only_changes_files(self) -> bool:
-        """True if it writes or deletes, and does nothing else but read."""
+        """True if it writes or deletes, and otherwise only reads."""
         return self.changes_files and self.is_complete and self._is_about_files
 
     @property
@@ -121,12 +121,12 @@ class Effects:
 
     @property
     def only_starts_agents(self) -> bool:
-        """True if whatever it changes is changed by agents that it starts."""
+        """True if only the agents that it starts may change anything."""
         return bool(self.agents) and replace(self, agents=()).is_read_only and not self.uses_web
 
     @property
     def sandbox(self) -> SandboxUse | None:
-        """The most that one of its commands gets; None: it runs none."""
+        """The widest surroundings of its commands; None if it runs none."""
         wanted = {command.sandbox for command in self.commands}
         return next((use for use in _WIDEST_FIRST if use in wanted), None)
 
@@ -137,7 +137,7 @@ class Effects:
 
     @property
     def path_uses(self) -> Iterator[PathUse]:
-        """Each path with what is done to it at most: what is changed is named once, although it is read, too."""
+        """Each path with the strongest access to it: a path that is both read and written comes once, as written."""
         changed = (*self.writes, *self.deletes)
         reads = [path for path in (*self.reads, *self.searches) if path not in changed]
         yield from dict.fromkeys(PathUse(path, "read") for path in reads)
@@ -149,7 +149,7 @@ _KINDS: Mapping[str, type] = {
     "commands": Command,
     "agents": Agent,
 }
-"""What each list of effects holds."""
+"""Type of the items in each list of effects."""
 
 UNKNOWN = Effects(is_complete=False)
 """Effects of a call about which nothing is known."""

@@ -1,10 +1,10 @@
-"""Where services hook in around the loop; the core knows these points and no service.
+"""Hook points around the loop; the core knows these points and no service.
 
 A service is a `Hook` that overrides the points it needs. `app.py` lists the hooks in a visible order and the core calls
-them in that order. If a new service needs an `if` in `query.py`, it is this file that has to change.
+them in that order. If a new service needs an `if` in `query.py`, this file is the one to change.
 
-The rule: what cannot be noted is not done. So after a crash each call is known as not begun, done, or unknown, and
-nothing is silently done twice.
+The rule: a call that cannot be recorded does not run. So after a crash each call is known as not begun, done, or
+unknown, and nothing is silently done twice.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -23,7 +23,7 @@ from panpan.types.messages import AssistantMessage, Message, SystemReminder, Use
 from panpan.types.permission import Allow, Blocked, Decision, Deny, PermissionQuestion
 
 Addition: TypeAlias = UserMessage | SystemReminder
-"""What a hook may put into the conversation."""
+"""Message that a hook may add to the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class Round:
     """One model reply and its tools, as hooks see it."""
 
     number: int
-    """Counts the rounds of the turn from 1."""
+    """Number of the round in the turn, from 1."""
     max_rounds: int
     conversation: Conversation
-    """To read; what a hook adds it returns."""
+    """Conversation to read; a hook returns its additions."""
 
     @property
     def is_last(self) -> bool:
@@ -53,7 +53,7 @@ class ToolCall:
     """The arguments as the model wrote them."""
     context: ToolContext
     effects: Effects
-    """Effects of the call, as its tool tells them."""
+    """Effects of the call, as its tool declares them."""
 
     @classmethod
     async def of(
@@ -71,7 +71,7 @@ class Hook:
     """One service's view of the loop; each point does nothing unless it is overridden."""
 
     is_for_small_windows: ClassVar[bool] = True
-    """False if a model whose provider cuts what does not fit its window goes without it."""
+    """False to leave the hook out for a model whose provider cuts requests down to its window."""
 
     @property
     def turn_files(self) -> Sequence[FileChange]:
@@ -80,18 +80,18 @@ class Hook:
 
     @property
     def wants_turn(self) -> bool:
-        """True if it has something for the model that is worth a turn, although the user says nothing."""
+        """True if the hook has something to tell the model now, without a message of the user."""
         return False
 
     async def wait_for_news(self) -> None:
-        """Wait until it has news, or nothing goes on that may bring it any."""
+        """Wait until the hook has news, or nothing is running that may bring any."""
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
-        """Return what belongs behind the user's message, before the first request of the turn."""
+        """Return the messages to add after the user's, before the first request of the turn."""
         return ()
 
     async def before_request(self, round_: Round) -> Sequence[Addition]:
-        """Return what the model has to know before it is asked again.
+        """Return the messages to add before the next request.
 
         Raises:
             PanpanError: The turn must not go on, as with a spent budget.
@@ -99,106 +99,107 @@ class Hook:
         return ()
 
     async def transformed(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return the messages as the model is to be sent them; what is kept of the conversation stays as it is.
+        """Return the messages to send; the conversation itself is not changed.
 
-        Only the tail may differ: what was sent before has to come out as it did then, or nothing of it is cached.
+        Only the tail may differ: messages that were sent before must come out as they did then, or the provider's
+        cache is lost.
 
-        `messages` is a copy, as the hooks before have left it.
+        `messages` is a copy, with the changes of the hooks before.
         """
         return messages
 
     async def make_room(
         self, round_: Round, llm: ModelClient, refusal: ContextOverflowError | None
     ) -> AsyncGenerator[Waiting | Compacted, None]:
-        """Yield what makes the request shorter that is about to be sent, if it is too long, and what is waited for.
+        """Yield compactions if the next request is too long, and the waits for them.
 
-        What is yielded changes the round's conversation before the generator goes on. `refusal` is the provider's,
-        which was sent the request already and gets it only once more, made shorter.
+        A compaction takes effect in the round's conversation before the generator goes on. `refusal` is the provider's
+        error if the request was sent already; it is sent only once more, made shorter.
         """
         return
         yield
 
     async def after_reply(self, round_: Round, reply: AssistantMessage) -> None:
-        """See the whole reply, which is in the conversation and recorded, before any of its calls runs.
+        """Look at the whole reply before any of its calls runs; it is in the conversation and recorded.
 
         Raises:
             PanpanError: The turn must not go on, as after a refusal; the reply's calls are answered as not run.
         """
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
-        """Decide whether the call may run; None is no opinion. Deny wins over ask, ask over allow."""
+        """Decide if the call may run; None for no opinion. Deny wins over ask, ask over allow."""
         return None
 
     async def answer_question(self, call: ToolCall, question: PermissionQuestion) -> Allow | Deny | None:
-        """Answer in the user's place what a hook asks about the call; None leaves it to the others, and then to him.
+        """Answer a question about the call in the user's place; None leaves it to the other hooks, then to the user.
 
-        Deny wins over allow. An allow opens what his yes would have opened, for this call. What is protected never
-        comes here: only a person may open it.
+        Deny wins over allow. An allow opens what the user's yes would open for this call. Questions about protected
+        places never come here: only a person may open those.
         """
         return None
 
     def denies_all(self) -> Deny | None:
-        """Return why no call may run at all, as after the failure of a guard; asked right before each call runs."""
+        """Return a denial if no call may run at all, as after the failure of a guard; called right before each call."""
         return None
 
     async def before_effect(self, call: ToolCall) -> None:
-        """See a call that was allowed and may change something, right before it is noted and runs."""
+        """Look at an allowed call that may change something, right before it is recorded and runs."""
 
     async def recheck(self, call: ToolCall) -> Deny | None:
-        """Return why a call must not run, although a hook has just answered yes to the question about it."""
+        """Return a denial if a call must not run although a hook has just answered yes to the question about it."""
         return None
 
     async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
-        """Decide whether a call that the sandbox made fail runs once more, with more than it had; None is no opinion.
+        """Decide if a call that failed in the sandbox runs once more with wider access; None for no opinion.
 
-        Where no hook allows or asks, it does not. `call` is as it was decided about at first.
+        It does not if no hook allows or asks. `call` is the call as it was first decided.
         """
         return None
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
-        """Return the output as the model gets it, from what the hooks before have left. Called for failures, too."""
+        """Return the output for the model, given that of the hooks before. Called for failures, too."""
         return output
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
-        """Return what the model has to know after the reply and its tools; anything here keeps the turn going."""
+        """Return the messages to add after the reply and its tools; any message keeps the turn going."""
         return ()
 
     async def pinned(self) -> Sequence[SystemReminder]:
-        """Return what has to stay before the model's eyes when the conversation becomes shorter, as it is now."""
+        """Return the current reminders that have to stay in view when the conversation is compacted."""
         return ()
 
     def ends_turn(self, round_: Round) -> bool:
-        """Return True if the turn is over after this round, although the model has not spoken last."""
+        """Return True if the turn is over after this round although its last message is not the model's."""
         return False
 
     async def interrupted(self, conversation: Conversation) -> None:
-        """The user stopped the turn; its open calls are answered already."""
+        """Act on the user's interrupt of the turn, whose open calls are already answered."""
 
     async def history_replaced(self, conversation: Conversation) -> None:
-        """What was said before is not all there any more; what is told once a session may have to be told again."""
+        """Act on the loss of earlier messages; anything told once per session may have to be told again."""
 
     async def turn_ended(self, conversation: Conversation) -> None:
-        """The turn is over, in whatever way."""
+        """Act on the end of the turn, whether it succeeded, failed or was interrupted."""
 
 
 class Ledger(Protocol):
-    """Keeps what calls are about to do; each point returns when that is durable.
+    """Record of what calls are about to do; each method returns once that is durable.
 
     Raises:
-        PanpanError: It cannot be kept; the call must not go on.
+        PanpanError: It cannot be recorded; the call must not go on.
     """
 
     async def call_starts(self, call: ToolCall) -> None:
-        """Note that `call`, which may change something, begins."""
+        """Record that `call`, which may change something, begins."""
         ...
 
     async def files_change(self, tool_use_id: str, changes: Sequence[IntendedChange]) -> None:
-        """Note what the call is going to make of files; it changes nothing else."""
+        """Record the changes to files that the call is about to make; it makes no others."""
         ...
 
 
 class NoLedger:
-    """Keeps nothing, for loops without a log."""
+    """Ledger that records nothing, for loops without a log."""
 
     async def call_starts(self, call: ToolCall) -> None:
         pass

@@ -1,9 +1,9 @@
 """The loop: ask the model, run the tools it asks for, ask again with the longer conversation, until it asks for none.
 
-The generators here only receive. Whoever drives them owns the tasks (see `session/session.py`), records each
-message before it passes it on, and consumes them under `aclosing`.
+The generators here only receive. Their driver owns the tasks (see `session/session.py`), records each message before
+passing it on, and consumes them under `aclosing`.
 
-The rule: a request that is refused as too long is never sent again as it is: once, and made shorter by a hook, or not.
+The rule: a request that is refused as too long is sent again once, and only if a hook made it shorter.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -24,8 +24,8 @@ async def replied(round_: Round, llm: ModelClient, hooks: Sequence[Hook]) -> Asy
     """Yield the events of one reply.
 
     Raises:
-        ProviderError: The model could not be asked; where it is `ContextOverflowError`, nothing could be left out.
-        PanpanError: It may not be asked any more, as with a spent budget.
+        ProviderError: The model could not be asked; `ContextOverflowError` if nothing could be left out.
+        PanpanError: The model must not be asked any more, as with a spent budget.
     """
     async with aclosing(_made_room(round_, llm, hooks, None)) as changes:
         async for change in changes:
@@ -54,7 +54,7 @@ async def replied(round_: Round, llm: ModelClient, hooks: Sequence[Hook]) -> Asy
 
 
 async def _request(round_: Round, hooks: Sequence[Hook]) -> ModelRequest:
-    """Return the next request, with its messages as the hooks change them."""
+    """Return the next request, with its messages as the hooks transform them."""
     request = round_.conversation.request()
     messages = request.messages
     for hook in hooks:
@@ -65,7 +65,7 @@ async def _request(round_: Round, hooks: Sequence[Hook]) -> ModelRequest:
 async def _made_room(
     round_: Round, llm: ModelClient, hooks: Sequence[Hook], refusal: ContextOverflowError | None
 ) -> AsyncGenerator[Waiting | Compacted, None]:
-    """Let the hooks make the next request shorter where it is too long."""
+    """Let the hooks make the next request shorter if it is too long."""
     for hook in hooks:
         async with aclosing(hook.make_room(round_, llm, refusal)) as changes:
             async for change in changes:
@@ -76,11 +76,11 @@ async def _made_room(
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What every round of a turn shares."""
+    """Parts that all rounds of a turn share."""
 
     llm: ModelClient
     executor: ToolExecutor
-    """Entered by the owner of the turn."""
+    """Executor that the owner of the turn has entered."""
     hooks: Sequence[Hook] = ()
     max_rounds: int = 1_000
 
@@ -111,7 +111,7 @@ async def query(conversation: Conversation, turn: Turn) -> AsyncGenerator[Event,
 
 
 async def _round(round_: Round, turn: Turn) -> AsyncGenerator[Event, None]:
-    """Yield one reply of the model and what its tools answer."""
+    """Yield the events of one reply of the model and of the tools that it calls."""
     conversation = round_.conversation
     for hook in turn.hooks:
         for addition in await hook.before_request(round_):

@@ -1,14 +1,14 @@
-"""What a tool is, what every tool is given, and tools from plain functions.
+"""The base class of tools, the context of their calls, and tools from plain functions.
 
-The executor validates the arguments, asks the hooks, bounds the time and turns errors into results, so a tool does none
-of that: it says what it touches, does its work, and raises `ToolError` with advice for the model when it cannot.
+The executor validates the arguments, asks the hooks, limits the time and turns errors into results, so a tool does none
+of that. It declares its effects, does its work, and raises `ToolError` with advice for the model if it cannot.
 
-An edit of a file that the model has not read, or that has changed since, would be made blindly; the file tools ask here
-first. It belongs to a session, is kept in memory, and starts empty.
+The file tools ask `SeenFiles` before an edit: without it they would blindly change a file that the model has not read,
+or that has changed since. It belongs to a session, is kept in memory, and starts empty.
 
-The most specific pattern decides, whatever the order, so that merging the settings of several files cannot change the
-outcome: an exact name before a wildcard, more fixed characters before fewer, and off before on. Case makes no
-difference.
+The most specific pattern of the setting `tools` decides, whatever the order, so that merging the settings of several
+files cannot change the outcome: an exact name before a wildcard, more fixed characters before fewer, and off before on.
+Case makes no difference.
 """
 
 import inspect
@@ -40,14 +40,14 @@ from panpan.types.llm import ToolDefinition
 from panpan.types.permission import Box, Opening
 
 _UNTOLD = frozenset({"title", "minLength", "maxLength", "pattern"})
-"""What a model is not told of a value: where it matters, the error says it."""
+"""Keywords of a JSON schema that the model does not need; if one matters, the error names it."""
 
 
 def input_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON schema of `model`: references resolved, titles and nulls of optional fields left out.
 
-    So are defaults that are nothing, no or zero: any model takes it to be so where nothing is said. A recursive model
-    keeps its references.
+    So are defaults that are empty, false or zero, since any model assumes those anyway. A recursive model keeps its
+    references.
     """
     schema = model.model_json_schema()
     definitions = schema.pop("$defs", {})
@@ -86,21 +86,21 @@ def _properties(properties: dict[str, Any], definitions: dict[str, Any], open_na
 
 
 def digest_of(data: bytes) -> bytes:
-    """Return the digest by which two contents of a file are told apart."""
+    """Return the digest that tells two contents of a file apart."""
     return blake2b(data, digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What the model saw of a file, and when."""
+    """One view of a file's content by the model."""
 
     digest: bytes
     number: int
-    """Tells one sight from another: the same content read again is another one."""
+    """Number of the view; the same content read again has another one."""
 
 
 class SeenFiles:
-    """What the model has seen of files, by canonical path."""
+    """Contents of files that the model has seen, by canonical path."""
 
     def __init__(self) -> None:
         self._sights: dict[Path, Sight] = {}
@@ -113,20 +113,20 @@ class SeenFiles:
         self._sights[path] = sight
 
     def digest(self, path: Path) -> bytes | None:
-        """Return the digest of what the model last saw at `path`, or None where it has not read it."""
+        """Return the digest of the content that the model last saw at `path`; None if it has seen none."""
         sight = self._sights.get(path)
         return sight.digest if sight is not None else None
 
     def newest(self, most: int) -> Sequence[tuple[Path, Sight]]:
-        """Return the files that the model has seen last, the newest first, `most` at most."""
+        """Return the files that the model saw last, newest first, at most `most` of them."""
         return list(self._sights.items())[-most:][::-1]
 
     def clear(self) -> None:
-        """Note that the model knows no file any more, since what it read is not in its conversation."""
+        """Forget all files, since their contents are no longer in the model's conversation."""
         self._sights.clear()
 
     def forget(self, path: Path) -> None:
-        """Note that the file is gone."""
+        """Forget a file that was deleted."""
         self._sights.pop(path, None)
 
 
@@ -139,124 +139,123 @@ async def _note_nowhere(changes: Sequence[IntendedChange]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What every tool gets, for one call."""
+    """Context of one call, which every tool gets."""
 
     tool_use_id: str
     paths: PathResolver
-    """The one way from a path the model wrote to a path on disk; knows the session's working directory."""
+    """The only way from a path that the model wrote to a path on disk; it knows the session's working directory."""
     seen_files: SeenFiles
-    """Which files the model has read in this session, and what was in them."""
+    """Files that the model has read in this session, with their content at that time."""
     outputs: OutputStore
-    """Where output goes that is too large for a result."""
+    """Store for output that is too large for a result."""
     environment: Mapping[str, str] = field(default_factory=child_environment)
-    """What the model's commands get of the environment: what programs need, no keys and no tokens."""
+    """Environment of the model's commands: variables that programs need, without keys and tokens."""
     user_environment: Mapping[str, str] = field(default_factory=user_environment)
-    """What the user's own commands get: all but keys and tokens."""
+    """Environment of the user's own commands: all variables except keys and tokens."""
     limits: Limits = field(default_factory=Limits)
-    """What one command may use of the machine."""
+    """Limits on the resources of one command."""
     own_environment: Mapping[str, str] = field(default_factory=dict)
-    """What panpan itself has of the user's variables, less the keys of model providers; no command gets it."""
+    """Environment of panpan itself, without the keys of model providers; no command gets it."""
     processes: ProcessTree = field(default_factory=ProcessTree)
-    """Marks what the session's commands start, so that none of it survives the session."""
+    """Mark on the processes that the session's commands start, so that none of them outlives the session."""
     sandbox: CommandSandbox = field(default_factory=CommandSandbox)
-    """What the session's commands run in."""
+    """Sandbox of the session's commands."""
     box: Box = "usual"
     """The box for the commands of this call."""
     opening: Opening | None = None
-    """Surroundings that the user gave its command in place of those that it asked for."""
+    """Surroundings that the user gave its command instead of those that it asked for."""
     runs_alone: bool = True
     """False while other calls run side by side; then the working directory must not change."""
     allowed_change: DiffDisplay | None = None
-    """What `preview` said when the user allowed the call, and so all that it may change; None: he saw no preview."""
+    """Preview that the user saw when they allowed the call, and so all that it may change; None if they saw none."""
     note_changes: Callable[[Sequence[IntendedChange]], Awaitable[None]] = _note_nowhere
-    """Makes durable what the call is about to change; awaited before the first change by tools that say
-    `notes_changes`."""
+    """Records the changes that the call is about to make; tools with `notes_changes` await it before the first one."""
     note_left: Callable[[str], None] = lambda _: None
-    """Told in a sentence what a call that is being cut short has done, by tools that know."""
+    """Takes a sentence from a tool about the work that it has done when its call is cut short."""
 
 
 class Tool(ABC, Generic[InputT]):
-    """One thing that the model may ask for. The description of `WebFetch` is the file `web_fetch.md` beside it."""
+    """A tool that the model may call. The description of `WebFetch` is the file `web_fetch.md` beside it."""
 
     name: ClassVar[str]
-    """As the model calls it."""
+    """Name by which the model calls it."""
     input_model: ClassVar[type[BaseModel]]
     """Its arguments; field descriptions are sent to the model."""
     description: ClassVar[str] = ""
-    """What the model is told of it; empty: the text of that file."""
+    """Description for the model; empty for the text of that file."""
     timeout_s: ClassVar[float | None] = 120.0
-    """Seconds after which the executor ends the call; None where the tool bounds itself."""
+    """Seconds after which the executor stops the call; None if the tool limits its own time."""
 
     notes_changes: ClassVar[bool] = False
-    """True if it changes files alone, and none of them before `ToolContext.note_changes` knows what it will become."""
+    """True if it changes nothing but files, and passes each change to `ToolContext.note_changes` before making it."""
 
     is_shared: ClassVar[bool] = True
-    """True if equal calls side by side run once, and each gets the result."""
+    """True if equal calls side by side run once and share the result."""
 
     only_reads: ClassVar[bool] = False
-    """True if no call of it, whatever its arguments, changes anything of the user's or goes into the network."""
+    """True if none of its calls, whatever the arguments, changes the user's data or uses the network."""
 
     is_for_subagents: ClassVar[bool] = True
-    """False if it asks the session's user, or reads or changes what is the session's own; then no subagent gets it."""
+    """False if it asks the session's user, or uses data of the session itself; then no subagent gets it."""
 
     starts_agents: ClassVar[bool] = False
-    """True if a call of it starts an agent, which asks a model of its own."""
+    """True if its calls start an agent, which asks a model of its own."""
 
     shows_history: ClassVar[bool] = False
-    """True if it shows what the model is not sent any more; its argument `call` is the id of a call."""
+    """True if it shows messages that are no longer sent to the model; its argument `call` is the id of a call."""
     asks_user: ClassVar[bool] = False
-    """True if a call of it does nothing but show the user a question, whose answer is kept in their own words."""
+    """True if its calls only ask the user a question, whose answer is kept in their own words."""
 
     asks: ClassVar[str] = ""
-    """The question whether a call may run, such as "Edit {title}?", or see `question`; empty: "Allow TOOL?"."""
+    """Question about permission for a call, such as "Edit {title}?", or see `question`; empty for "Allow TOOL?"."""
     main_argument: ClassVar[str] = ""
-    """Name of the argument that a question shows bare; empty: none says it all."""
+    """Name of the argument that a question shows alone; empty if no argument says it all."""
 
     step: ClassVar[tuple[str, str] | None] = None
-    """Verb and noun that count its calls which only look, such as "read" and "file"; None: each is shown by itself."""
+    """Verb and noun for counting its read-only calls, such as "read" and "file"; None to show each by itself."""
     only_renames: ClassVar[bool] = False
-    """True if all that it changes in files are names, so that each line stays where it was."""
+    """True if it changes only names in files, so that each line stays where it was."""
 
     @property
     def is_advertised(self) -> bool:
-        """True if a new session tells its model of it; False for one that asks the user where nobody is there."""
+        """True if a new session offers it to the model; False if it asks the user and nobody is there to answer."""
         return True
 
     def runs_beside_others(self, args: InputT) -> bool:
-        """Return True if calls that change nothing may run at the same time as this one.
+        """Return True if read-only calls may run at the same time as this one.
 
-        It says so of calls that change nothing themselves. A call whose result depends on the order of the calls, as of
-        a list of the session's own, runs alone all the same.
+        That is the case only for calls that are read-only themselves. A call whose result depends on the order of the
+        calls, as with a list that the session keeps, still runs alone.
         """
         return self.only_reads
 
     async def effects(self, args: InputT, ctx: ToolContext) -> Effects:
-        """Return what the call would do, for permissions and hooks; nothing is done yet.
+        """Return the effects of a call, for permissions and hooks, without doing anything yet.
 
         Raises:
-            ToolError: It cannot be found out, or the call cannot be made; it is refused.
+            ToolError: The effects cannot be determined, or the call cannot be made; it does not run.
         """
         return UNKNOWN
 
     @abstractmethod
     def title(self, args: InputT) -> str:
-        """Return the argument that matters, for one line on the screen."""
+        """Return the most important argument, for one line on the screen."""
 
     def question(self, args: InputT) -> str:
-        """Return the question whether the call may run, on one line: verb and object; empty: "Allow TOOL?"."""
+        """Return the question about permission for the call, on one line: verb and object; empty for "Allow TOOL?"."""
         title = self.title(args).partition("\n")[0] if self.asks else ""
         return self.asks.format(title=title)
 
     def time_limit_s(self, args: InputT) -> float | None:
-        """Return the seconds after which the call is ended; None where it may take as long as it needs."""
+        """Return the seconds after which the call is stopped; None if it may take as long as it needs."""
         return self.timeout_s
 
     def may_be_repeated(self, args: InputT) -> bool:
-        """Return True if the same call, made again and again, can well bring something new, as one that waits does."""
+        """Return True if repeating the same call can bring new results, as with a call that waits."""
         return False
 
     async def describe(self, args: InputT, ctx: ToolContext) -> str:
-        """Return what the call would do, for the question whether it may, where its arguments do not say it all.
+        """Return a description of the call, for the question about permission, if its arguments do not say it all.
 
         Raises:
             ToolError: It cannot be done as things are.
@@ -264,10 +263,10 @@ class Tool(ABC, Generic[InputT]):
         return ""
 
     async def preview(self, args: InputT, ctx: ToolContext) -> DiffDisplay | None:
-        """Return what the call would change, for the question whether it may; None where that is not known before.
+        """Return the changes that the call would make, for the question about permission; None if they are not known.
 
         Raises:
-            ToolError: It cannot be done as things are; before a yes, paths that need one are closed, too.
+            ToolError: It cannot be done as things are; paths that need a yes are closed at this time, too.
         """
         return None
 
@@ -281,7 +280,7 @@ class Tool(ABC, Generic[InputT]):
 
     @cached_property
     def definition(self) -> ToolDefinition:
-        """The tool as the model is told of it."""
+        """The tool as the model sees it."""
         return _definition_of(type(self))
 
 
@@ -296,7 +295,7 @@ def _definition_of(kind: type[Tool[Any]]) -> ToolDefinition:
 
 
 def looking_step(use: ToolUseBlock, tools: Mapping[str, Tool[Any]]) -> tuple[str, str] | None:
-    """Return the verb and noun that count a call; None where it may do more than look, or is shown by itself."""
+    """Return the verb and noun for counting a call; None if it may do more than read, or is shown by itself."""
     tool = tools.get(use.name)
     if tool is None or tool.step is None:
         return None
@@ -310,13 +309,13 @@ def looking_step(use: ToolUseBlock, tools: Mapping[str, Tool[Any]]) -> tuple[str
 def enabled_tools(
     tools: Iterable[Tool[Any]], patterns: Mapping[str, bool], *, disallowed: Collection[str] = ()
 ) -> list[Tool[Any]]:
-    """Return the tools that are on, in their order; a tool that no pattern names is on.
+    """Return the tools that are on, in their order; a tool that no pattern matches is on.
 
     Args:
-        tools: All that there are.
-        patterns: On or off by name; `*` stands for any characters and `?` for one, as in `mcp__github__*`.
-        disallowed: Permission rules that deny. Those without parentheses take the tool away, whatever the patterns say;
-            the others are the permission gate's business.
+        tools: All tools.
+        patterns: On or off by name; `*` matches any characters and `?` one, as in `mcp__github__*`.
+        disallowed: Permission rules that deny. Those without parentheses remove the tool, whatever the patterns say;
+            the others are left to the permission gate.
     """
     removed = [rule.strip() for rule in disallowed if "(" not in rule]
     return [
@@ -339,31 +338,31 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 class FileViewer(ABC):
-    """Shows what is in a file."""
+    """Source of calls that show a file."""
 
     @abstractmethod
     def file_call(self, path: str, lines: tuple[int, int] | None) -> tuple[Tool[Any], BaseModel]:
         """Return the call that shows a file.
 
         Args:
-            path: As the user wrote it.
+            path: Path as the user wrote it.
             lines: The first and the last line, from 1; None for the whole file.
         """
 
 
 class FolderViewer(ABC):
-    """Shows what is in a folder."""
+    """Source of calls that show a folder."""
 
     @abstractmethod
     def folder_call(self, path: str) -> tuple[Tool[Any], BaseModel]:
-        """Return the call that shows the folder at a path, as the user wrote it."""
+        """Return the call that shows the folder at a path that the user wrote."""
 
 
 Function: TypeAlias = Callable[..., Awaitable[str | Output]]
 """An async function; a parameter `ctx` gets the `ToolContext`, all others are the model's arguments."""
 
 ToEffects: TypeAlias = Callable[[Any, ToolContext], Effects]
-"""Returns what a call would do, of its arguments and its context."""
+"""Function that returns the effects of a call from its arguments and its context."""
 
 
 def tool(
@@ -376,11 +375,11 @@ def tool(
     """Return a function as a tool.
 
     Args:
-        function: Does the work. Its annotations check the arguments, its docstring tells the model what it does; a
-            parameter with `Annotated[…, Field(description=…)]` tells of itself.
-        name: As the model calls it; None: as the function is called.
-        effects: Tells what a call would do. Without it, each call is asked about, and denied in plan mode.
-        only_reads: True if no call of it changes anything or goes into the network.
+        function: Does the work. Its annotations check the arguments, and its docstring tells the model what it does. A
+            parameter with `Annotated[…, Field(description=…)]` has a description of its own.
+        name: Name by which the model calls it; None for the function's name.
+        effects: Returns the effects of a call. Without it, the user is asked about each call, and plan mode denies it.
+        only_reads: True if no call changes anything or uses the network.
 
     Raises:
         ValueError: The function is not async or has no docstring, or a parameter has no type or no name of its own.

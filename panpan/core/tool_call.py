@@ -1,7 +1,7 @@
-"""From what the model wrote to a call that may run: the tool, its arguments, the hooks' decisions, the user's answer.
+"""Preparation of a tool use: find its tool, check its arguments, and get permission from the hooks and the user.
 
-Deny wins over ask, ask over allow. A call that several hooks ask about is asked once, with every reason. Whatever is
-wrong becomes the text of an error result, so it says what to do instead.
+Deny wins over ask, ask over allow. If several hooks ask about a call, the user gets one question with every reason. An
+error becomes the text of an error result, so it says what to do instead.
 """
 
 import json
@@ -41,7 +41,7 @@ from panpan.types.permission import (
 )
 
 MAX_ERROR_CHARS = 4_000
-"""Of the text that tells the model why a call did not run."""
+"""Longest text that tells the model why a call did not run."""
 
 
 _REFUSED = "The user refused it. Go on without it, or ask what to do instead."
@@ -49,15 +49,15 @@ _REFUSED = "The user refused it. Go on without it, or ask what to do instead."
 
 @dataclass(frozen=True, slots=True)
 class PreparedCall:
-    """A tool use, ready to run or with the reason why it cannot."""
+    """A tool use that is ready to run, or has a reason why it cannot."""
 
     use: ToolUseBlock
     tool: Tool[Any] | None = None
     args: BaseModel | None = None
     problem: str = ""
-    """Why it cannot run; empty where `tool` and `args` are set."""
+    """Reason why it cannot run; empty if `tool` and `args` are set."""
     runs_alone: bool = False
-    """True if no other call may run beside it; one that cannot run is in nobody's way."""
+    """True if no other call may run at the same time; False for one that cannot run at all."""
 
 
 def prepared(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], offered: Collection[str] | None = None) -> PreparedCall:
@@ -65,8 +65,8 @@ def prepared(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], offered: Collect
 
     Args:
         use: The call.
-        tools: Those that can be called.
-        offered: Names of those that the model is told of; None: all.
+        tools: Tools that can be called.
+        offered: Names of the tools in the model's list; None for all.
     """
     if use.input_error is not None:
         return PreparedCall(use, problem=f"The call was not run: {use.input_error}")
@@ -90,7 +90,7 @@ def _checked(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], offered: Collect
 
 
 def batches(calls: Sequence[PreparedCall]) -> list[list[PreparedCall]]:
-    """Split calls into what runs together: neighbouring calls that may; any other is alone. The order is kept."""
+    """Split calls into batches that run together: neighbours that may, and any other call alone; keep the order."""
     together: list[list[PreparedCall]] = []
     for call in calls:
         if together and not call.runs_alone and not together[-1][-1].runs_alone:
@@ -101,7 +101,7 @@ def batches(calls: Sequence[PreparedCall]) -> list[list[PreparedCall]]:
 
 
 def equal_calls(batch: Sequence[PreparedCall]) -> list[list[PreparedCall]]:
-    """Group the calls of a batch that ask for the same and may share a result."""
+    """Group the calls of a batch that are equal and may share a result."""
     groups: dict[str, list[PreparedCall]] = {}
     for call in batch:
         is_shared = call.tool is None or call.tool.is_shared
@@ -127,7 +127,7 @@ def _wrong_arguments(name: str, error: ValidationError) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return an error's text within bounds: it may repeat what the model wrote, however long that was."""
+    """Return an error's text within its limit; it may quote the model's arguments, which can be of any length."""
     if len(text) <= MAX_ERROR_CHARS:
         return text
     half = MAX_ERROR_CHARS // 2
@@ -135,7 +135,7 @@ def shortened(text: str) -> str:
 
 
 def failed(error: PanpanError) -> Output:
-    """Return the output of a call that could not be made, or not to its end."""
+    """Return the output of a call that could not run or could not finish."""
     whole = shortened(str(error))
     if not isinstance(error, ToolError) or not error.advice:
         return Output(whole, is_error=True)
@@ -143,7 +143,7 @@ def failed(error: PanpanError) -> Output:
 
 
 def digest_of(call: ToolCall) -> str:
-    """Return SHA-256 of what a call would run: the tool, its arguments as they were written, and as they were read."""
+    """Return the SHA-256 of a call: the tool, and its arguments both as the model wrote them and as validated."""
     text = json.dumps([call.tool.name, call.input, call.args.model_dump()], sort_keys=True, default=repr)
     return sha256(text.encode(errors="surrogatepass")).hexdigest()
 
@@ -156,20 +156,20 @@ class Permission:
     reason: str
     approved_paths: frozenset[Path] = frozenset()
     shown_change: DiffDisplay | None = None
-    """What the user was shown that the call would change; None where he was not asked, or it was not known."""
+    """Changes that the user saw in the question; None if they were not asked, or the changes were not known."""
     text_for_model: str = ""
-    """What the model is told where the call may not run."""
+    """Text for the model if the call must not run."""
     reasons: tuple[Reason, ...] = ()
-    """Of the hooks that decided, for programs."""
+    """Reasons of the hooks that decided, for programs."""
     saved_rule: str = ""
-    """What the user's "always" saved; empty where he saved nothing."""
+    """Rule that the user's "always" saved; empty if it saved none."""
     digest: str = ""
-    """Of the call that it is about; nothing else may run on the strength of it."""
+    """Digest of the call that was decided about; no other call may run with this permission."""
     asked_of: AskedOf = "nobody"
     box: Box = "usual"
     """The box in which its command runs."""
     opening: Opening | None = None
-    """Surroundings of its command in place of those that it asked for."""
+    """Surroundings of its command instead of those that it asked for."""
     said: str = ""
     """The user's words beside a yes, for the model."""
     display: Display | None = None
@@ -177,7 +177,7 @@ class Permission:
 
 
 def joined(decisions: Sequence[Decision]) -> Decision:
-    """Return the decisions of several hooks about one call as one; where there are none, nothing stands against it."""
+    """Return the decisions of several hooks about one call as one; allow the call if there are none."""
     deciding = _deciding(decisions)
     if not deciding:
         return Allow(Reason("no hook decides about it"))
@@ -211,7 +211,7 @@ def joined(decisions: Sequence[Decision]) -> Decision:
 
 
 def _deciding(decisions: Sequence[Decision]) -> Sequence[Decision]:
-    """Return those that count: the denials, else the questions, else all."""
+    """Return the decisions that count: the denials, else the questions, else all."""
     for kind in (Deny, Ask):
         if found := [one for one in decisions if isinstance(one, kind)]:
             return found
@@ -219,9 +219,9 @@ def _deciding(decisions: Sequence[Decision]) -> Sequence[Decision]:
 
 
 def _restricting(decisions: Sequence[Decision]) -> Sequence[Decision]:
-    """Return those that a call has to pass: the denials, and the questions unless no flag can lift the denials.
+    """Return the decisions that a call has to pass: the denials, and the questions unless no flag lifts the denials.
 
-    Behind the questions come the allowances that name flags, without which the call would run in vain.
+    After the questions come the allowances that name flags, without which the call would run in vain.
     """
     denials = [one for one in decisions if isinstance(one, Deny)]
     asks = [one for one in decisions if isinstance(one, Ask)]
@@ -231,19 +231,19 @@ def _restricting(decisions: Sequence[Decision]) -> Sequence[Decision]:
 
 
 async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> Permission:
-    """Decide about `call` as it is now; waits for the user where a hook asks."""
+    """Decide about `call` as it is now; wait for the user if a hook asks."""
     digest = digest_of(call)
     decisions = [decision for hook in hooks if (decision := await hook.before_tool(call)) is not None]
     return replace(await _permission(call, digest, decisions, hooks, ask), digest=digest)
 
 
 async def permission_to_retry(call: ToolCall, blocked: Blocked, hooks: Sequence[Hook], ask: Asker) -> Permission | None:
-    """Decide whether a call that the sandbox made fail runs once more; None: nobody allows it, and no person was asked.
+    """Decide if a call that failed in the sandbox runs once more; None if nobody allows it and no person was asked.
 
     Args:
-        call: The call, as it was decided about at first.
-        blocked: What it was kept from.
-        hooks: Those that decide.
+        call: The call as it was first decided.
+        blocked: Obstacle in the sandbox.
+        hooks: Hooks that decide.
         ask: Puts a question to the user.
     """
     found = [decision for hook in hooks if (decision := await hook.after_block(call, blocked)) is not None]
@@ -375,7 +375,7 @@ async def _allowed(question: PermissionQuestion, decision: Ask, answer: Permissi
 
 
 async def _kept(decision: Ask, question: PermissionQuestion, answer: PermissionAnswer, opening: Opening | None) -> str:
-    """Save what is to hold for later calls, and return what that is, in words; empty where nothing can be."""
+    """Save the answer for later calls, and return the saved rule or opening in words; empty if none can be saved."""
     if answer.opening is not None:
         if opening is None or decision.keep is None or not opening.can_be_kept:
             return ""
@@ -389,7 +389,10 @@ async def _kept(decision: Ask, question: PermissionQuestion, answer: PermissionA
 
 
 async def _answered_by_hooks(call: ToolCall, question: PermissionQuestion, hooks: Sequence[Hook]) -> Decision | None:
-    """Return what the hooks answer in the user's place, if any does and one may; no yes lasts into plan mode."""
+    """Return the hooks' answer in the user's place; None if none answers or only a person may.
+
+    A yes no longer counts once plan mode has begun.
+    """
     if question.is_protected:
         return None
     answers = [answer for hook in hooks if (answer := await hook.answer_question(call, question)) is not None]

@@ -1,8 +1,8 @@
 """The executor: runs the tools of one turn, read-only neighbours together, everything else alone.
 
 Enter it around the loop, never inside a generator: it owns the tasks, and `run` only receives. Every tool use gets
-exactly one result, from running, refusal, failure or interrupt, and a result is in `results` before it is sent, so that
-none is lost when the receiver goes away. Equal read-only neighbours run once and get the same result.
+exactly one result, from running, refusal, failure or interrupt. A result is in `results` before it is sent, so none is
+lost when the receiver goes away. Equal read-only neighbours run once and get the same result.
 """
 
 import logging
@@ -70,12 +70,12 @@ class ToolExecutor(AsyncContextManagerMixin):
     """Runs tool calls for one turn.
 
     Args:
-        tools: What may be called, by name.
-        context: What every call is given; each call gets its own copy.
-        hooks: Asked before and after each call.
+        tools: Tools that may be called, by name.
+        context: Context of the calls, of which each gets its own copy.
+        hooks: Hooks to ask before and after each call.
         ask: Puts a question to the user.
-        ledger: Keeps what each call that may change something is about to do.
-        offered: Names of the tools that the model is told of; None: all.
+        ledger: Record of the calls that may change something, written before they do.
+        offered: Names of the tools in the model's list; None for all.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         self.begun: set[str] = set()
         """Ids of the calls whose tool began to run."""
         self.left: dict[str, str] = {}
-        """What calls that were cut short had done by then, by their ids, where their tools could tell."""
+        """Work that calls had done when they were cut short, in a sentence of their tools, by tool use id."""
         self._tools = tools
         self._offered = offered
         self._context = context
@@ -109,14 +109,14 @@ class ToolExecutor(AsyncContextManagerMixin):
                 self._task_group.cancel_scope.cancel("the turn is over")
 
     def with_known_names(self, reply: AssistantMessage) -> AssistantMessage:
-        """Return the reply with each tool called by its own name, which models write in other cases, as `bash`."""
+        """Return the reply with the tools' exact names in place of those that differ in case, such as `bash`."""
         names = {use.name: known_name(use.name, self._tools.keys()) for use in reply.tool_uses}
         if all(name == written for written, name in names.items()):
             return reply
         return reply.model_copy(update={"content": tuple(_renamed(block, names) for block in reply.content)})
 
     async def run(self, tool_uses: Sequence[ToolUseBlock]) -> AsyncGenerator[ToolEvent, None]:
-        """Yield progress as it comes, and each call's result in the order of the calls."""
+        """Yield progress as it comes, and the results in the order of the calls."""
         for batch in batches([prepared(use, self._tools, self._offered) for use in tool_uses]):
             send, receive = create_memory_object_stream[ToolEvent](64)
             task = self._task_group.start_soon(self._run_batch, batch, send)
@@ -152,7 +152,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         limiter: CapacityLimiter,
         runs_alone: bool,
     ) -> None:
-        """Run the first of equal calls, and make exactly one result of it for each, whatever happens in it."""
+        """Run the first of equal calls, and make exactly one result for each of them, even if the tool crashes."""
         call = equal[0]
         try:
             async with limiter:
@@ -166,12 +166,12 @@ class ToolExecutor(AsyncContextManagerMixin):
             event.set()
 
     async def _refusal_at_last(self, call: ToolCall) -> str:
-        """Tell the hooks and the ledger that an allowed call runs now; return why it does not, after all, if so."""
+        """Tell the hooks and the ledger that an allowed call runs now; return the reason if it must not after all."""
         name, has_effect = call.tool.name, not (call.effects.is_read_only or call.context.box == "looking")
         for hook in self._hooks if has_effect else ():
             try:
                 await hook.before_effect(call)
-            except Exception:  # who only looks on must not keep an allowed call from running
+            except Exception:  # a hook that only watches must not keep an allowed call from running
                 log.exception("the hook %s failed before %s", type(hook).__name__, name)
         if denial := next(filter(None, (hook.denies_all() for hook in self._hooks)), None):
             return denial.reason.text
@@ -183,7 +183,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         return ""
 
     async def _output_of(self, call: PreparedCall, send: MemoryObjectSendStream[ToolEvent], runs_alone: bool) -> Output:
-        """Ask whether the call may run, run it, and let the hooks see what came of it."""
+        """Get permission for a call, run it, and let the hooks see its output."""
         if call.tool is None or call.args is None:
             return Output(shortened(call.problem), is_error=True)
         paths = self._context.paths.for_call()
@@ -224,13 +224,13 @@ class ToolExecutor(AsyncContextManagerMixin):
         for hook in self._hooks:
             try:
                 output = await hook.after_tool(opened, output)
-            except Exception:  # what the tool did stands, whatever a hook makes of it
+            except Exception:  # the tool has done its work, even if a hook fails afterwards
                 log.exception("the hook %s failed after %s", type(hook).__name__, call.use.name)
         await send.send(ToolFinished(call.use.id, output.is_error, perf_counter() - started_at))
         return output
 
     def _opened(self, call: ToolCall, permission: Permission) -> ToolCall:
-        """Return a call with what was opened to it."""
+        """Return a call with the paths and surroundings that its permission opens."""
         context = replace(
             call.context,
             paths=call.context.paths.approving(permission.approved_paths),
@@ -253,7 +253,7 @@ class ToolExecutor(AsyncContextManagerMixin):
 
 
 def _cannot_return(paths: PathResolver, cwd: Path) -> str:
-    """Make `cwd`, in which a call was decided about, the working directory again; return why it cannot be, if so."""
+    """Go back to `cwd`, the working directory at the time of the decision; return the reason if that is impossible."""
     try:
         if paths.cwd != cwd:
             paths.change_directory(cwd)
@@ -279,7 +279,7 @@ def _decided(use: ToolUseBlock, permission: Permission) -> PermissionDecided:
 async def _run_tool(
     tool: Tool[Any], args: Any, context: ToolContext, send: MemoryObjectSendStream[ToolEvent]
 ) -> Output:
-    """Drive the tool's generator within its time, and turn what it raises on purpose into an output."""
+    """Drive the tool's generator within its time limit, and turn errors that it raises on purpose into an output."""
     output: Output | None = None
     try:
         with fail_after(tool.timeout_s):

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 _MOST_FAILURE_CHARS = 4_000
-"""Of the output of what failed and is not understood; with a reason, a quarter of it."""
+"""Most characters shown of a failed command's output; a quarter of that if the reason is known."""
 
 
 def outcome(
@@ -176,7 +176,7 @@ _MOST_CHARS = 300
 
 
 def mirrored(settings: PackageSettings) -> Iterator[PackageSettings]:
-    """Yield a user's settings with each of his mirrors in place of what it mirrors."""
+    """Yield the user's settings with each of their mirrors in place of what it mirrors."""
     yield from (settings.model_copy(update={"index": url}) for url in settings.mirrors)
     yield from (settings.model_copy(update={"channel_alias": url}) for url in settings.channel_mirrors)
 

@@ -58,7 +58,7 @@ _KNOWN_ENVIRONMENTS = ".conda/environments.txt"
 
 
 class CondaInput(PackageInput):
-    """What the model may ask of conda."""
+    """Arguments of conda."""
 
     operation: Literal["create", "install", "uninstall", "list", "show", "freeze", "environments", "run", "rollback"]
     file: str | None = None

@@ -1,4 +1,4 @@
-"""Why a package manager failed: why its solver found no answer, and well-known failures with advice."""
+"""Reasons why a package manager failed: conflicts that its solver reports, and well-known failures with advice."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ _UV_MISSING = re.compile(
 )
 
 _FRAME = re.compile("[│╰├▶─\u00d7]")
-"""What uv draws around what it says."""
+"""Characters with which uv frames its messages."""
 _TREE_LINE = re.compile(r"^(?P<indent>[\s│]*)[├└]─+ ?(?P<text>.+)$")
 _TREE_PARENT = re.compile(
     r"(?P<who>.+?)\s+(?:is (?:not )?(?:installable|requested)|would require|can(?:not)? be installed|requires\b)"
@@ -59,7 +59,7 @@ _CONDA_MISSING = re.compile(r"not available from current channels:\s+((?:^\s*- \
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What somebody needs."""
+    """A package with versions that another package, or the request, needs."""
 
     who: str
     package: str
@@ -73,11 +73,11 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Why there is no answer."""
+    """Reasons why a solver found no solution."""
 
     needs: tuple[Need, ...] = ()
     missing: tuple[str, ...] = ()
-    """What is not to be had, each with what there is instead where that is known."""
+    """Packages that no index has in these versions, each with the versions that exist if known."""
 
     def __str__(self) -> str:
         missing = [f"{one} is not to be had" for one in self.missing]
@@ -192,7 +192,7 @@ def _some(versions: str) -> str:
     return ", ".join(parts if len(parts) <= 6 else ["…", *parts[-5:]])
 
 
-# The first that fits is told, so what causes others stands before them; it is a guess from a text, and advice.
+# The first that fits is told, so a cause comes before its effects. It is a guess from a text, and advice.
 
 _MAX_CHARS = 100_000
 

@@ -1,4 +1,4 @@
-"""What the four tools for packages have in common: plan, ask, freeze, run, freeze again, tell the difference.
+"""Base of the four tools for packages: plan, ask, freeze, run, freeze again, tell the difference.
 
 The rule: what is looked at is read from the disk and runs nothing. What changes an environment is planned whole first,
 the plan is what the user is asked about, and what runs is that plan.
@@ -39,13 +39,13 @@ _MOST_PLANS = 100
 
 @dataclass(frozen=True, slots=True)
 class PackageConfig:
-    """What the tools for packages need of a session."""
+    """Settings, folders and rules of a session that the tools for packages need."""
 
     settings: PackageSettings = PackageSettings()
     steps_folder: Path | None = None
-    """Where the last change of each environment is kept; None: nothing is."""
+    """Folder that keeps the last change of each environment; None: nothing is kept."""
     withholds: Callable[[Path, Path], bool] = lambda *_: False
-    """Whether a rule of the user's speaks against showing what is in a file of the project whose root comes second."""
+    """True if a rule of the user's forbids showing a file; the second path is the root of its project."""
 
     @property
     def steps(self) -> "Steps":
@@ -56,7 +56,7 @@ class PackageConfig:
 
 
 class PackageInput(BaseModel):
-    """What all of them may be asked."""
+    """Arguments that all of them share."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -73,14 +73,14 @@ class PackageTool(Tool[PackageInputT]):
 
     timeout_s: ClassVar[float | None] = None
     own_variables: ClassVar[tuple[str, ...]]
-    """What the names of the package manager's variables begin with, which could lead it to another place."""
+    """Prefixes of the package manager's environment variables, which could lead it to another place."""
     kept_variables: ClassVar[frozenset[str]] = frozenset()
-    """Those of them that it gets all the same."""
+    """Variables with such a prefix that it gets nevertheless."""
 
     def __init__(self, setup: PackageConfig | None = None) -> None:
         self._setup = setup or PackageConfig()
         self._plans: dict[tuple[str, PackageInputT], Plan] = {}
-        """What was told of calls that are asked about, by their ids and arguments."""
+        """Plans that were shown in questions, by the id and arguments of the call."""
 
     @property
     @abstractmethod

@@ -44,7 +44,7 @@ _KEPT = frozenset(
 
 
 class PipInput(PackageInput):
-    """What the model may ask of pip."""
+    """Arguments of pip."""
 
     operation: Literal["install", "uninstall", "list", "show", "freeze", "create", "rollback"]
     file: str | None = None

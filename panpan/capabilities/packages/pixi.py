@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 PROGRAMS = ("pixi",)
 _MANIFESTS = ("pixi.toml", "pyproject.toml")
 _OWN_SETTINGS = ".pixi/config.toml"
-"""What a project sets of pixi itself, such as mirrors."""
+"""A project's own configuration of pixi, such as mirrors."""
 _MAX_BYTES = 20_000_000
 _MOST_NAMED = 20
 _KEPT = frozenset({"PIXI_HOME"})
 
 
 class PixiInput(PackageInput):
-    """What the model may ask of pixi."""
+    """Arguments of pixi."""
 
     operation: Literal[
         "init", "add", "remove", "install", "lock", "list", "show", "freeze", "channel", "platform", "environment",

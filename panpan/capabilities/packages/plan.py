@@ -1,7 +1,6 @@
-"""What one call is going to do, whole, before anybody says yes to it.
+"""The plan of one call, complete before anybody says yes to it.
 
-The rule: a question tells it from here, and what runs is that and nothing else: a call whose plan has become another
-one since does not run.
+The rule: the question is made from the plan, and exactly that runs. A call whose plan has changed since does not run.
 """
 
 import os
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _MOST_CHARS = 1_000
-"""Of a command line in a question."""
+"""Most characters of a command line in a question."""
 
 
 _SETTINGS_OF_MANAGERS = (".config/pip", ".pip", ".netrc")
@@ -41,32 +40,32 @@ _SETTINGS_OF_MANAGERS = (".config/pip", ".pip", ".netrc")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one call is going to do."""
+    """Commands, places and hosts of one call."""
 
     target: Target
     commands: tuple[tuple[str, ...], ...] = ()
     """Each a program and its arguments; the next one runs where the one before went well."""
     cwd: Path | None = None
-    """Where they run; None: in the working directory."""
+    """Folder in which they run; None: the working directory."""
     env: tuple[tuple[str, str], ...] = ()
     timeout_s: float = 30.0
     hosts: tuple[str, ...] = ()
-    """What is fetched from; none: nothing is."""
+    """Hosts that are fetched from; empty if nothing is fetched."""
     instead: tuple[tuple[tuple[str, ...], ...], ...] = ()
     """The commands with each mirror, in whose place they run where the index before is not reached."""
     mirror_hosts: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
-    """What else the user has to know."""
+    """Sources besides an index, which the user has to know of."""
     uses: tuple[PathUse, ...] = ()
-    """What is touched beside the environment."""
+    """Paths that are used besides the environment."""
     files: tuple[Path, ...] = ()
     """Manifests and lock files that may change."""
     asked: frozenset[str] = frozenset()
     """Normalised names of the packages that the call names."""
     digests: tuple[str, ...] = ()
-    """Of files on which it rests, in hex."""
+    """SHA-256, in hex, of the files that the plan was made from."""
     runs_code: bool = False
-    """Whether it is to run a program of the project, and not to change packages."""
+    """True if it runs a program of the project instead of changing packages."""
     wheels: str | None = None
     """The folder of wheels that is installed from."""
     step: "Step | None" = None
@@ -79,7 +78,7 @@ class Plan:
 
     @property
     def explanation(self) -> str:
-        """What it does, for the question whether it may."""
+        """Description of the plan for the question to the user."""
         said = " and then ".join(self.lines)
         said = f"{said[:_MOST_CHARS]}…" if len(said) > _MOST_CHARS else said
         what = "in" if self.runs_code else "for the environment"
@@ -138,28 +137,28 @@ def without(environment: Mapping[str, str], beginnings: tuple[str, ...], kept: f
 
 MAX_RESULT_CHARS = 30_000
 MAX_CHARS = 300_000
-"""Of the end of an output, which is looked at for reasons."""
+"""Most characters of the end of an output that are searched for reasons."""
 _KILL_GRACE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How it went."""
+    """Result of the commands of a plan."""
 
     exit_code: int
     timed_out: bool
     output: str
-    """What they printed, shortened where it is long."""
+    """Output of the commands, shortened if it is long."""
     end: str
     """The end of it, as much as is looked at for reasons."""
     command: str
     notes: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
-    """What else there is to say of how it ran."""
+    """Further notes on the run, such as that a mirror was used."""
 
     @property
     def went_well(self) -> bool:
-        """Whether all that was to run has run, and said that it went well."""
+        """True if every command ran and returned 0 in time."""
         return self.exit_code == 0 and not self.timed_out
 
 

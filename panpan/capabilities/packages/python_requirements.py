@@ -1,4 +1,4 @@
-"""What pip and uv are asked to install, checked, and with all that a question has to name of it."""
+"""Requirements for pip and uv, checked, with all that a question has to name of them."""
 
 import codecs
 import re
@@ -25,8 +25,8 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass
 
-# The file is read as text and nothing of it is run. Every line is told of which it is not certain that an index answers
-# it. What cannot be looked at is said, and counts as able to ask any host. The form is that of pip ("Requirements File
+# The file is read as text and nothing of it is run. Every line that an index may not answer is told. A file that cannot
+# be read is told, too, and counts as able to ask any host. The form is that of pip ("Requirements File
 # Format", pip's documentation); of conda's environment.yml each line is looked at.
 
 _MAX_FILES = 20
@@ -43,7 +43,7 @@ _LOCAL = re.compile(r"(?:-e|--editable)(?:\s*=?\s*)(?P<path>\S.*)")
 
 @dataclass(frozen=True, slots=True)
 class RequirementFile:
-    """What one file says, with all that it includes."""
+    """Contents of one file, with all files that it includes."""
 
     named: tuple[str, ...] = ()
     """Its options, addresses and folders, as they stand there."""
@@ -51,9 +51,9 @@ class RequirementFile:
     reads: tuple[str, ...] = ()
     """The files and folders that it includes; absolute."""
     digests: tuple[str, ...] = ()
-    """Of what was looked at, in hex."""
+    """SHA-256 of the files that were read, in hex."""
     has_pip: bool = False
-    """Whether an environment.yml has packages of Python's index, too."""
+    """True if an environment.yml also has packages of Python's index."""
 
 
 def read_requirement_file(path: str, paths: PathResolver) -> RequirementFile:
@@ -109,7 +109,7 @@ def read_requirement_file(path: str, paths: PathResolver) -> RequirementFile:
 
 
 def _is_coded(data: bytes) -> bool:
-    """Return whether pip reads a file as something else than stands there in UTF-8."""
+    """True if pip reads the file in another encoding than UTF-8."""
     codings = (match[1].lower() for line in data.split(b"\n")[:2] if (match := _CODING.match(line)))
     return data.startswith(_OTHER_CODINGS) or next(codings, b"utf-8") not in _PLAIN_CODINGS
 
@@ -121,7 +121,7 @@ def _shown(line: str) -> str:
 
 
 def _is_plain(line: str) -> bool:
-    """Return whether a line is a requirement that an index answers."""
+    """True if a line is a requirement that an index answers."""
     from packaging.requirements import InvalidRequirement, Requirement
 
     text = without_hashes(line)
@@ -150,7 +150,7 @@ def _data(path: Path) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class PythonRequirements:
-    """What is to be installed."""
+    """Requirements, files and folders to install."""
 
     arguments: tuple[str, ...]
     """Requirements, as they are passed on."""
@@ -166,13 +166,13 @@ class PythonRequirements:
 
     @property
     def options(self) -> list[str]:
-        """What pip and uv are told before the operands."""
+        """Options for pip and uv, which come before the operands."""
         file = ["--requirement", self.file] if self.file else []
         return [*file, *(word for folder in self.editable for word in ("--editable", folder))]
 
     @property
     def operands(self) -> list[str]:
-        """The requirements, behind what ends the options."""
+        """The requirements, after the `--` that ends the options."""
         return ["--", *self.arguments] if self.arguments else []
 
     def added_to(self, plan: Plan) -> Plan:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from panpan.capabilities.packages.target import Installed
 
 MAX_PACKAGES = 200
-"""That one call may name."""
+"""Most packages that one call may name."""
 _MAX_CHARS = 500
 # Patterns are texts: compiled when they are first needed, they cost a start nothing.
 _EXTRAS = r"(?s)(?P<path>.*?)(?P<extras>\[[\w,. -]*\])?"
@@ -52,13 +52,13 @@ class RequestedPackage:
     argument: str
     """As the package manager is given it."""
     named: str = ""
-    """What the user has to know of it: an address, or a folder of this machine; empty where an index has it."""
+    """Text for the user about its source, an address or a local folder; empty if an index has it."""
     path: str = ""
     """The folder or file that it is built or installed from; absolute, empty where there is none."""
     address: str = ""
-    """Where it is fetched from; empty where an index has it."""
+    """Address that it is fetched from; empty if an index has it."""
     is_editable: bool = False
-    """Whether it is installed as it lies there, so that later changes of it count."""
+    """True if it is installed in editable mode, so that later changes of the folder take effect."""
 
 
 def python_package(text: str, absolute: Callable[[str], str]) -> RequestedPackage:

@@ -42,10 +42,10 @@ class Target:
     """Version of its interpreter, such as 3.11; empty where there is none."""
     why: str = ""
     is_base: bool = False
-    """Whether conda itself lives there."""
+    """True if it is conda's base environment."""
     is_externally_managed: bool = False
     elsewhere: tuple[Path, ...] = ()
-    """Where folders of it really lie that are links out of it; canonical."""
+    """Canonical paths of its folders that are links to places outside of it."""
 
     @property
     def interpreter(self) -> Path:
@@ -55,7 +55,7 @@ class Target:
 
     @property
     def is_system(self) -> bool:
-        """Whether others than this project rely on what is installed there."""
+        """True if others than this project rely on its packages."""
         return self.kind == "python" or self.is_base
 
     def __str__(self) -> str:
@@ -164,9 +164,9 @@ def find_program(names: tuple[str, ...], variables: Mapping[str, str], paths: Pa
 
 MAX_PACKAGES = 5_000
 _JSON_BYTES = 8_000_000
-"""Of conda's record of one package, which lists all its files."""
+"""Most bytes of conda's record of one package, which lists all its files."""
 _TOKEN = re.compile(r"/t/[^/]+/")
-"""Where the address of a channel holds its key."""
+"""Part of a channel's address that holds its key."""
 
 
 class Installed(Frozen):
@@ -176,26 +176,26 @@ class Installed(Frozen):
     """Normalised (PEP 503) for a package of Python, as it is for one of conda."""
     version: str
     by: Literal["pip", "conda"] = "pip"
-    """Whose record it is: that of Python's installers, or conda's."""
+    """Author of the record: Python's installers, or conda."""
     build: str = ""
     """Build and channel of a package of conda; empty for others."""
     channel: str = ""
     address: str = ""
-    """What it was installed from, as a requirement names it after `@`, where no index gave it."""
+    """Address that it was installed from, as after the `@` of a requirement; empty if it came from an index."""
     path: str = ""
     """The folder or file that it was installed from, where no index gave it."""
     is_editable: bool = False
     is_of_hidden_origin: bool = False
-    """Whether it came from no index, and its address holds a key, which is not written down again."""
+    """True if it came from an address that cannot be recorded, such as one that holds a key."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """What it is told apart by."""
+        """Identity of the package in an environment."""
         return self.by, self.name
 
     @property
     def pin(self) -> str:
-        """How exactly this one is asked for again."""
+        """Requirement that installs exactly this package again."""
         if self.by == "conda":
             return "=".join(filter(None, (self.name, self.version, self.build)))
         if self.path:

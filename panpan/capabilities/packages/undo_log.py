@@ -29,14 +29,14 @@ class Changes:
     added: tuple[Installed, ...] = ()
     removed: tuple[Installed, ...] = ()
     changed: tuple[tuple[Installed, Installed], ...] = ()
-    """What each was, and what it is."""
+    """Each package before and after."""
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed or self.changed)
 
     @property
     def lines(self) -> Iterator[str]:
-        """What changed, a line for each kind of change."""
+        """One line for each kind of change."""
         if self.added:
             yield _line("added", [str(package) for package in self.added])
         if self.removed:
@@ -86,7 +86,7 @@ def _kind(package: Installed) -> str:
 
 
 MAX_FILE_BYTES = 10_000_000
-"""Of a manifest or lock file that is kept."""
+"""Most bytes of a manifest or lock file that is kept."""
 _MAX_STEP_BYTES = 50_000_000
 
 
@@ -107,11 +107,11 @@ class Step(Frozen):
     manager: str
     what: str
     made_environment: bool
-    """Whether the environment was not there before."""
+    """True if the step created the environment."""
     before: tuple[Installed, ...]
-    """What was removed, and what was changed as it was."""
+    """Packages that were removed, and the old state of those that were changed."""
     after: tuple[Installed, ...]
-    """What was added, and what was changed as it is."""
+    """Packages that were added, and the new state of those that were changed."""
     files: tuple[FileStep, ...] = ()
     wheels: str | None = None
     """The folder of wheels that was installed from; None where an index was asked."""
@@ -119,18 +119,18 @@ class Step(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """What brings an environment back to before a step."""
+    """Changes that bring an environment back to before a step."""
 
     remove: tuple[Installed, ...]
     restore: tuple[Installed, ...]
     """To be installed exactly so again."""
     files: tuple[FileStep, ...]
     notes: tuple[str, ...]
-    """What cannot be brought back, and why."""
+    """Sentences on what cannot be brought back, and why."""
 
 
 class Steps:
-    """Where the last step of each environment is kept.
+    """The last step of each environment, in a folder.
 
     Args:
         folder: A private folder, made when it is first needed; None: nothing is kept.

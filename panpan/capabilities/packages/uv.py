@@ -46,7 +46,7 @@ _KEPT = frozenset(
 
 
 class UvInput(PackageInput):
-    """What the model may ask of uv."""
+    """Arguments of uv."""
 
     operation: Literal[
         "install", "uninstall", "list", "show", "freeze", "create", "sync", "lock", "add", "remove", "run", "rollback"

@@ -179,7 +179,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def rules_of(folder: Path, *, within: Path) -> list[Path]:
-    """Return the files below `.claude/rules` by name; one out of `within` stands for itself, to be refused."""
+    """Return the files below `.claude/rules`, or that folder alone if it leads out of `within`, to be refused."""
     top = folder / ".claude" / "rules"
     if os.path.lexists(top) and not _leads_into(top, within):
         return [top]
@@ -331,7 +331,7 @@ def is_trusted_owner(path: Path, cwd: Path) -> bool:
 
 
 MAX_MEMORY_BYTES = 32 * 1024
-"""Of UTF-8 for all memory files together, as in Codex."""
+"""Most bytes of UTF-8 of all memory files together, as in Codex."""
 
 
 def fitted(

@@ -6,7 +6,7 @@ from panpan.config.settings import Table
 
 
 class ReminderSettings(Table):
-    """What the model is reminded of while it works, `[reminders]`; a matter of the user's."""
+    """Reminders to the model while it works, `[reminders]`; set by the user alone."""
 
     table = "reminders"
 

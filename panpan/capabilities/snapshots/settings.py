@@ -6,7 +6,7 @@ from panpan.config.settings import Table
 
 
 class SnapshotSettings(Table):
-    """Limits of what is kept of the workspace, so that changes can be undone, `[snapshots]`; a matter of the user's."""
+    """Limits of what is kept of the workspace, so that changes can be undone, `[snapshots]`; set by the user alone."""
 
     table = "snapshots"
 

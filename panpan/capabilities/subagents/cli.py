@@ -43,7 +43,7 @@ from panpan.types.agent import AgentDefinition, parse_agents
 
 _CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose agents count.")
 _MAX_SHOWN_CHARS = 100
-"""Of a description, in the list."""
+"""Most characters of a description in the list."""
 
 
 @click.group("agents", cls=CommandGroup)

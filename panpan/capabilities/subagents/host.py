@@ -1,4 +1,4 @@
-"""What all subagents of a session share: their tasks, their models, where their logs lie."""
+"""Host of a session's subagents: their task group, their models, and the place of their logs."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any

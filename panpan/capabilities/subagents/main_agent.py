@@ -20,7 +20,7 @@ from panpan.types.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MainAgent:
-    """What a definition makes of a session."""
+    """Prompt and settings that a definition gives a session."""
 
     prompt: str
     overrides: Mapping[str, object]

@@ -1,4 +1,4 @@
-"""What came of a subagent's turn, in words for its parent and for people, also where a crash cut it short."""
+"""Result of a subagent's turn in words, for its parent and for people, even after a crash."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import field

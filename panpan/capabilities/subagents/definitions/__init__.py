@@ -1,1 +1,1 @@
-"""Which kinds of subagents there are: files and `--agents` become definitions."""
+"""Definitions of the kinds of subagents, read from files and `--agents`."""

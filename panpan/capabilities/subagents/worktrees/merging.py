@@ -1,4 +1,4 @@
-"""What merging a worktree does to the project: worked out three-way, before any file is touched.
+"""Three-way merge of a worktree into the project, planned before any file is touched.
 
 The rule: what the user, or another agent, changed since stays. Changes of other lines are joined; where both changed
 the same, the project's file stays as it is, and the worktree has the agent's.
@@ -35,7 +35,7 @@ _SHOWN_AT_ONCE = 20
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """What merging does."""
+    """Changes of a merge, and the summary of them for people."""
 
     changes: Sequence[Difference]
     """From the user's files now to those after the merge."""

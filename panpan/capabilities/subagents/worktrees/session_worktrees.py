@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the session is."""
+    """Session, folders and branch that worktrees are made for."""
 
     session_id: str
     sessions_folder: Path

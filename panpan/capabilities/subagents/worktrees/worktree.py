@@ -160,7 +160,7 @@ async def keep_files(
         index: What git knows of the files; a new one, or that of the last time, which is quicker.
         paths: Of files and links; those that are not there are not in the snapshot.
         limits: How large a file may be.
-        usual: Modes whose usual bits it shall have, so that the two compare quickly.
+        usual: Modes whose usual bits it gets, so that the two compare quickly.
 
     Raises:
         ToolError: git could not keep them, as where one changed meanwhile.

@@ -23,7 +23,7 @@ class TodoStore(Protocol):
 
 MAX_TODOS = 100
 MAX_CHARS = 500
-"""Of one todo."""
+"""Most characters of one todo."""
 
 
 def _on_one_line(text: str) -> str:

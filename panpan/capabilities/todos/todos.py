@@ -44,7 +44,7 @@ class KnownTodos:
         self.written_in = ""
         """Message id of that result; empty: it never wrote one."""
         self.digest = digest_of(())
-        """Of the list that the model knows."""
+        """Digest of the list that the model knows."""
         self.reminders = 0
         """Number of reminders of changes by others."""
         self.replies_since = 0
@@ -145,7 +145,7 @@ CACHE_S = 5.0
 """Age at which the file is read again."""
 
 MOST_CHARS = 60_000
-"""Of a list shown to the model; the longest that it can write fits."""
+"""Most characters of a list shown to the model; the longest list that it can write fits."""
 
 CHANGED_MEANWHILE = (
     "the list was changed since you last saw it, by the user or another process, and is left as it is; what it is now "

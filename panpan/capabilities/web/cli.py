@@ -87,7 +87,7 @@ async def _left_by(
 
 
 async def _until_done(closed: Awaitable[object], until: Callable[[], Awaitable[None]]) -> None:
-    """Wait for the user's word; raise `ToolError` if he closed the page."""
+    """Wait until the user says that they have logged in; raise `ToolError` if they closed the page."""
     from playwright.async_api import Error
 
     is_done = False

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 # Each address on the way, that of a redirect as well, is shown to whoever may refuse it before it is asked for.
 
 MAX_TEXT_BYTES = 5_000_000
-"""Of text that are read; what is longer is cut."""
+"""Most bytes of text that are read; a longer text is cut."""
 MAX_FILE_BYTES = 30_000_000
-"""Of a PDF or a picture, which are of no use in part."""
+"""Most bytes of a PDF or a picture, which are useless in part."""
 BODY_S = 60.0
 _MAX_REDIRECTS = 10
 _SNIFFED_BYTES = 1_024
@@ -41,7 +41,7 @@ _ACCEPT = {
 _TEXT = ("text/", *(f"application/{name}" for name in ("json", "xml", "yaml", "toml", "javascript")))
 _TEXT_SUFFIXES = ("+json", "+xml", "+yaml", "-yaml", "-javascript", "-sh", "-tex", "-bibtex", "-ndjson", "/sql", "/tex")
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,60}/[a-z0-9*][a-z0-9!#$&^_.+-]{0,60}")
-"""RFC 6838, section 4.2, with half the length; a server could write anything there, and the model is told of it."""
+"""RFC 6838, section 4.2, with half the length; a server could write anything there, and the model reads it."""
 _HTML = ("text/html", "application/xhtml+xml")
 
 Kind: TypeAlias = Literal["html", "text", "pdf", "image", "other"]
@@ -51,10 +51,10 @@ Check: TypeAlias = Callable[[PlainUrl], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class FetchedPage:
-    """What a server answered."""
+    """A server's answer to a request for a page."""
 
     url: str
-    """Where it came from, after redirects."""
+    """Final address, after redirects."""
     status: int
     headers: Mapping[str, str]
     kind: Kind
@@ -166,7 +166,7 @@ def _content_type(header: str) -> tuple[str, str | None]:
 # regular expression that meets its match would hold up all.
 
 _MAX_BYTES = 50_000_000
-"""Of what the process says: 5,000,000 characters in UTF-8, or a picture."""
+"""Most bytes of the process's output: 5,000,000 characters in UTF-8, or a picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class ParseRequest:
     """The address that was asked for, which may be another than that of the page."""
     wants_all: bool = False
     pages: str | None = None
-    """Of a PDF, such as "3-7"."""
+    """Page range of a PDF, such as "3-7"."""
     is_rendered: bool = False
 
 
@@ -190,9 +190,9 @@ class ParsedPage:
     is_cut: bool = False
     title: str = ""
     extent: str = "all"
-    """How much of a page the text is: `Extent` in `page_text.py`."""
+    """Part of the page that the text covers: `Extent` in `page_text.py`."""
     sends_on_to: str = ""
-    """Where browsers go by themselves, as the page wrote it."""
+    """Address to which the page sends browsers on by itself, as it wrote it."""
     obstacle: Obstacle | None = None
     scans: Sequence[int] = ()
     """Pages of a PDF that hold pictures and no text."""
@@ -244,7 +244,7 @@ def decoded_answer(answer: bytes) -> ParsedPage:
 # read are passed over.
 
 MAX_BYTES = 512_000
-"""Of a robots.txt that are read; RFC 9309, section 2.5, asks for 500 KiB at least."""
+"""Most bytes of a robots.txt that are read; RFC 9309, section 2.5, asks for at least 500 KiB."""
 MAX_DELAY_S = 30.0
 """Seconds between two requests that a site may want (`Crawl-delay`, which no RFC knows and many sites have). Some want
 hours, in which no call would end."""
@@ -386,9 +386,9 @@ class _Site:
     robots: Robots | None = None
     """None: it could not say."""
     why: str = ""
-    """Why it could not."""
+    """Reason why the site could not say."""
     unreachable: str = ""
-    """Why it could not even be asked."""
+    """Reason why the site could not be asked at all."""
     good_until: float = float("-inf")
     lock: anyio.Lock = field(default_factory=anyio.Lock)
 

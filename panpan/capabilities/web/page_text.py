@@ -1,4 +1,4 @@
-"""What a page says, as Markdown. Synchronous: a page of 2 MB takes two seconds.
+"""Conversion of pages to Markdown. Synchronous: a page of 2 MB takes two seconds.
 
 The rule: of two ways to say less, the one is taken that loses nothing of the matter. The article alone, as readability
 finds it, is given where it holds the listings, the tables and most of the text; else the page without its navigation.
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 Extent: TypeAlias = Literal["article", "main", "all"]
-"""How much of a page is given: its article, all but its navigation, or all."""
+"""Part of a page that is returned: its article, all but its navigation, or all."""
 
 MAX_ELEMENTS = 60_000
-"""Of a page in which an article is looked for, which takes two seconds then."""
+"""Most elements of a page in which an article is looked for; that takes two seconds then."""
 _LEAST_SHARE = 0.6
-"""Of the text outside of navigation that an article has, or it is not all of the matter."""
+"""Least share of the text outside of navigation that an article must have, or it is not the whole content."""
 _KEPT_WHOLE = ("pre", "code", "table", "math", "aside", "dl", "ol")
 """Elements of the matter that readability takes for less: listings, tables, formulas, notes, terms, references."""
 _NAVIGATION = "//nav | //*[@role='navigation' or @role='search' or @role='contentinfo']"
 _BESIDE = "//footer | //aside | //dialog | //*[@role='complementary']"
-"""What stands beside the matter, unless it stands in it, as footnotes and boxes of some pages do."""
+"""Elements beside the main content, unless they are inside it, like footnotes and boxes of some pages."""
 _MATTER = "ancestor::article or ancestor::main or ancestor::*[@role='main']"
 _CONTROLS = ("button", "input", "select", "textarea", "option")
 _TAG = re.compile(r"<[^<>]*>")
@@ -43,7 +43,7 @@ _GAP = re.compile(r"\n\s*\n\s*\n+")
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """What a page says."""
+    """Text and facts of a page."""
 
     markdown: str
     extent: Extent
@@ -149,11 +149,11 @@ _WIDER = {
     "euc_kr": "cp949", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874",
     "utf-16": "utf-16-le", "utf-7": "cp1252",
 }  # fmt: skip
-"""What a name means on the web (https://encoding.spec.whatwg.org/#names-and-labels), by Python's name for it."""
+"""Encodings that browsers use for a name (https://encoding.spec.whatwg.org/#names-and-labels), by Python's names."""
 
 
 def decoded(body: bytes, charset: str | None) -> str:
-    """Return the text of a page, or of its beginning; bytes that stand for nothing become U+FFFD."""
+    """Return the text of a page, or of its beginning; invalid bytes become U+FFFD."""
     for mark, name in _MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(name, "replace")
@@ -183,7 +183,7 @@ def _codec(name: str) -> str | None:
 
 
 MAX_CHARS = 5_000_000
-"""Of a text. HTML of a few bytes can be made to come to gigabytes: `rowspan`, lists in lists."""
+"""Most characters of a text. HTML of a few bytes can grow to gigabytes: `rowspan`, lists in lists."""
 
 Job: TypeAlias = Mapping[str, Any]
 Parsed: TypeAlias = dict[str, Any]

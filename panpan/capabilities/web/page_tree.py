@@ -1,4 +1,4 @@
-"""A page as a tree: what stands in it for people, and whether it is the page that was asked for."""
+"""A page as a tree: its visible content, and whether it is the page that was asked for."""
 
 import json
 import re
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lxml.html import HtmlElement
 
 
-# A page as a tree, and what stands in it for people. Synchronous: a large page takes half a second. What a page hides
+# A page as a tree, and its visible content. Synchronous: a large page takes half a second. What a page hides
 # is not read: scripts, styles, and what is marked as not to be seen.
 
 _UNSEEN = (
@@ -29,11 +29,11 @@ _MAX_LINK_CHARS = 8_000
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """What a page shows and wants, as far as its document tells."""
+    """Facts about a page, as far as its document tells."""
 
     title: str
     text: str
-    """What a person sees without scripts, with single blanks."""
+    """Text that is visible without scripts, with single blanks."""
     scripts: int
     noscript: str
     has_password: bool
@@ -164,7 +164,7 @@ def _says_not_free(node: object, depth: int = 0) -> bool:
     return depth < 4 and _says_not_free(node.get("@graph"), depth + 1)
 
 
-# Whether what came is the page that was asked for, or something that stands in its place. What only looks like an
+# Whether what came is the page that was asked for, or something in its place. What only looks like an
 # obstacle on a page with much text is none; models can read that themselves.
 
 ObstacleKind: TypeAlias = Literal[
@@ -189,7 +189,7 @@ _CHALLENGE_MARKS = re.compile(
     r"g-recaptcha|h-captcha|hcaptcha\.com|recaptcha/api|awswafintegration|geo\.captcha|anubis_challenge",
     re.IGNORECASE,
 )
-"""What Cloudflare, DataDome, HUMAN, Imperva, Google, hCaptcha, AWS and Anubis put into such pages."""
+"""Marks that Cloudflare, DataDome, HUMAN, Imperva, Google, hCaptcha, AWS and Anubis put into such pages."""
 _CHALLENGE_WORDS = re.compile(
     r"(?:verify|confirm|prove|check)\w*\s+(?:that\s+)?you\s*(?:are|.re)\s+(?:a\s+|not\s+a\s+)?(?:human|robot|bot)|"
     r"not a robot|unusual traffic|checking your browser|complete the captcha|solve the captcha|"
@@ -239,12 +239,12 @@ _STATUS: Mapping[int, tuple[ObstacleKind, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why what came is not, or not all of, what was asked for."""
+    """Reason why the answer is not the page that was asked for, or not all of it."""
 
     kind: ObstacleKind
     reason: str
     is_partial: bool = False
-    """True if what came is worth reading all the same, such as an abstract."""
+    """True if what came is still worth reading, such as an abstract."""
 
     @property
     def may_yield_to_a_browser(self) -> bool:
@@ -262,7 +262,7 @@ def obstacle_of(
     url: str,
     is_rendered: bool = False,
 ) -> Obstacle | None:
-    """Return what stands between the reader and the page; None where nothing is seen to."""
+    """Return the obstacle between the reader and the page; None if none is found."""
     is_short = len(facts.text) <= SHORT_TEXT_CHARS
     words = f"{facts.title} {facts.text}" if is_short else facts.title
     is_notice = len(facts.text) <= NOTICE_CHARS

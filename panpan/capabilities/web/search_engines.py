@@ -19,13 +19,13 @@ JSON = {"accept": "application/json", "content-type": "application/json"}
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What is looked for."""
+    """A search: its text, and limits on the results."""
 
     text: str
     most: int
     """Pages that are wanted; 1 to 20."""
     domains: DomainLists = field(default_factory=DomainLists)
-    """Of which hosts; an engine may leave this to whoever asks it."""
+    """Hosts that results may come from; an engine may leave the filter to its caller."""
 
     def with_operators(self, max_chars: int) -> str:
         """Return the text with `site:` operators for engines that know no other way, as far as there is room."""
@@ -40,7 +40,7 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class EngineRequest:
-    """What to send to an engine."""
+    """HTTP request to an engine."""
 
     url: str
     method: str = "GET"
@@ -63,9 +63,9 @@ class SearchEngine(Protocol):
     title: str
     host: str
     key: str
-    """What it asks for to let itself be asked; empty: nothing. It must not be in any text."""
+    """API key; empty if the engine needs none. It must not be in any text."""
     refused: str
-    """What to do where it answers 401 or 403, as the end of a sentence."""
+    """Advice after an answer with 401 or 403, as the end of a sentence."""
 
     def request(self, query: SearchQuery) -> EngineRequest:
         """Return what to send."""
@@ -176,7 +176,7 @@ _DUCKDUCKGO_QUERY_CHARS = 480
 # library ddgs would open connections of its own; this goes through the guard like all else.
 
 _REDIRECT = "/l/"
-"""Path of links that lead over DuckDuckGo; where to stands in `uddg`."""
+"""Path of links that lead over DuckDuckGo; their target is in `uddg`."""
 
 
 class DuckDuckGo:
@@ -233,7 +233,7 @@ def _target(href: str) -> str:
 
 
 _TEXT_CHARS = 500
-"""Of each page; a result without contents has no words but its title."""
+"""Characters of each page that are asked for; a result without contents has no text but its title."""
 
 
 class Exa(_KeyedEngine):
@@ -262,7 +262,7 @@ _SEARXNG_QUERY_CHARS = 1_000
 
 
 # SearXNG, which anybody can run: https://docs.searxng.org/dev/search_api.html. The address is the user's and may lead
-# into his own network; that one place is opened for it, and no other.
+# into their own network; that one place is opened for it, and no other.
 
 
 class SearXng:

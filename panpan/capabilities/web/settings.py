@@ -8,7 +8,7 @@ from panpan.config.settings import Name, NetworkSettings, WebAddress
 
 
 class WebSettings(NetworkSettings):
-    """What is asked for on the web, `[web]`; a matter of the user's alone."""
+    """Pages, searches and the browser, `[web]`; set by the user alone."""
 
     table = "web"
 
@@ -21,7 +21,7 @@ class WebSettings(NetworkSettings):
     exa_key_env: Name = "EXA_API_KEY"
     """Environment variable that holds the key of exa.ai."""
     searxng_url: WebAddress | None = None
-    """Where an instance of SearXNG is, such as `http://127.0.0.1:8888`; it may be in this machine or its network."""
+    """Address of a SearXNG instance, such as `http://127.0.0.1:8888`; it may be on this machine or its network."""
     timeout_s: float = Field(default=30.0, ge=1, le=600)
     """Seconds that a server may take for the head of an answer, and between two pieces of it."""
     robots: bool = True

@@ -1,6 +1,6 @@
 """WebFetch: read a page of the web.
 
-The rule: what comes from a page stands between its marks, and so does what a small model says of it; all around them is
+The rule: text from a page is between its marks, and so is what a small model says of it. Everything around the marks is
 panpan's own.
 """
 
@@ -42,7 +42,7 @@ class Piece:
 
     @property
     def next_offset(self) -> int | None:
-        """Where the next one begins; None where this is the last."""
+        """Offset of the next piece; None if this is the last."""
         return self.end if self.end < self.total else None
 
 
@@ -59,7 +59,7 @@ class PageReader(Protocol):
     """Answers questions from the text of pages."""
 
     most_chars: int
-    """Of a page that it is given at once."""
+    """Most characters of a page that it is given at once."""
 
     async def answer(self, prompt: str, page_text: str) -> str:
         """Return what the page says to a question.
@@ -71,7 +71,7 @@ class PageReader(Protocol):
 
 
 class WebFetchInput(BaseModel):
-    """What the model may ask of WebFetch."""
+    """Arguments of WebFetch."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -188,7 +188,7 @@ def _plain(text: str) -> str:
 
 
 MOST_CHARS = 120_000
-"""Of a page: a third of a window of 200,000 tokens, and in Chinese most of it."""
+"""Most characters of a page: a third of a window of 200,000 tokens, and in Chinese most of it."""
 MAX_ANSWER_CHARS = 12_000
 _MAX_OUTPUT_TOKENS = 4_000
 _TIME_LIMIT_S = 90.0

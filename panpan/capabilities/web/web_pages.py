@@ -1,4 +1,4 @@
-"""Pages of the web, for a session and its subagents: how they are asked for, and what came of it.
+"""Pages of the web, for a session and its subagents: fetched over HTTP, or shown in the browser.
 
 The rule: a page is asked for only where its site, the user's lists and the rules of permission let it be, and each
 address on the way again; then plain HTTP first, and the browser where that shows nothing.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 # A pause between two requests to the same host, so that no site suffers from a model in a hurry. Whoever asks first
-# goes first; all others of the session wait behind, subagents too. Who leaves while he waits keeps nobody waiting. A
+# goes first; all others of the session wait behind, subagents too. A caller that gives up keeps nobody waiting. A
 # pause is never shorter than it is set, and up to a second longer, so that several panpans that began together do not
 # ask together.
 
@@ -106,12 +106,12 @@ def raw_url(url: str) -> str | None:
     return None
 
 
-# Nothing in the text can end its mark, or begin one of panpan's own. What is told of a page outside of the mark is
+# Nothing in the text can end its mark, or begin one of panpan's own. All that is said of a page outside of the mark is
 # panpan's own words, numbers, and addresses in ASCII.
 
 TAG = "web-content"
 MAX_SHOWN_CHARS = 500
-"""Of an address that nobody has to ask for."""
+"""Most characters of an address that is only shown."""
 _OWN_TAG = re.compile(rf"<(?=\s*/?\s*(?:{TAG}|system-reminder))", re.IGNORECASE)
 _UNSEEN_JOINERS = re.compile(r"(?<=[ -\"$-)+-/:-~])[\u200c\u200d\ufe00-\ufe0f]+")
 """Joiners behind ASCII letters and signs, but for those of which emoji are made: they join nothing, and hide a tag."""
@@ -137,7 +137,7 @@ SCRIPTS_S = 3.0
 """As long as most pages need that load what they show."""
 _ASKED_ANEW = "it was asked for anew, and may have changed since the piece before"
 _KEPT_PAGES = 4
-"""Of which further pieces can be read without asking for them again."""
+"""Pages that are kept, so that further pieces are read without another request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class FetchRequest:
     scroll: Scroll = "none"
     wants_all: bool = False
     pages: str | None = None
-    """Of a PDF, such as "3-7"."""
+    """Page range of a PDF, such as "3-7"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,15 +157,15 @@ class WebPage:
     """A page as it came."""
 
     url: str
-    """Where it came from, after redirects."""
+    """Final address, after redirects."""
     status: int
     what: str
-    """What it is, in words: its media type, or that a browser showed it."""
+    """Description: its media type, or that a browser showed it."""
     title: str
     text: str
     """Without control characters."""
     notes: tuple[str, ...] = ()
-    """What a reader has to know: what was left out, what failed."""
+    """Notes for the reader, such as parts that were left out or failed."""
     obstacle: "Obstacle | None" = None
     picture: ImageBlock | None = None
 
@@ -176,7 +176,7 @@ class WebPages:
     Args:
         client: The session's.
         settings: The user's.
-        user_agent: What servers are told of who asks.
+        user_agent: User agent that servers are sent.
         new_restriction: Returns the rule of permission, in words, that speaks against a second address and not against
             the first, which was asked for; None where there is none.
         renderer: Opens pages in a browser; None: there is none.

@@ -45,14 +45,14 @@ MAX_URL_CHARS = 1_000
 _MAX_ERROR_BYTES = 100_000
 _MAX_COMPLAINT_CHARS = 200
 _MAX_RAW_CHARS = 20_000
-"""Of one text that is cleaned at all."""
+"""Characters of one text that are cleaned; the rest is dropped."""
 _MAX_REDIRECTS = 3
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """What a search found."""
+    """Pages that a search found."""
 
     pages: tuple[FoundPage, ...]
     left_out: int
@@ -239,7 +239,7 @@ MAX_DOMAINS = 20
 
 
 class WebSearchInput(BaseModel):
-    """What the model may ask of WebSearch."""
+    """Arguments of WebSearch."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 Scroll: TypeAlias = Literal["none", "smart", "full"]
-"""How far down a page is scrolled before it is read: not at all, as long as more comes, or to its end."""
+"""Scrolling before a page is read: none, as long as more content loads (smart), or to the end (full)."""
 
 Allow: TypeAlias = Callable[[PlainUrl], None]
 """Raises ToolError where an address is not to be asked for."""
@@ -40,14 +40,14 @@ class RenderedPage:
     """A page as a browser showed it."""
 
     url: str
-    """Where it ended, after redirects."""
+    """Final address, after redirects."""
     status: int
-    """What the server said for the page itself."""
+    """HTTP status of the page itself."""
     html: str
-    """The document as it stands after its scripts ran."""
+    """The document after its scripts ran."""
     title: str
     notes: tuple[str, ...] = ()
-    """What a reader of the page has to know: what was refused, what was not waited for."""
+    """Notes for the reader of the page, such as requests that were refused or not waited for."""
 
 
 class PageRenderer(Protocol):
@@ -71,13 +71,13 @@ class PageRenderer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """How long the steps of a page may take, in seconds."""
+    """Time limits, in seconds, for the steps of showing a page."""
 
     open_s: float = 15.0
     """For Chromium to have a new page; it takes a tenth of a second, unless it hangs."""
     begin_s: float = 60.0
     load_s: float = 15.0
-    """For the document to be there; what is there by then is read all the same."""
+    """For the document to load; after that it is read as far as it has loaded."""
     scroll_s: float = 0.4
     """After each scroll, for more to come."""
     answer_s: float = 10.0
@@ -86,7 +86,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class RenderRequest:
-    """What is wanted of a page."""
+    """Address of a page, with the waiting and scrolling that are wanted."""
 
     plain: PlainUrl
     wait_s: float
@@ -97,10 +97,10 @@ class RenderRequest:
 
 @dataclass(frozen=True, slots=True)
 class BrowserProfile:
-    """How pages are shown."""
+    """Identity and storage with which pages are shown."""
 
     user_agent: str | None = None
-    """What servers are told of who asks; None: what Chromium says, and `product`."""
+    """User agent that servers are sent; None: Chromium's own with `product`."""
     product: str = ""
     """The name of the program that drives the browser, unless it is hidden."""
     hides_driver: bool = False
@@ -121,7 +121,7 @@ class Browser:
         network: How the outside is reached.
         launch: Says how Chromium is started; asked when it is. Raises ToolError where there is none.
         max_pages: That are open at the same time; others wait.
-        user_agent: What servers are told of who asks; None: what Chromium says, and `product`.
+        user_agent: User agent that servers are sent; None: Chromium's own with `product`.
         product: The name of this program, as `name/version`; not told where the driver is hidden.
         storage_for: Returns what a log-in to the site of a host has left, if there was one.
         waits: How long the steps of a page may take.
@@ -151,7 +151,7 @@ class Browser:
 
     @property
     def chromium(self) -> "RunningChromium | None":
-        """What runs at the moment."""
+        """Chromium while it runs; None otherwise."""
         return self._chromium
 
     async def render(self, url: str, *, wait_s: float, scroll: Scroll, allow: Allow) -> RenderedPage:
@@ -219,7 +219,7 @@ def _require_asyncio() -> None:
 
 # What log-ins of the user have left, one file a site: cookies and local storage, as Playwright keeps them. It is as
 # good as a password. It lies in files that only the user may read, is used for pages of its own site and for no other,
-# and is kept only because he logged in for that.
+# and is kept only because the user logged in for that.
 
 MAX_BYTES = 5_000_000
 _SITE = re.compile(r"[a-z0-9_.:-]{1,253}")
@@ -286,7 +286,7 @@ class SavedLogins:
 
 
 def _of_site(storage: Mapping[str, Any], site: str) -> Mapping[str, Any]:
-    """Return what of a storage belongs to the site; where it sent the user for his log-in is not its own."""
+    """Return the part of a storage that belongs to the site, without that of another site used for the log-in."""
     cookies = [cookie for cookie in storage["cookies"] if _is_related(cookie["domain"].lstrip("."), site)]
     origins = [origin for origin in storage["origins"] if _is_at(urlsplit(origin["origin"]).hostname or "", site)]
     return {"cookies": cookies, "origins": origins}

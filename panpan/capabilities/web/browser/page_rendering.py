@@ -53,7 +53,7 @@ _SCROLL = """(() => {
 
 @dataclass(frozen=True, slots=True)
 class SeenDocument:
-    """A document as it stands."""
+    """A document as it is when it is read."""
 
     html: str
     is_cut: bool
@@ -62,10 +62,10 @@ class SeenDocument:
 
 @dataclass(frozen=True, slots=True)
 class Scrolled:
-    """Where a page is after a scroll."""
+    """Position of a page after a scroll."""
 
     height: int
-    """Of all that can be scrolled to, in pixels."""
+    """Height of all that can be scrolled to, in pixels."""
     is_at_end: bool
 
 
@@ -146,7 +146,7 @@ class MainFrame:
 
     @classmethod
     async def watched(cls, session: "CDPSession", allow: Allow, private: PrivateHosts) -> "MainFrame":
-        """Return the frame of a page, which from now on goes nowhere unasked."""
+        """Return the frame of a page. From now on `allow` is asked before it goes anywhere."""
         tree = await session.send("Page.getFrameTree")
         main = cls(session, tree["frameTree"]["frame"]["id"], allow, private)
         session.on("Fetch.requestPaused", main._judge)
@@ -155,7 +155,7 @@ class MainFrame:
 
     @property
     def refused(self) -> Sequence[str]:
-        """Why it did not go where it was sent; each once, the first of them."""
+        """Reasons why the page did not go to an address; each once, only the first few."""
         return tuple(self._refused)
 
     async def _judge(self, paused: dict[str, Any]) -> None:
@@ -207,7 +207,7 @@ _MAX_REFUSED_TOLD = 3
 _CLOSE_S = 5.0
 _NO_PAGE = (204, 205)
 _OF_PROXY = "panpan: "
-"""How what the proxy answers itself begins."""
+"""Beginning of the proxy's own answers."""
 
 
 async def rendered_page(

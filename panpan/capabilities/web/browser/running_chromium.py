@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # something that no page has to have.
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
-"""What Chromium is called on the path, best first."""
+"""Names of Chromium on the path, best first."""
 MAC_PROGRAMS = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
@@ -141,7 +141,7 @@ _MAX_FOLDER_CHARS = 40
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How Chromium is started."""
+    """Program, environment and limits with which Chromium is started."""
 
     program: str
     env: Mapping[str, str]
@@ -162,7 +162,7 @@ class RunningChromium:
         self.launch = launch
         self.tree = tree
         self.folder = folder
-        """What it and its driver have for temporary files; gone with them."""
+        """Folder for temporary files of Chromium and its driver, removed with them."""
         self._playwright = playwright
         self._is_closed = False
         self.driven = driven
@@ -254,7 +254,7 @@ async def _driver_started(starting: Any, env: Mapping[str, str]) -> "Playwright"
 
 
 _GIVEN_ENVIRONMENT: ContextVar[Mapping[str, str] | None] = ContextVar("_GIVEN_ENVIRONMENT", default=None)
-"""What a driver that is just being started gets; a start of another session at the same time has its own."""
+"""Environment for the driver that this task starts; another session that starts one meanwhile has its own."""
 
 
 def _driver_environment() -> dict[str, str]:

@@ -6,7 +6,7 @@ from panpan.config.settings import Name, Table, WebAddress
 
 
 class DataSettings(Table):
-    """Downloads of data sets, `[data]`; a matter of the user's alone."""
+    """Downloads of data sets, `[data]`; set by the user alone."""
 
     table = "data"
 

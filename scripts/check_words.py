@@ -1,0 +1,128 @@
+"""Checks the words of the project: how docstrings begin, pronouns, and the subjects of commits.
+
+    python -m scripts.check_words
+
+Prints a line for each finding and exits with 1 where there is one; `make lint` runs it.
+"""
+
+import ast
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = ("panpan", "benchmarks", "scripts", "evals")
+FIRST_WORDS = ("what", "whether", "which", "of", "where", "how", "why")
+"""Words that no docstring begins with: it begins with a verb or a noun."""
+PRONOUNS = ("he", "him", "his", "she", "her", "hers")
+"""Words for the user, who is "they"."""
+MAX_SUBJECT = 72
+"""Characters of a commit's subject."""
+FROM_COMMIT = "9029bd52"
+"""Commits after this one are held to the form of subjects."""
+
+_SUBJECT = re.compile(r"[a-z][a-z0-9_./ -]*: [a-z0-9`].*[^.]")
+_NO_CHANGE = re.compile(r"(?i)^(checkpoint|format|merge|changelog|wip|fixup!|squash!)\b")
+_PRONOUN = re.compile(rf"(?i)(?<![\w'`\"]){'(?:' + '|'.join(PRONOUNS) + ')'}(?![\w'`\"])")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A sentence that is not as it should be."""
+
+    where: str
+    """A file and line, or a commit."""
+    problem: str
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and text of each docstring, those below attributes and constants included."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        for before, statement in zip([None, *body], body, strict=False):
+            is_first = before is None and isinstance(
+                node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+            )
+            if not is_first and not isinstance(before, ast.Assign | ast.AnnAssign):
+                continue
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield statement.lineno, text.strip()
+                case _:
+                    pass
+
+
+def comments(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and text of each comment."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def findings_in(source: str, name: str) -> Iterator[Finding]:
+    """Yield what is wrong with the docstrings and comments of a module.
+
+    Args:
+        source: Its text.
+        name: Its path, for the findings.
+    """
+    told = list(docstrings(ast.parse(source)))
+    for line, text in told:
+        first = text.split(maxsplit=1)[0].rstrip(",;:").lower() if text else ""
+        if first in FIRST_WORDS:
+            yield Finding(f"{name}:{line}", f"a docstring begins with {first!r}; begin with a verb or a noun")
+    for line, text in (*told, *comments(source)):
+        if found := _PRONOUN.search(text):
+            yield Finding(f"{name}:{line}", f"{found[0]!r} for a user; write 'they'")
+
+
+def subject_problem(subject: str) -> str | None:
+    """Return what is wrong with the subject of a commit; None if it is well."""
+    if len(subject) > MAX_SUBJECT:
+        return f"a subject of {len(subject)} characters; write at most {MAX_SUBJECT}"
+    if _NO_CHANGE.search(subject) or not _SUBJECT.fullmatch(subject):
+        return "a subject of another form; write `scope: imperative`, without a full stop"
+    return None
+
+
+def findings_in_commits(root: Path) -> Iterator[Finding]:
+    """Yield commits whose subject is not `scope: imperative`; none where the history is not there."""
+    done = subprocess.run(
+        ["git", "log", "--format=%h %s", "--no-merges", f"{FROM_COMMIT}..HEAD"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    for row in done.stdout.splitlines():
+        commit, _, subject = row.partition(" ")
+        if problem := subject_problem(subject):
+            yield Finding(commit, f"{problem}: {subject}")
+
+
+def findings(root: Path, folders: Sequence[str] = FOLDERS) -> Iterator[Finding]:
+    """Yield all that is wrong in a checkout."""
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*.py")):
+            name = path.relative_to(root).as_posix()
+            yield from findings_in(path.read_text(encoding="utf-8"), name)
+    yield from findings_in_commits(root)
+
+
+def main() -> int:
+    """Print the findings and return the exit code."""
+    found = list(findings(ROOT))
+    for one in found:
+        sys.stdout.write(f"{one.where}: {one.problem}\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""The check of words finds what it is for, and nothing else."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scripts.check_words import findings, findings_in, subject_problem
+
+
+def problems_in(source: str) -> list[str]:
+    return [f"{one.where} {one.problem.split(';')[0]}" for one in findings_in(source, "a.py")]
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ('"""What it holds."""\n', 1),
+        ('x = 1\n"""Of a row."""\n', 2),
+        ('class A:\n    """Where it is."""\n', 2),
+        ('class A:\n    x: int = 1\n    """How many."""\n', 3),
+        ('def f():\n    """Whether it\n    is."""\n', 2),
+        ('async def f():\n    y = 1\n    """WHY: it is."""\n', 3),
+    ],
+)
+def test_docstring_that_begins_with_a_question_word_is_found(source: str, line: int) -> None:
+    (problem,) = problems_in(source)
+
+    assert problem.startswith(f"a.py:{line} a docstring begins with")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""Whatever it holds."""\n',
+        '"""Return what it holds."""\n',
+        'def f():\n    g("What is it?")\n    "What is it?"\n',
+        'if x:\n    "Where"\n',
+        "",
+        '""""""\n',
+    ],
+)
+def test_other_texts_are_no_docstrings_of_that_kind(source: str) -> None:
+    assert problems_in(source) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "is_found"),
+    [
+        ("x = 1  # the user and his key\n", True),
+        ('"""Ask the user if he wants it."""\n', True),
+        ('"""Send what She said."""\n', True),
+        ('"""Take the words `he` and "his"."""\n', False),
+        ('"""The other, her\u2019s."""\n', True),
+        ("his = 1\nx = 'he'\n", False),
+        ('"""Then shed the history."""\n', False),
+    ],
+)
+def test_pronoun_is_found_in_docstrings_and_comments(source: str, is_found: bool) -> None:
+    assert bool(problems_in(source)) is is_found
+
+
+@pytest.mark.parametrize(
+    ("subject", "is_well"),
+    [
+        ("sandbox: parse untrusted files in one worker", True),
+        ("faces/plain: print a question whole", True),
+        ("3: x", False),
+        ("What strangers made is taken apart", False),
+        ("sandbox: Parse files", False),
+        ("sandbox: parse files.", False),
+        ("Merge branch x", False),
+        (f"sandbox: {'x' * 63}", True),
+        (f"sandbox: {'x' * 64}", False),
+    ],
+)
+def test_subject_of_a_commit_is_scope_and_imperative(subject: str, is_well: bool) -> None:
+    assert (subject_problem(subject) is None) is is_well
+
+
+def test_all_modules_of_a_checkout_are_read(tmp_path: Path) -> None:
+    for name in ("panpan/a/b.py", "scripts/c.py", "tests/d.py"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text('"""What is here."""\n')
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+
+    assert [one.where for one in findings(tmp_path)] == ["panpan/a/b.py:1", "scripts/c.py:1"]

@@ -30,27 +30,27 @@ async def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class ModelParts:
-    """What an agent has because of its model; another model replaces all of it."""
+    """Parts of an agent that depend on its model; another model replaces all of them."""
 
     name: str
-    """As the provider knows it."""
+    """Name by which the provider knows the model."""
     llm: ModelClient
     tools: Mapping[str, Tool[Any]] = field(default_factory=dict)
     hooks: Sequence[Hook] = ()
-    """In the order in which they are asked."""
+    """Hooks in the order in which they are asked."""
     profile: ModelProfile = FULL
     prefix: SessionPrefix = NO_PREFIX
     choice: str = ""
-    """Which model was chosen and why, on one line."""
+    """The chosen model and the reason for the choice, on one line."""
     key_source: str = "none"
-    """Where the key came from, such as a variable's name; never the key."""
+    """Source of the key, such as the name of a variable; never the key."""
     effort: Effort | None = None
-    """How much work goes into an answer; None: the model's own."""
+    """Effort that goes into an answer; None leaves it to the model."""
     thinks: bool = False
     context_window: int | None = None
     """Tokens of a request and its reply together; None if it is not known."""
     warnings: Sequence[str] = ()
-    """What the user should know of the model, one sentence each."""
+    """Warnings about the model for the user, one sentence each."""
     retry_now: Callable[[], bool] = lambda: False
     """Ends the pause before the next try; returns whether there was one."""
     prepare: Callable[[], Awaitable[None]] = _nothing
@@ -92,7 +92,7 @@ class ModelSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who an agent is, and where it works."""
+    """Name of an agent and the place where it works."""
 
     id: str
     label: str = ""
@@ -100,7 +100,7 @@ class Identity:
     depth: int = 0
     """0 for the main agent, 1 for a subagent that it started."""
     worktree: Path | None = None
-    """Copy of the project that a subagent works in; None: it works in the project."""
+    """Copy of the project that a subagent works in; None if it works in the project."""
     has_new_worktree: bool = False
     """True if the copy was made for the turn that begins."""
 
@@ -116,7 +116,7 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class AgentPermissions:
-    """What one agent may do, and what it may spend."""
+    """Permissions and spending limits of one agent."""
 
     gate: Gate
     ask: Asker

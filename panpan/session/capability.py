@@ -59,7 +59,7 @@ class Capability:
     settings_model: ClassVar[type[BaseModel]] = NoSettings
     """Keys of its table in the settings: `[capabilities.NAME]`, or that of a `Table` which a feature of panpan has."""
     is_outside: ClassVar[bool] = False
-    """True if it stands for a capability of another package or of a file."""
+    """True if it wraps a capability of another package or of a file."""
     is_guard: ClassVar[bool] = False
     """True if no call may run once it has failed, since it might have said no."""
 
@@ -95,7 +95,7 @@ class Capability:
         return ()
 
     async def prepared(self, message: UserMessage) -> UserMessage:
-        """Return what the user says with what it stands for, such as the files that it mentions."""
+        """Return the user's message with the things that it refers to, such as the files that it mentions."""
         return message
 
     def known_result(self, call: UnfinishedCall) -> ToolResultMessage | None:
@@ -156,7 +156,7 @@ class Capabilities:
         return [item for capability in self._all for item in capability.status()]
 
     def tools(self, agent: "Agent") -> Sequence[Tool[Any]]:
-        """Return the tools of an agent in the order in which its model is told of them; the first of a name counts.
+        """Return the tools of an agent in the order in which its model reads them; the first of a name counts.
 
         Small models write `bash` for `Bash`, so case makes no other name.
         """
@@ -219,12 +219,12 @@ async def beside(
 
 @dataclass(frozen=True, slots=True)
 class UserCommandResult:
-    """What a command of the user's left."""
+    """Outcome of a command that the user ran."""
 
     message: UserMessage
-    """For the conversation: the command, and what it printed, within bounds."""
+    """Message for the conversation: the command and its output, within bounds."""
     lines: Sequence[str]
-    """What it printed and how it ended, harmless for a terminal."""
+    """Output and end of the command, harmless for a terminal."""
     is_error: bool
     """True if it failed, was stopped or took too long."""
 

@@ -27,11 +27,11 @@ class OpenSession:
     """Close this session and open another one."""
 
     resume: str | None = None
-    """Its id; None: a new one."""
+    """Id of the session; None opens a new one."""
     goes_on: bool = False
-    """True if it says what this one does, as a copy of it, so that what was chosen here counts there."""
+    """True if it contains the same conversation, as a copy of this one, so that choices made here count there too."""
     said: str = field(default="", compare=False)
-    """What the user is told once this session is left, since he may stay after all."""
+    """Text for the user, shown once this session is left, since they may stay after all."""
 
 
 Next: TypeAlias = Leave | OpenSession
@@ -78,7 +78,7 @@ Look: TypeAlias = Callable[[], Awaitable[Mapping[str, "Display"]]]
 
 
 class Terminal(Protocol):
-    """What a command may use; the REPL is one, and so is a fake in a test."""
+    """Interface for commands. The REPL implements it, and a fake does in tests."""
 
     session: "Session"
 
@@ -153,7 +153,7 @@ def say_pairs(terminal: Terminal, pairs: Iterable[tuple[str, str]]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is typed after a slash."""
+    """Command that the user types after a slash."""
 
     name: str
     """Without the slash."""
@@ -162,9 +162,9 @@ class Command:
     run: Callable[[Terminal, str], Awaitable[None]]
     """Given the rest of the line, stripped. A `PanpanError` is shown as one line."""
     arguments: str = ""
-    """Such as "[file]"."""
+    """Arguments as shown in lists, such as "[file]"."""
     needs_arguments: bool = False
-    """True if it does nothing where nothing stands behind its name."""
+    """True if it does nothing without arguments."""
     aliases: Sequence[str] = ()
     is_immediate: bool = False
     """True if it may run while a turn does."""
@@ -173,9 +173,9 @@ class Command:
     sends_itself: bool = False
     """True if its line is what the user says to the model, and so is shown with that."""
     offers: "Callable[[Session], Sequence[str]]" = lambda session: ()
-    """Returns what may stand behind its name, for the completion."""
+    """Possible arguments, for the completion."""
     offers_choice: bool = False
-    """True if it lets the user choose from a list, where nothing stands behind its name."""
+    """True if it lets the user choose from a list, without arguments."""
     needs_terminal: bool = False
     """True if it is about the screen, or about the session on it, so that it is of no use in a script."""
     is_missing: bool = False

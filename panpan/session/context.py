@@ -143,7 +143,7 @@ class SessionContext:
 
     @cached_property
     def paths(self) -> PathResolver:
-        """Where paths lie for panpan itself; tools have those of `tool_context`, which know outputs, too."""
+        """Resolver of paths for panpan itself; that of `tool_context` also finds outputs of tools."""
         return workspace_paths(self.setup.cwd, self.setup.loaded, self.setup.locations)
 
     @property
@@ -157,7 +157,7 @@ class SessionContext:
 
     @cached_property
     def network(self) -> WebNetwork:
-        """How tools reach the outside."""
+        """Network of the tools."""
         web = self.settings.web
         return (self.config.options.get("network") or WebNetwork()).as_set_up(web.private_hosts, web.proxy_url)
 

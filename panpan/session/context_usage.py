@@ -1,4 +1,4 @@
-"""What fills the context window, and about how many tokens it is."""
+"""Usage of the context window: its sources, and estimates of their tokens."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ from panpan.types.llm import ModelClient, ModelRequest, ToolDefinition
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 
 BYTES_PER_TOKEN = 4
-"""Of UTF-8: the rule of thumb that vendors give for English text; other scripts have more bytes and more tokens."""
+"""Bytes of UTF-8 per token: the rule of thumb that vendors give for English text. Other scripts have more of both."""
 IMAGE_TOKENS = 1_500
 """About what the largest picture costs that vendors do not shrink first."""
 DOCUMENT_TOKENS = 3_000
@@ -34,7 +34,8 @@ _LEAST_COMPARED = 500
 _MOST_REPLIES = 12
 """Newest replies whose counts are compared."""
 _LEAST_FACTOR, _MOST_FACTOR = 0.5, 3.0
-"""What a tokenizer could make of a text; what is outside comes from elsewhere, such as thinking that is not sent."""
+"""Range in which a tokenizer may differ from the estimate; outside of it, something else does, such as thinking that is
+not sent."""
 
 
 def text_tokens(text: str) -> int:
@@ -113,7 +114,7 @@ def _newest_steps(messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
 Source: TypeAlias = Literal[
     "system prompt", "tools", "project and reminders", "user", "tool results", "replies", "thinking"
 ]
-"""Where tokens come from: `tools` are their definitions, `replies` are texts and calls of the model."""
+"""Source of tokens: `tools` are their definitions, `replies` are texts and calls of the model."""
 
 SOURCES: Sequence[Source] = get_args(Source)
 """In the order in which they are shown."""
@@ -121,14 +122,14 @@ SOURCES: Sequence[Source] = get_args(Source)
 COUNT_TIME_LIMIT_S = 5.0
 
 MOST_PER_ESTIMATED = 4 / 3
-"""How many tokens may be where one is estimated: some tokenizers need one for three bytes of English."""
+"""Most real tokens per estimated one: some tokenizers need one for three bytes of English."""
 
 _Weighed: TypeAlias = tuple[Source, int]
 
 
 @dataclass(frozen=True, slots=True)
 class ContextPart:
-    """What one source fills."""
+    """Tokens of one source."""
 
     source: Source
     tokens: int
@@ -136,7 +137,7 @@ class ContextPart:
 
 @dataclass(frozen=True, slots=True)
 class ContextUsage:
-    """What fills a context window."""
+    """Tokens in a context window by their source."""
 
     window_tokens: int | None
     parts: Sequence[ContextPart]
@@ -151,11 +152,11 @@ class ContextUsage:
 
     @property
     def free_tokens(self) -> int | None:
-        """What is left; 0 where more is used than the window is said to hold, None if its size is not known."""
+        """Tokens that are left; 0 if more are used than the window is said to hold, None if its size is not known."""
         return None if self.window_tokens is None else max(0, self.window_tokens - self.used_tokens)
 
     def share_of(self, tokens: int) -> float | None:
-        """Return which part of the window some tokens are, from 0 to 1 and more; None if its size is not known."""
+        """Return the share of the window that some tokens take, from 0 to 1 and more; None if its size is not known."""
         return tokens / self.window_tokens if self.window_tokens else None
 
 
@@ -251,13 +252,13 @@ def _tokens_of_text(message: Message) -> int:
 @dataclass(frozen=True, slots=True)
 class _Known:
     messages: int
-    """How many of its messages are in `tokens`."""
+    """Number of its messages that are in `tokens`."""
     tokens: int | None
-    """Of the request up to there; None: nothing is known."""
+    """Tokens of the request up to there; None if nothing is known."""
     is_counted: bool
-    """True if a provider has counted them, and not only a compaction measured."""
+    """True if a provider has counted them, not only a compaction measured them."""
     factor: float
-    """By what estimates of the rest are multiplied."""
+    """Factor by which estimates of the rest are multiplied."""
 
 
 def _known(conversation: Conversation) -> _Known:

@@ -1,4 +1,4 @@
-"""What a session is opened with: what is asked for, the frontend that shows it, and what may intercept it."""
+"""Arguments of opening a session: the request, the frontend that shows the session, and its interceptors."""
 
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -30,7 +30,7 @@ AnswerT = TypeVar("AnswerT")
 
 @dataclass(frozen=True, slots=True)
 class Askers:
-    """Who answers what the user is asked; None: nobody."""
+    """Functions that ask the user, by the kind of question; None if nobody answers such questions."""
 
     permission: Asker | None = None
     user: UserAsker | None = None

@@ -28,11 +28,11 @@ class ToldMessage:
     """One message, or a call in one."""
 
     number: int
-    """Of the message in the conversation, from 1."""
+    """Number of the message in the conversation, from 1."""
     heading: str
     text: str
     tool_use_id: str = ""
-    """Of the call that it is or answers; empty for other messages."""
+    """Id of the call that it is or answers; empty for other messages."""
 
     @property
     def whole(self) -> str:

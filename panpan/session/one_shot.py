@@ -28,12 +28,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, and how much of an answer is waited for."""
+    """Question to a model, with limits on its answer."""
 
     system_prompt: str
     text: str
     max_output_tokens: int
-    """With what some models think before."""
+    """Longest answer, including the thinking of models that think first."""
     time_limit_s: float = 60.0
 
 
@@ -104,12 +104,12 @@ _AROUND = re.compile(r"^[\s\"'“”„«»`*#]*(title\s*:)?[\s\"'“”„«»`
 
 @dataclass(frozen=True, slots=True)
 class GeneratedTitle:
-    """What came of asking for one."""
+    """Title that a model gave, and its cost."""
 
     title: str
     """On one line; empty where the model sent none."""
     reply: AssistantMessage
-    """What the model sent, for what it cost."""
+    """The model's whole reply, which tells the cost."""
 
 
 def title_generator(

@@ -136,17 +136,17 @@ class WhichSession:
 
 @dataclass(frozen=True, slots=True)
 class OpenedLog:
-    """A log that is open, and what it adds up to."""
+    """A log that is open, and the session that it contains."""
 
     id: str
     log: SessionLog
     before: FoldedSession = field(default_factory=FoldedSession)
-    """What was said and decided before; nothing in a new session."""
+    """The session so far; empty in a new one."""
     git_branch: str = ""
     forked_from: str = ""
-    """Id of the session that this one was made a copy of just now; empty: of none."""
+    """Id of the session of which this one was made a copy just now; empty if it is no new copy."""
     title: str | None = None
-    """New title; None: the one that it has."""
+    """New title; None keeps the present one."""
 
     def opened_note(self, *, is_interactive: bool) -> Mapping[str, Any] | None:
         """Return the record of how it is opened; None if it stays what it is.

@@ -37,17 +37,17 @@ class ReminderSource:
         """The turn is over, in whatever way."""
 
     async def history_replaced(self, conversation: Conversation) -> None:
-        """What was said before is not all there any more."""
+        """Note that earlier messages were replaced or removed."""
 
 
 _ORDER: Sequence[ReminderPriority] = get_args(ReminderPriority)
 """The most important first."""
 MOST_AT_ONCE = 20
-"""New reminders of one source before one request."""
+"""Most new reminders of one source before one request."""
 _MOST_LOOKED_AT = 10_000
-"""Of what one source returns; what holds on is in it, too."""
+"""Most reminders of one source that are looked at; those that still hold count, too."""
 MOST_CHARS = 100_000
-"""Of one reminder."""
+"""Longest reminder; the rest of a longer one is cut."""
 
 log = logging.getLogger(__name__)
 
@@ -105,12 +105,12 @@ class Reminders(Hook):
 
 
 class _Told:
-    """What the conversation holds of reminders; looks only at what is new in it."""
+    """Reminders that the conversation contains; looks only at new messages."""
 
     def __init__(self) -> None:
         self.causes: set[str] = set()
         self.bounded = 0
-        """How many of them were not a must."""
+        """Number of reminders that were not a must."""
         self._seen = 0
 
     def follow(self, messages: Sequence[Message]) -> None:

@@ -84,7 +84,7 @@ async def _end(processes: ProcessTree, warn: Callable[[str], None]) -> None:
 
 
 _EVENTS_AHEAD = 64
-"""How far a turn may be ahead of its face."""
+"""Events that a turn may be ahead of its face."""
 
 MAX_TITLE_CHARS = 200
 
@@ -104,14 +104,14 @@ class Titles:
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """What a face may want to say about a session."""
+    """Facts about a session for faces."""
 
     id: str
     cwd: Path
     model: str
     choice: str
     key_source: str
-    """Where the key came from, such as a variable's name; never the key."""
+    """Source of the key, such as the name of a variable; never the key."""
     permission_mode: PermissionMode
     tools: Sequence[str]
 
@@ -154,7 +154,7 @@ class Session(AsyncContextManagerMixin):
         self._earlier_model = earlier_model
         self._recorder = agent.transcript.recorder
         self.chosen_model: str | None = None
-        """What `use_model` was last given; None: the model is the one that the session was opened with."""
+        """Argument of the last `use_model`; None while the session has the model that it was opened with."""
         self.folders = AddedFolders(agent.context.paths, agent.context.paths.root)
         self._woken = 0
         """Turns since the user last said something."""
@@ -276,7 +276,7 @@ class Session(AsyncContextManagerMixin):
 
     @property
     def turn_files(self) -> Sequence[FileChange]:
-        """What the newest turn changed in files, as far as that is kept."""
+        """Changes of the newest turn to files, as far as they are kept."""
         return [file for hook in self.agent.model.hooks for file in hook.turn_files]
 
     @property
@@ -399,7 +399,7 @@ class Session(AsyncContextManagerMixin):
         return any(isinstance(message, AssistantMessage) for message in self.conversation.messages)
 
     async def _entitle(self, prompt: str) -> None:
-        """Let a title be made of what the user said first; one of his own that came meanwhile stays."""
+        """Generate a title from the user's first message; a title that they set meanwhile stays."""
         made = await self.titles.make(prompt) if self.titles.make is not None else None
         if made is None:
             return
@@ -416,7 +416,7 @@ class Session(AsyncContextManagerMixin):
 
     @property
     def permission_mode(self) -> PermissionMode:
-        """What happens to calls that no rule decides."""
+        """Mode that decides about calls for which there is no rule."""
         return self.agent.gate.mode
 
     @property
@@ -438,7 +438,7 @@ class Session(AsyncContextManagerMixin):
 
     @property
     def gate(self) -> PermissionGate:
-        """What decides about calls, with the rules that count."""
+        """Gate that decides about calls, with the rules that count."""
         assert isinstance(self.agent.gate, PermissionGate), "the main agent has the session's own"
         return self.agent.gate
 
@@ -450,13 +450,13 @@ class Session(AsyncContextManagerMixin):
 
     @property
     def model_note(self) -> str:
-        """What the user should know where a resumed session goes on with another model; empty where it does not."""
+        """Note for the user if a resumed session goes on with another model; else empty."""
         earlier = self._earlier_model
         return "" if earlier is None else earlier.note(self.model)
 
     @property
     def effort(self) -> Effort | None:
-        """How much work the model should put into an answer; None: as much as it chooses itself."""
+        """Effort that the model should put into an answer; None leaves it to the model."""
         return self.agent.model.effort
 
     @property

@@ -1,4 +1,4 @@
-"""What is settled before a session is opened: where, with which settings, which model and which tools.
+"""Configuration of a session before it is opened: its folder, settings, model and tools.
 
 Nothing here is open, and nothing is sent.
 """
@@ -25,17 +25,17 @@ KindsOf: TypeAlias = Callable[..., ProviderKinds]
 """Returns the provider kinds that settings, and the place of panpan's own files, lead to."""
 
 NO_MODEL = ResolvedModel("", "openai", "", "", ModelFacts("", 0, 0, None, is_known=False), "")
-"""Stands where no model is asked, as where tools are only listed."""
+"""Placeholder for a session in which no model is asked, as when tools are only listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptOptions:
-    """What the user wants of the system prompt."""
+    """The user's changes to the system prompt."""
 
     override: str | None = None
-    """Used in place of the model's own."""
+    """Text in place of the model's own."""
     append: str | None = None
-    """Added behind it."""
+    """Text that is added behind it."""
 
     @property
     def are_chosen(self) -> bool:

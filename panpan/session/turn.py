@@ -211,7 +211,7 @@ class TurnRun:
 
     def __init__(self, agent: Agent, channel: EventChannel[Event], scope: CancelScope) -> None:
         self.failure: list[Exception] = []
-        """What went wrong, the first first; it belongs to whoever asked, and not to the session."""
+        """Errors of the turn, oldest first. They belong to the caller, and not to the session."""
         self._agent = agent
         self._model = agent.model
         self._recorder = agent.transcript.recorder
@@ -289,7 +289,7 @@ class TurnRun:
                     if is_interrupted:
                         await hook.interrupted(conversation)
                     await hook.turn_ended(conversation)
-                except Exception as error:  # the other hooks hear of the end all the same
+                except Exception as error:  # the other hooks still hear of the end
                     failure.append(error)
         with move_on_after(CLEANUP_S, shield=True):  # of its own, so that no hook can take its time
             try:
@@ -348,7 +348,7 @@ class Steering(Hook):
 
     @property
     def waiting(self) -> tuple[UserMessage, ...]:
-        """What was not delivered yet, oldest first."""
+        """Messages that were not delivered yet, oldest first."""
         return tuple(self._waiting)
 
     @property

@@ -31,7 +31,7 @@ from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import Choice, UserAsker, UserQuestion
 
 Outcome: TypeAlias = Literal["finished", "not-run", "unclear"]
-"""What the user says of a call: it did its work; it did not; he does not know either."""
+"""The user's word on a call: it did its work, it did not, or they do not know either."""
 
 _CHOICES: Mapping[str, Outcome] = {"It finished": "finished", "It did not run": "not-run", "I do not know": "unclear"}
 _MAX_TITLE_CHARS = 300
@@ -174,7 +174,7 @@ class UnfinishedCalls:
 
 
 async def _answer(ask: UserAsker, question: str, choices: Sequence[Choice]) -> tuple[str, str]:
-    """Return the label that the user chose and what he said in his own words; empty where he does not want to."""
+    """Return the label that the user chose and what they add in their own words; both empty if they decline."""
     answers = await ask([UserQuestion("Unfinished", question, choices)])
     if not answers:
         return "", ""

@@ -9,7 +9,7 @@ request waits for them. What does not fit at all is refused before it is sent.
 A reply that was cut short costs what arrived of it, as an estimate. So does a reply without a usable count, and, under
 a limit, one that claims less than half of the estimated text of its request. `/cost` says how many these are.
 
-Time is that in which turns run; it stands while the user is asked anything. It ends turns within a request or a call,
+Time counts while turns run, and pauses while the user is asked anything. It ends turns within a request or a call,
 too. What was spent is read from the log, from all of its branches, and from those of the subagents (`spending_of`). A
 record `spent` tells what no message there does, such as replies that were cut short.
 """

@@ -1,8 +1,8 @@
 """A budget: what one agent and all below it may spend.
 
 The rule: what a request can cost at most is reserved before it is sent, here and in every budget above, and what is
-spent and reserved together never passes a limit at that moment. What is spent is never given back: neither a rewind nor
-a fork nor a resumed session begins anew. A provider that counts more than was reserved is believed.
+spent and reserved together never passes a limit at that moment. What is spent is never given back: a rewind, a fork
+or a resumed session does not reset it. A provider that counts more than was reserved is believed.
 """
 
 import math
@@ -133,7 +133,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a request may cost at most; infinite where there is no limit."""
+    """Most that a request may cost; infinite without a limit."""
 
     usd: float = math.inf
     tokens: float = math.inf
@@ -159,7 +159,7 @@ NEARLY = 0.8
 
 
 def nearly_spent(name: str, limits: SpendingLimits, spent: Spending) -> Iterator[str]:
-    """Yield what is told of each limit of which most is spent; `name` is empty for the session's."""
+    """Yield a sentence about each limit that is nearly spent; `name` is empty for the session's."""
     whose = f" of {name}" if name else ""
     if limits.usd is not None and spent.known_usd >= NEARLY * limits.usd:
         yield f"${spent.known_usd:.4f} of ${limits.usd:.4f}{whose} is spent"
@@ -269,7 +269,7 @@ class Budget:
 
     @property
     def spent(self) -> Spending:
-        """What it and all below it have spent so far; a copy."""
+        """A copy of what this budget and all below it have spent so far."""
         return replace(self._spent.copy(), seconds=self.seconds)
 
     @property
@@ -282,7 +282,7 @@ class Budget:
 
     @property
     def reserved(self) -> Room:
-        """What the requests that run may cost, here and below."""
+        """Most that the running requests of this budget and those below may cost."""
         return Room(self._held.usd, self._held.tokens)
 
     @property
@@ -322,7 +322,7 @@ class Budget:
 
     @property
     def room(self) -> Room:
-        """What is neither spent nor reserved, at the tightest of the limits."""
+        """Money and tokens that are neither spent nor reserved, at the tightest of the limits."""
         room = Room()
         for node in self.and_above():
             usd, tokens = node.limits.usd, node.limits.tokens

@@ -1,6 +1,6 @@
 """A model that is asked only for what a budget can pay.
 
-The rule: every request goes through here, be it for a round, a summary or a title, so that none is forgotten.
+The rule: every request goes through here, for a round as for a summary or a title, so that none is forgotten.
 """
 
 import math
@@ -84,13 +84,13 @@ class ArrivingReply:
 
 
 LEAST_OUTPUT_TOKENS = 1_024
-"""Of a reply that is worth being asked for, beside what the model may think."""
+"""Shortest limit of a reply for which a request is worth sending, beside what the model may think."""
 ENOUGH_OUTPUT_TOKENS = 8_192
-"""Of a reply for which nobody waits until other requests give back what they have reserved."""
+"""Limit of a reply that is long enough not to wait until other requests give back what they have reserved."""
 WAITING = "other requests have reserved what is left of the budget"
 
 _ANSWER_TOKENS = 4_096
-"""What a provider asks for behind a thinking budget that takes all of the reply."""
+"""Tokens that a provider adds for the answer if the thinking budget takes all of the reply."""
 
 
 @runtime_checkable

@@ -19,9 +19,10 @@ from panpan.types.messages import AssistantMessage
 
 
 def spending_of(records: Iterable[Mapping[str, Any]]) -> Spending:
-    """Return what was spent; what is damaged counts for nothing.
+    """Return what was spent; damaged records do not count.
 
-    The time is that from each of the user's messages to the last one that follows from it, questions to him included.
+    The time is that from each of the user's messages to the last one that follows from it, with the time for questions
+    to the user.
     """
     spent, seen, time = Spending(), set[str](), _TurnTime()
     for record in records:
@@ -93,7 +94,7 @@ _RESULT, _REPLY = b'"type":"tool_result"', b'"type":"assistant"'
 
 @dataclass(frozen=True, slots=True)
 class SubagentSpending:
-    """What a subagent has spent, all its runs together."""
+    """Total spending of a subagent in all its runs."""
 
     agent_id: str
     name: str

@@ -1,4 +1,4 @@
-"""What was spent: tokens and money for each model and in all, requests, and time."""
+"""Spending: tokens and money for each model and in all, requests, and time."""
 
 from collections.abc import Iterable
 from dataclasses import field
@@ -11,7 +11,7 @@ from panpan.types.messages import AssistantMessage, Message, SystemReminder, Too
 
 @dataclass(slots=True)
 class ModelCosts:
-    """What one model was used for."""
+    """Use of one model."""
 
     model: str
     replies: int = 0
@@ -21,7 +21,7 @@ class ModelCosts:
     uncounted_replies: int = 0
     """Replies that were interrupted before the provider had counted their tokens; they are no part of the rest."""
     estimated_replies: int = 0
-    """Replies of which it is estimated what they cost: cut short, or without a credible count."""
+    """Replies whose cost is an estimate: they were cut short, or came without a credible count."""
 
     @property
     def cost_usd(self) -> float | None:
@@ -64,7 +64,7 @@ class ModelCosts:
 
 @dataclass(slots=True)
 class SessionCosts:
-    """What the messages that were added cost together."""
+    """Cost of the messages that were added, in all."""
 
     by_model: dict[str, ModelCosts] = field(default_factory=dict)
     api_duration_s: float = 0.0
@@ -72,7 +72,7 @@ class SessionCosts:
     lines_added: int = 0
     lines_removed: int = 0
     duration_s: float = 0.0
-    """Seconds from what each turn began with to the last message that follows from it; without those between turns."""
+    """Seconds from the beginning of each turn to the last message that follows from it; without those between turns."""
     _is_answered: bool = False
     """True if the newest message is a reply that asks for no tool: a reminder behind it may begin a turn."""
     _turn_began_at: float | None = None

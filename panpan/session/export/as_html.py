@@ -112,7 +112,7 @@ class _Writer:
                     texts = filter(None, (details, *(reminder.text for reminder in message.added)))
                     yield from _folded(title, *map(_code, texts))
                 case ToolResultMessage():
-                    pass  # stands with its call
+                    pass  # shown with its call
         yield "</main>\n</body>\n</html>"
 
     def _reply(self, reply: AssistantMessage) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """A session as Markdown, for notes, issues and reviews.
 
-The rule: no text of a message gets out of the place that it is given. Prose stands in a quotation, whose end ends all
+The rule: no text of a message gets out of the place that it is given. Prose is in a quotation, whose end ends all
 that was opened in it, and only if a parser finds no HTML, pictures, link definitions or odd links in it; everything
-else stands in a fence that is longer than any run of backticks inside.
+else is in a fence that is longer than any run of backticks inside.
 """
 
 import html
@@ -70,7 +70,7 @@ class _Writer:
                     texts = filter(None, (details, *(reminder.text for reminder in message.added)))
                     yield from _folded(title, *map(fenced, texts))
                 case ToolResultMessage():
-                    pass  # stands with its call
+                    pass  # shown with its call
 
     def _reply(self, reply: AssistantMessage) -> Iterator[str]:
         yield f"## Assistant{' (interrupted)' if reply.stop_reason == 'interrupted' else ''}"

@@ -124,7 +124,8 @@ FORMAT = "panpan-session"
 FORMAT_VERSION = 1
 
 _UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What would drive a terminal, reorder what is read or cannot be encoded; JSON may write any character as an escape."""
+"""Characters that would drive a terminal, reorder text or cannot be encoded; JSON may write any of them as an
+escape."""
 
 
 def json_text(transcript: Transcript) -> str:

@@ -1,4 +1,4 @@
-"""What is exported of a session: its messages without secrets, and what readable formats say of them.
+"""Content of an export: the messages of a session without secrets, and the sentences of readable formats about them.
 
 The rule: every format is made of a `Transcript` that went through `without_secrets`.
 """
@@ -56,7 +56,7 @@ class Transcript:
     exported_at: datetime
     messages: Sequence[Message]
     compactions: Sequence[Compaction] = ()
-    """What was sent in the place of beginnings of it, oldest first."""
+    """Compactions that replaced its beginning in requests, oldest first."""
     git_branch: str = ""
     subagents: "Sequence[Transcript]" = ()
     """Conversations of the session's subagents; of those, it has none."""
@@ -128,7 +128,8 @@ _MARKS: Sequence[tuple[str, Callable[[str], bool]]] = (
     ("interrupted", lambda text: text.startswith((INTERRUPTED, ENDED))),
     ("not answered", lambda text: text.startswith(NEVER_ANSWERED)),
 )
-"""What the text of a result says that is no failure of the call: it was refused, or the turn ended before it."""
+"""Marks for results that are errors but no failures of the call, by their text: the call was refused, or the turn ended
+before it."""
 
 
 def compaction_told(compaction: Compaction) -> tuple[str, str]:
@@ -149,7 +150,7 @@ def title_of(transcript: Transcript) -> str:
 
 
 def facts_of(transcript: Transcript) -> Sequence[tuple[str, str]]:
-    """Return what stands at the top of a file, each with its name."""
+    """Return the facts at the top of an exported file, each with its name."""
     costs = session_costs(transcript.messages)
     models = ", ".join(
         dict.fromkeys(message.model for message in transcript.messages if isinstance(message, AssistantMessage))
@@ -178,7 +179,7 @@ def attachment(block: ImageBlock | DocumentBlock) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a call ended."""
+    """Outcome of a call."""
 
     mark: str
     is_error: bool = False

@@ -33,13 +33,13 @@ _SPOKEN = ("user", "assistant")
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What a file holds."""
+    """Content of a transcript's file."""
 
     records: Sequence[Record]
     damaged_lines: int = 0
     """Lines that are no records."""
     title: str = ""
-    """Of an export; a transcript says it in records."""
+    """Title in an export; a transcript has records for it."""
 
 
 def read_transcript(path: Path) -> Transcript:

@@ -35,7 +35,7 @@ from panpan.types.messages import (
 )
 
 CAUSE = "imported"
-"""Of reminders that the other program told its model."""
+"""Cause of reminders that the other program gave its model."""
 
 _CHECKLIST_TOOL = "TodoWrite"
 """Tool of the other program that writes a checklist; its results do not tell that."""
@@ -46,19 +46,19 @@ _CHARS_OF_TOKEN = 4
 
 @dataclass(slots=True)
 class Converted:
-    """What a transcript becomes."""
+    """Messages and facts that were read from a transcript, in panpan's form."""
 
     messages: list[Message] = field(default_factory=list)
     """Valid to send."""
     compactions: dict[str, list[Compaction]] = field(default_factory=dict)
     """By the id of the newest message of their time, oldest first."""
     timestamps: dict[str, str] = field(default_factory=dict)
-    """When a message was said, by its id, as the transcript has it."""
+    """Time of each message by its id, as written in the transcript."""
     title: str = ""
     cwd: str = ""
-    """The folder that it was begun in; empty where the transcript does not say."""
+    """The folder that it was begun in; empty if the transcript does not say."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """What is not part of the session, in words, and how often."""
+    """Parts of the transcript that are not in the session, in words, with their number."""
 
 
 def converted(records: Sequence[Record]) -> Converted:
@@ -80,7 +80,7 @@ class _Reply:
     uuid: str
     blocks: list[AssistantContent] = field(default_factory=list)
     body: Mapping[str, Any] = field(default_factory=dict)
-    """What its newest part says of it."""
+    """Other fields of its newest part."""
 
     def whole(self) -> AssistantMessage:
         model = self.body.get("model")

@@ -18,7 +18,7 @@ from panpan.types.messages import Message
 _ID = re.compile(r"[0-9a-f]{8}")
 
 AgentEnd: TypeAlias = Literal["done", "failed", "stopped"]
-"""How a turn of a subagent ended; stopped: by the user, or by whoever started it."""
+"""Outcome of a subagent's turn; `stopped` is by the user, or by the agent that started it."""
 
 
 class SubagentRecord(SystemRecord):
@@ -42,24 +42,25 @@ class SubagentEndRecord(SystemRecord):
 
 @dataclass(frozen=True, slots=True)
 class AgentRecord:
-    """How a subagent was begun."""
+    """Record of how a subagent was begun."""
 
     id: str
     name: str
-    """Of its definition."""
+    """Name of its definition."""
     description: str
     tool_use_id: str
     """The call that started it, or went on with it last."""
     worktree: str = ""
-    """The copy that it works in; empty where it has none."""
+    """The copy of the project that it works in; empty if it has none."""
     parent: str = ""
-    """Id of the subagent whose call that was; empty: the session's own model."""
+    """Id of the subagent whose call that was; empty for the session's own model."""
     end: AgentEnd | None = None
-    """How its last turn ended; None: it runs, or panpan ended before it did. A record of its own in the log."""
+    """Outcome of its last turn, which the log has in a record of its own; None if the turn runs, or panpan ended
+    first."""
 
     @property
     def label(self) -> str:
-        """Who it is, for people, such as "explore: find the loss"."""
+        """Name for people, such as "explore: find the loss"."""
         return f"{self.name}: {self.description}"
 
     def as_record(self) -> dict[str, Any]:
@@ -130,7 +131,7 @@ def _begun_at(path: Path) -> float:
 
 
 MAX_MESSAGES = 500
-"""Told of one call; those before are in the log."""
+"""Most messages that are returned for one turn; earlier ones are in the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +140,9 @@ class PastTurn:
 
     agent_id: str
     begun_at: str
-    """As its log says it; the later, the greater."""
+    """Time of its beginning as written in its log; it sorts as text."""
     number: int
-    """Of the turn in its log, from 1."""
+    """Number of the turn in its log, from 1."""
     path: Path
 
     def messages(self) -> Sequence[Message]:

@@ -55,7 +55,7 @@ class UnfinishedCall:
 def open_calls(messages: Sequence[Message]) -> list[ToolUseBlock]:
     """Return the calls of the newest reply that have no result.
 
-    What follows them does not settle them: a command that the user ran himself is recorded before the next turn.
+    Messages behind the reply do not settle them: a command that the user runs is recorded before the next turn.
     """
     answered: set[str] = set()
     for message in reversed(messages):
@@ -97,28 +97,28 @@ def unfinished_calls(records: Iterable[Mapping[str, Any]], open_uses: Sequence[T
 
 @dataclass(slots=True)
 class FoldedSession:
-    """What a log holds."""
+    """Content of a session's log."""
 
     prefixes: dict[str, SessionPrefix] = field(default_factory=dict)
-    """What its requests begin with, by the profile of the model."""
+    """Beginning of its requests (system prompt and tools), by the profile of the model."""
     permission_mode: PermissionMode | None = None
-    """What the user chose last in the session; None if they kept that of the settings."""
+    """Mode that the user chose last in the session; None if they kept that of the settings."""
     plan_file: str | None = None
-    """Name of the file that holds its newest plan; None: there is none. It may be anything."""
+    """Name of the file with its newest plan, which may be any text; None if there is no plan."""
     is_plan_approved: bool = False
     is_interactive: bool = True
     """False if the log says that only unattended runs have used it."""
     title: str | None = None
     model: str | None = None
-    """Which model was asked last, or chosen since, by its provider's name for it; None if the log does not say."""
+    """Provider's name of the model that was asked last, or chosen since; None if the log does not say."""
     messages: list[Message] = field(default_factory=list)
     """Valid to send."""
     compactions: list[Compaction] = field(default_factory=list)
-    """What was made shorter of them, oldest first."""
+    """Compactions of its messages, oldest first."""
     side_calls: list[AssistantMessage] = field(default_factory=list)
-    """Of models, for titles: no part of the conversation, and they cost money all the same."""
+    """Replies to side calls, such as for titles: they are no part of the conversation, but cost money too."""
     spent: Spending = field(default_factory=Spending)
-    """On all branches, what no message of the conversation tells of any more included."""
+    """Spending on all branches, with that of which no message of the conversation is left."""
     begun_in: str | None = None
     """The folder that it was begun in; None if the log does not say."""
     git_branch: str = ""

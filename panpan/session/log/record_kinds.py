@@ -103,11 +103,11 @@ Yes: TypeAlias = Annotated[bool, or_else(False)]
 Amount: TypeAlias = Annotated[float, BeforeValidator(amount)]
 Count: TypeAlias = Annotated[int, BeforeValidator(lambda value: int(amount(value)))]
 RecordedReply: TypeAlias = Annotated[dict[str, Any] | None, or_else(None)]
-"""The record of a reply that is no part of the conversation, for what it cost."""
+"""Record of a reply that is no part of the conversation, which tells what it cost."""
 
 
 class Record(BaseModel):
-    """What one line says, or a part of it; the log adds who, when and where."""
+    """Content of one line of a log, or a part of it; the log adds the session, the time and the folder."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -140,7 +140,7 @@ class SystemRecord(Record):
 
 
 class RecordedTool(Record):
-    """A tool as the model was told of it."""
+    """A tool as it was sent to the model."""
 
     name: str
     description: str
@@ -148,7 +148,7 @@ class RecordedTool(Record):
 
 
 class PrefixRecord(SystemRecord):
-    """What requests to models of one kind begin with, so that a resumed session sends the same."""
+    """Beginning of all requests to models of one kind, recorded so that a resumed session sends the same."""
 
     subtype: Literal["session_start", "prefix"]
     """`session_start` is the first record of the log, `prefix` a later one."""
@@ -217,7 +217,7 @@ class TitleRecord(Record):
     summary: str
     """On one line."""
     reply: RecordedReply = Field(None, exclude_if=is_none)
-    """What a model sent for it; None: the user chose it."""
+    """The model's reply with the title; None if the user chose it."""
 
 
 class CallStartedRecord(SystemRecord):
@@ -237,7 +237,7 @@ class CallStartedRecord(SystemRecord):
 
 
 class RecordedChange(Record):
-    """What a call is going to make of one file."""
+    """Change that a call is going to make to one file."""
 
     path: str
     before: str | None
@@ -245,7 +245,7 @@ class RecordedChange(Record):
 
 
 class FileChangesRecord(SystemRecord):
-    """What a call is going to make of files, and of nothing else."""
+    """Changes that a call is going to make to files; it does nothing else."""
 
     subtype: Literal["file_changes"] = "file_changes"
     tool_use_id: str
@@ -272,7 +272,7 @@ _REPORT = {field.name for field in fields(CompactionReport)}
 
 
 class CompactionFigures(Record):
-    """What people want to know of a compaction."""
+    """Figures of a compaction, for people."""
 
     trigger: CompactionTrigger
     pre_tokens: int
@@ -289,7 +289,7 @@ class CompactionFigures(Record):
 
 
 class AddedReminder(Record):
-    """What stands for older messages."""
+    """Reminder that a compaction puts in the place of older messages."""
 
     uuid: str
     content: str
@@ -297,7 +297,7 @@ class AddedReminder(Record):
 
 
 class CompactionRecord(SystemRecord):
-    """The compaction that stands for the beginning of the conversation from here on.
+    """Compaction, which replaces the beginning of the conversation from here on.
 
     All that it keeps is named by id, and what it adds is written out.
     """
@@ -352,7 +352,7 @@ class CompactionRecord(SystemRecord):
 
 
 class SpentOnModel(Record):
-    """What one model was used for."""
+    """Use of one model."""
 
     model: str
     replies: Count = 0
@@ -364,11 +364,11 @@ class SpentOnModel(Record):
 
 
 class SpentRecord(SystemRecord):
-    """What was spent and no message of the log tells of."""
+    """Spending that no message of the log has."""
 
     subtype: Literal["spent"] = "spent"
     cause: Words = ""
-    """What for, such as "interrupted reply"; for whoever reads the log."""
+    """Purpose, such as "interrupted reply"; for people who read the log."""
     calls: Count = 0
     seconds: Amount = 0.0
     api_seconds: Amount = 0.0
@@ -386,7 +386,7 @@ class SpentRecord(SystemRecord):
 
     @property
     def spending(self) -> Spending:
-        """What was spent; what is damaged counts for nothing."""
+        """The spending; damaged parts do not count."""
         spent = Spending(calls=self.calls, seconds=self.seconds, api_duration_s=self.api_seconds)
         for one in filter(None, self.models):
             spent.by_model.setdefault(one.model, ModelCosts(one.model)).join(ModelCosts(**dict(one)))

@@ -62,14 +62,14 @@ class Recorder:
         self.prefix = NO_PREFIX
         """Beginning of all requests; see `take_prefix`."""
         self.prefixes = dict(recorded)
-        """What was recorded, by profile."""
+        """Prefixes in the log, by profile."""
         self._conversation = conversation
         self._log = log
         self._panpan_version = panpan_version
         self._warn = warn
         self._pending: list[Mapping[str, Any]] = []
         self._recorded_replies = {reply.uuid for reply in conversation.side_calls}
-        """Of those beside the conversation."""
+        """Ids of recorded replies to side calls."""
 
     def begin(self) -> None:
         """Write what has to stand before the first message that is sent with this prefix."""

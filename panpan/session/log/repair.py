@@ -20,7 +20,7 @@ from panpan.types.dataclass import dataclass
 from panpan.types.messages import new_id
 
 Remedy: TypeAlias = Literal["none", "mode", "copy"]
-"""What helps: nothing is needed, the modes are set right, or a copy is written in which it is mended."""
+"""Remedy for a finding: nothing, setting the modes right, or writing a repaired copy."""
 
 _MOST_LINES = 5
 _MOST_CHARS = 60
@@ -31,9 +31,9 @@ class Finding:
     """One thing that is not as it should be, or that the user should know."""
 
     kind: str
-    """In one or two words, for programs."""
+    """Kind in one or two words, for programs."""
     text: str
-    """In a sentence, for people."""
+    """Sentence for people."""
     remedy: Remedy = "none"
 
 
@@ -181,7 +181,7 @@ def _is_torn(log: Path) -> bool:
 
 
 MOST_BRANCHES = 20
-"""That are copied, the newest ones; two writers make one or two."""
+"""Most branches that are copied, newest first; two writers make one or two."""
 
 
 def set_modes(log: Path) -> None:

@@ -29,17 +29,17 @@ from panpan.system.text.terminal_text import clean_line
 from panpan.version import __version__
 
 MAX_DEPTH = 100
-"""Of lists and objects within each other; arguments of tools come nowhere near."""
+"""Deepest nesting of lists and objects; arguments of tools come nowhere near."""
 
 MAX_LINE_BYTES = 100_000_000
 """No provider takes a request of a third of that, so no message has it."""
 
 _BEGINNING_BYTES = 100
-"""Of a line that is too large, which is no record."""
+"""Bytes that are kept of a line that is too large; it is no record."""
 
 
 def open_to_read(path: Path) -> BinaryIO:
-    """Open a log, or what stands in its place; OSError if that is no regular file, such as a FIFO, which would wait."""
+    """Open a log; OSError if its path is no regular file but, say, a FIFO, on which a read would wait."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -51,7 +51,7 @@ def open_to_read(path: Path) -> BinaryIO:
 
 
 def lines_of(file: BinaryIO, *, most_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[bytes, int]]:
-    """Yield the lines from where a file stands, each with its size; of one over `most_bytes`, its beginning."""
+    """Yield each further line of a file with its size; of one over `most_bytes`, only its beginning."""
     while line := file.readline(most_bytes):
         size = len(line)
         rest = line

@@ -50,7 +50,7 @@ class Isolation:
         self.capability = capability
         self.is_guard = is_guard
         self.failure = ""
-        """What went wrong; empty: nothing has."""
+        """Text of the first error; empty before one."""
         self._warn = warn
 
     def failed(self, error: BaseException) -> None:

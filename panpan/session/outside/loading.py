@@ -41,7 +41,7 @@ class OutsideCapability:
     name: str
     """Its name in the settings: that of the entry point, or of the file without `.py`."""
     place: str
-    """Where it comes from, for people: a package and its version, or a file."""
+    """Origin for people: a package and its version, or a file."""
     load: "Callable[[], type[Capability]]"
 
 
@@ -104,7 +104,7 @@ def is_required(name: str, settings: Settings) -> bool:
 
 
 def failure(name: str, error: BaseException) -> str:
-    """Return what is told of an error in a capability: its kind, its text, and the file and line that raised it."""
+    """Describe an error in a capability: its kind, its text, and the file and line that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     if isinstance(error, SyntaxError) and error.filename:

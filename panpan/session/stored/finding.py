@@ -1,4 +1,4 @@
-"""Which session a user or a script means: by its id, its title, or what was said in it."""
+"""Finding the session that a user or a script names: by its id, its title, or what was said in it."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,10 +21,10 @@ from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
 MOST_NAMED = 5
-"""Of the sessions that fit, in the error that names them."""
+"""Most matching sessions that the error names."""
 
 LEAST_CHARS_OF_PART = 3
-"""Of a text that may stand anywhere in a title or prompt."""
+"""Shortest text that may match anywhere in a title or prompt."""
 
 _MOST_TITLE_CHARS = 50
 
@@ -210,11 +210,11 @@ class NamedSession:
 
     log: Path
     excerpt: str = ""
-    """What was said in it, where that is how it was found; not cleaned for a terminal."""
+    """The text by which it was found, if it was found by its messages; not cleaned for a terminal."""
 
     @property
     def note(self) -> str:
-        """A sentence for the user, who did not name the session by what lists show of it; empty where he did."""
+        """Sentence for the user if they named the session by something that lists do not show; else empty."""
         return f"{self.log.stem} is the session in which this was said: {clean_line(self.excerpt)}" * bool(self.excerpt)
 
 

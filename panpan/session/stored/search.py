@@ -1,4 +1,4 @@
-"""Searching sessions: with the index that is kept, made anew where it is damaged, or without one that is kept."""
+"""Search in sessions, with an index that is kept and rebuilt if it is damaged, or with one in memory."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from panpan.system.text.terminal_text import without_controls
 from panpan.types.dataclass import dataclass
 
 MAX_CHARS = 20_000
-"""Of one record; of longer ones, such as large outputs of tools, the beginning."""
+"""Longest text of a record that is indexed; of longer ones, such as large outputs of tools, the beginning is."""
 
 
 def said_in(record: Mapping[str, Any]) -> str:
@@ -56,16 +56,17 @@ def _texts_of_block(block: Any) -> Iterator[str]:
 
 
 FORMAT_VERSION = 2
-"""An index of another version is made anew."""
+"""Version of the index; one of another version is rebuilt."""
 
 _OFFSET_BITS = 40
-"""Of an entry's number, which is that of its log and the place in it: logs of up to a terabyte, 8 million of them."""
+"""Bits of an entry's number for the place in its log; the rest is the log's id. That is enough for logs of up to a
+terabyte, and 8 million of them."""
 _TAIL_BYTES = 200
-"""At the end of what was taken in; their digest is kept, to know the log again."""
+"""Bytes before the end of the indexed part; their digest is kept, to recognise the log."""
 _LOGS_AT_ONCE = 100
-"""Taken in before they are kept, so that whoever interrupts the first search does not begin from nothing."""
+"""Logs that are indexed before they are saved, so that an interrupted first search does not begin from nothing."""
 _HELD_BYTES = 32_000_000
-"""Of new entries in memory before they are written; FTS5's own 1 MB makes the first search four times as long."""
+"""Bytes of new entries in memory before they are written; FTS5's own 1 MB makes the first search four times as long."""
 _LEAST_BEGINNING = 3
 """Characters of a word that may be the beginning of a longer one; shorter ones begin too many."""
 
@@ -85,7 +86,7 @@ _WITHOUT_BLANKS = re.compile(r"([\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\
 
 
 class DamagedIndexError(Exception):
-    """What the index says is not in the logs."""
+    """The index disagrees with the logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Found:
     path: Path
     record: Mapping[str, Any]
     records: int
-    """How many fit."""
+    """Number of records that match."""
 
 
 class SearchIndex:
@@ -199,7 +200,7 @@ def query_of(text: str) -> str:
 
 
 def _key(path: Path) -> str:
-    """Return what stands for a path in the database, which takes no bytes that are no text."""
+    """Return the form of a path in the database, which takes no bytes that are no text."""
     return str(path).encode(errors="backslashreplace").decode()
 
 
@@ -250,7 +251,7 @@ def _size(path: Path) -> int:
 
 
 MANY_BYTES = 20_000_000
-"""Of logs, which take some seconds to be taken in."""
+"""Size of new logs from which indexing takes some seconds."""
 
 MAX_WORDS = 100
 
@@ -276,7 +277,7 @@ def search_sessions(
     Args:
         index: File of the index; made where it is missing.
         logs: Where to look.
-        text: Words, each of which may be the beginning of one; what stands in quotes is looked for in its order.
+        text: Words, each of which may be the beginning of one; words in quotes are searched for in their order.
         most: Number of sessions that are returned at most.
         say: Told what takes a while.
         goes_on: Asked now and then; where it says no, the search ends and has found nothing.
@@ -349,7 +350,7 @@ def _remove(index: Path) -> None:
 
 
 BEFORE_CHARS = 40
-"""What is shown of a message before the first word that was searched."""
+"""Characters of a message shown before the first word that was searched."""
 MOST_CHARS = 160
 
 

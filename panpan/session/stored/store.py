@@ -1,4 +1,4 @@
-"""Where sessions lie: one folder a project, one file a session; and how one is put away.
+"""Storage of sessions: one folder per project, one file per session; archiving.
 
 A summary is what the first and last records of one tell.
 """
@@ -18,7 +18,7 @@ from panpan.system.files.folder_tree import make_private_folder, open_private_fi
 from panpan.types.dataclass import dataclass
 
 MAX_BYTES = 20_000_000
-"""Of one log; read in some 20 ms, and more than most sessions write."""
+"""Most bytes of a log that are read for its summary, which takes some 20 ms; most sessions write less."""
 
 MAX_PROMPT_CHARS = 500
 
@@ -44,13 +44,13 @@ class SessionSummary:
     id: str
     path: Path
     written_at: float
-    """When its log was written last, in seconds since 1970."""
+    """Time of the last write to its log, in seconds since 1970."""
     cwd: str
-    """The folder that it was begun in; empty where the log does not say."""
+    """The folder that it was begun in; empty if the log does not say."""
     prompt: str
-    """First line of what the user said first; empty where the log does not say. Not cleaned for a terminal."""
+    """First line of the user's first message; empty if the log does not say. Not cleaned for a terminal."""
     title: str
-    """What it is called; empty where nobody has given it one, or the log does not say. Not cleaned for a terminal."""
+    """Title; empty if nobody has given it one, or the log does not say. Not cleaned for a terminal."""
     rounds: int
     is_counted: bool
     """True if all of the log was read; if not, there may be more rounds."""

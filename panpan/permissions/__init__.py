@@ -1,7 +1,7 @@
-"""Who may do what: rules, modes and the gate.
+"""Permissions of calls: rules, modes and the gate.
 
 docs/security.md has the order in which a call is judged. Each decision carries a `Reason`: a sentence for people, and
-for programs its kind, the rule with the `FILE:LINE` it stands in, the simple command, the path, and what was assumed.
+for programs its kind, the rule with the `FILE:LINE` it is in, the simple command, the path, and what was assumed.
 It goes into `PermissionDecided`, the debug log and `stream-json`, with the digest of the call.
 
 Sessions and the commands that explain rules use the same gate, so what `panpan debug permission` says is what happens.

@@ -65,7 +65,7 @@ class RuleStore(Protocol):
 
     @property
     def place(self) -> str:
-        """Where the rules are kept, as the sources of rules begin that come from there."""
+        """The file that keeps the rules; the place of each of them begins with it."""
         ...
 
 
@@ -80,12 +80,12 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What became of the rules of one text."""
+    """Outcome of removing the rules of one text."""
 
     places: Sequence[str]
-    """Where one was taken from; empty where none was."""
+    """Places from which a rule was removed; empty if there was none."""
     staying: Sequence[str]
-    """What stays, such as `deny, from ~/.panpan/settings.toml:3`."""
+    """Rules that stay, such as `deny, from ~/.panpan/settings.toml:3`."""
 
 
 class Gate(Hook, ABC):
@@ -132,12 +132,12 @@ class PermissionGate(Gate):
         self._needing_more: set[str] = set()
         """Command lines that failed where nothing can be written, so that they are asked about."""
         self.warnings: list[str] = []
-        """What the user should know about the rules, one sentence each."""
+        """Warnings about the rules for the user, one sentence each."""
         self.rules = Rules()
         self._untrusted = untrusted
         self._mode: PermissionMode = mode
         self.store = store
-        """Where "always" is kept."""
+        """Storage of rules for the answer "always"."""
         self._external_directory = external_directory
         self._auto_approve = auto_approve
         for source in sources:
@@ -240,7 +240,7 @@ class PermissionGate(Gate):
         return any(pattern.restricts_file(path, root) for pattern in patterns)
 
     def keeps_from_context(self, path: Path, *, root: Path, is_own: bool = False) -> bool:
-        """True if a rule speaks of reading a file that the model is told of without asking for it.
+        """True if a rule is about reading a file that would go into the context without a call.
 
         Args:
             path: The canonical file.
@@ -464,7 +464,7 @@ class PermissionGate(Gate):
         )
 
     def _mode_for(self, subject: Subject) -> PermissionMode | None:
-        """Return the mode that would let the like of a call run unasked, where it is little wider than this one."""
+        """Return the mode that would allow calls like this one, if it is little wider than the present one."""
         if self._closed(subject) or self.mode not in ("default", "acceptEdits"):
             return None
         if self.mode == "default" and subject.told.only_changes_files:

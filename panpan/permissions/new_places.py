@@ -1,7 +1,7 @@
 """Protected places that come while a command runs in the sandbox, such as a new `.envrc`, and what becomes of them.
 
-The rule: the sandbox keeps what exists; what a command makes anew is told to the user and to the model, and nothing is
-moved without the user's word. What is put aside lies in a folder of panpan's own; nothing is deleted.
+The rule: the sandbox keeps what exists. New places are reported to the user and to the model, and nothing is moved
+without the user's word. What is put aside lies in a folder of panpan's own; nothing is deleted.
 """
 
 import os
@@ -38,10 +38,10 @@ _Places: TypeAlias = Mapping[Path, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What one look at the workspace found, and how far it went."""
+    """Protected places that one look at the workspace found, and the reach of the look."""
 
     looks: Sequence[ProtectedPlaces]
-    """One for each root."""
+    """Looks at the roots, one for each."""
     files: _Places
 
     def shows_new(self, place: Path, file: tuple[int, int]) -> bool:
@@ -68,7 +68,7 @@ class NewPlaces(Hook):
         self._warn = warn
         self._before: dict[str, _Look] = {}
         self._since_background: _Look | None = None
-        """What was there when a command was left running in the background, which may make more at any time."""
+        """Newest look since a command was left running in the background, which may make more at any time."""
 
     async def before_effect(self, call: ToolCall) -> None:
         if await _runs_boxed(call):

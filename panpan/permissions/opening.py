@@ -191,11 +191,11 @@ def gate_of(
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the gate says of a call that is not made."""
+    """The gate's decision about a call that is not made."""
 
     decision: Decision
     subject: Subject | None
-    """What the gate took the call for; None where it could not be made at all."""
+    """The call as the gate read it; None if it could not be made at all."""
 
 
 class FolderGate:
@@ -226,7 +226,7 @@ class FolderGate:
         self.sandbox = sandbox_of(loaded, cwd, {}, locations, find=find)
         self._sandbox_questions = SandboxQuestions(loaded.settings.sandbox.outside)
         self.mode: PermissionMode = self.gate.mode
-        """That of the settings."""
+        """Mode of the settings."""
         # A tool that a rule takes away is kept, so that the gate names the rule.
         self._tools = {tool.name: tool for tool in enabled_tools(tools, loaded.settings.tools.enabled)}
         self._outputs = OutputStore(locations.outputs_folder)
@@ -258,7 +258,7 @@ class FolderGate:
 
 
 _MOST_PATHS = 50
-"""Of those that a pattern matches, shown to people."""
+"""Most matches of a pattern that are shown to people."""
 _LABELS = {"rule": "rule", "place": "stands in", "command": "part", "path": "path", "assumption": "assumed"}
 
 

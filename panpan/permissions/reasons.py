@@ -16,7 +16,7 @@ _ADVICE_IN_PLAN_MODE = "until the user leaves it, look around with tools that on
 _MAY_CHANGE = "may change things"
 _ONLY_WHEN_IT_RUNS = "parts of the command are only known when it runs"
 _MOST_CHARS = 80
-"""Of a command within a sentence."""
+"""Longest command within a sentence; a longer one is shortened."""
 
 
 def denied_by(rule: Rule, subject: Subject) -> Reason:

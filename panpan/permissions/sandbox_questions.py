@@ -400,7 +400,7 @@ def package_tool(facts: LineFacts) -> str:
 
 
 def _words(command: SimpleCommand) -> list[str]:
-    """Return the words of a command; in the place of what is known only when it runs stands nothing."""
+    """Return the words of a command; a word that is known only when the command runs is empty."""
     return [word.text or "" for word in command.words]
 
 
@@ -410,7 +410,7 @@ def _words(command: SimpleCommand) -> list[str]:
 # only ever advice.
 
 _MAX_CHARS = 20_000
-"""How much of the end of an output is looked at; errors stand there."""
+"""Characters at the end of an output that are searched for errors."""
 
 
 SEALED_ADVICE = "It ran where nothing can be written or sent; outside plan mode, call it again and the user is asked"
@@ -418,7 +418,7 @@ SEALED_ADVICE = "It ran where nothing can be written or sent; outside plan mode,
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What of panpan's was in the way of a command."""
+    """Ways in which panpan was in the way of a command."""
 
     advice: Sequence[str] = ()
     """Sentences for the model: what the sandbox blocked, and what may be done about it."""
@@ -427,7 +427,7 @@ class Failure:
     notes: Sequence[str] = ()
     """Sentences for both."""
     blocked: Blocked | None = None
-    """What the sandbox kept a failed command from, where that is sure and could be opened."""
+    """Access that the sandbox blocked, if that is certain and could be granted."""
 
 
 async def failure_of(

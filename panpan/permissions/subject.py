@@ -1,4 +1,4 @@
-"""What a call is, as rules see it: the tool, what it would touch, and the words that matter.
+"""A call as rules see it: the tool, what it would touch, and the words that matter.
 
 Everything is taken from the validated arguments, and each path is located once.
 """
@@ -37,7 +37,7 @@ from panpan.types.permission import Box, widest
 _MOST_QUICK_CHARS = 1_000
 _MOST_QUICK_USES = 200
 _MOST_QUICK_PATHS = 50
-"""Of a call that is looked at without a worker thread, which costs more than the look."""
+"""Largest call that is judged without a worker thread, which costs more than the look."""
 _MAY_BE_PLACED = re.compile(r"[~$`=]")
 """Signs of a line in which the shell replaces a part of a word, or assigns a variable."""
 
@@ -55,7 +55,7 @@ class CommandPaths:
     hidden: frozenset[Literal["read", "write"]] = frozenset()
     """Accesses to files that the words do not name."""
     unseen: str = ""
-    """Why not all was looked at that commands reach; empty where it was."""
+    """Reason why not all was looked at that commands reach; empty if all was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ class Subject:
     told: Effects
     """Effects of the call, as its tool tells them."""
     uses: tuple[LocatedUse, ...]
-    """What it would touch, but for `commands.matched`."""
+    """Places that it would touch, but for `commands.matched`."""
     root: Path
     """Canonical root of the project; patterns start from it."""
     cwd: Path
-    """Where relative paths start."""
+    """Directory in which relative paths start."""
     facts: LineFacts | None = None
     """Effects of its command line; None where there is none."""
     is_placed: bool = False
@@ -180,12 +180,12 @@ class Subject:
 
     @property
     def effects(self) -> Sequence[Effect]:
-        """What each part of the command line would do; empty for what is none."""
+        """Effects of the parts of the command line; empty for a call without one."""
         return self.facts.effects if self.facts is not None else ()
 
     @property
     def protected(self) -> list[LocatedUse]:
-        """What only a person may open."""
+        """Places that only a person may open."""
         possible = [use for use in self.commands.possible if not use.location.is_only_as_named]
         return [use for use in (*self.uses, *possible, *self.commands.deletions) if use.needs_a_person]
 

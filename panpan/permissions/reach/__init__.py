@@ -1,1 +1,1 @@
-"""What a call reaches on disk: the places that it names, and those that it comes to without naming them."""
+"""Places on disk that a call reaches: those that it names, and those that it comes to without naming them."""

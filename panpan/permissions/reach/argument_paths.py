@@ -1,7 +1,7 @@
-"""What a command line names for commands of which it is not known what they do with it, and what its words hide.
+"""Paths in the words of commands whose effect on them is unknown, and paths that the words hide.
 
-The rule: every word that may be a path counts, as it stands, as a part of it may, and as a shell would read it; more
-may be named than is touched, never less.
+The rule: every word that may be a path counts: as written, in its parts, and as a shell would read it. More may be
+named than is touched, never less.
 
 The rule: these are protected places (system/files/protected.py). What writes them by name is asked about in every mode;
 so is what writes them by a program that is made for it.
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """How a program is told to have something run later."""
+    """Program that arranges for something to run later, and the places that it writes for that."""
 
     place: str
     own_place: str = ""
-    """What it writes for one user, where a flag says so."""
+    """Place that it writes for one user, if a flag says so; empty if there is none."""
     forms: frozenset[str] = frozenset()
-    """Its subcommands that do so; empty where it does whatever it is given."""
+    """Its subcommands that do so; empty if it does whatever it is given."""
     looks: re.Pattern[str] = re.compile(r"(?!)")
     """Flags with which it only looks."""
 
@@ -79,7 +79,7 @@ def autostart_places(command: SimpleCommand) -> Sequence[str]:
 
 
 _LEADS_TO = frozenset({"cd", "link", "ln"})
-"""Programs behind which another name, or a bare one, stands for what they are given."""
+"""Programs after which another name, or a bare one, leads to their arguments."""
 _PARTING = re.compile(r"""[\s'";&|<>()=`$]+""")
 _VALUE = re.compile(r"(?<=[=\s])\S+")
 _MOST_MATCHES = 2_000
@@ -191,7 +191,7 @@ def _used_unseen(effect: Effect, words: Sequence[Word], cwd: Path) -> Iterator[s
 
 
 def _behind_letters(text: str, folders: Sequence[str]) -> Iterator[str]:
-    """Yield what is there or protected, of what stands behind letters that may be flags: `-czTnames`, `cT.env`."""
+    """Yield paths behind letters that may be flags, if they exist or are protected: `-czTnames`, `cT.env`."""
     found = _FLAGS.match(text)
     is_flags = text.startswith("-")
     if found is None or (not is_flags and any(os.path.lexists(f"{folder}/{text}") for folder in folders)):
@@ -302,7 +302,7 @@ def _tests_a_file(word: Word) -> bool:
 
 
 MAX_PATHS = 20_000
-"""Of which it is asked what they are."""
+"""Most paths of a call that are looked at."""
 
 
 class _TooManyError(Exception):
@@ -317,7 +317,7 @@ class ReachedPaths:
     files: dict[PathUse, dict[str, str]] = field(default_factory=dict)
     """Regular files beside these: for each folder, with what is done to the files in it, their names."""
     _count: int = 0
-    """Of all these names."""
+    """Number of all these names."""
 
     def add(self, use: PathUse, command: str) -> None:
         """Add a path."""
@@ -340,13 +340,13 @@ class ReachedPaths:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What a line reaches without naming it."""
+    """Paths that a line reaches without naming them."""
 
     used: ReachedPaths = field(default_factory=ReachedPaths)
     looked_at: ReachedPaths = field(default_factory=ReachedPaths)
-    """Beside these, what is only looked at, and of folders not what lies in them."""
+    """Paths that are only looked at, beside these; of folders, without what lies in them."""
     unseen: str = ""
-    """Why these are not all; empty where they are."""
+    """Reason why these are not all; empty if they are."""
 
 
 def reaches_unnamed(facts: LineFacts) -> bool:

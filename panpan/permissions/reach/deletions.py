@@ -1,4 +1,4 @@
-"""What commands take away, or change in all that lies below; and which protected places go with it.
+"""Deletions by commands, changes to whole trees, and the protected places that they reach.
 
 The rule: only what is known to do so is named, through wrappers: a guess would ask about builds and
 tests. What is taken away by a program of one's own is the sandbox's matter.
@@ -32,7 +32,7 @@ from panpan.types.dataclass import dataclass
 SHELLS = frozenset({"bash", "dash", "env", "eval", "fish", "ksh", "script", "sh", "su", "trap", "zsh"})
 """Programs that take a word for a command line."""
 _MOST_LAYERS = 5
-"""Of wrappers around a command."""
+"""Most wrappers around a command."""
 _CHANGES_FILES = frozenset({
     "chgrp", "chmod", "chown", "mv", "rm", "rmdir", "sed", "shred", "tee", "trash", "truncate", "unlink", *SHELLS,
 })  # fmt: skip
@@ -50,7 +50,7 @@ _MAGIC = frozenset(":*?[")
 
 @dataclass(frozen=True, slots=True)
 class Tests:
-    """What has to be true of the files that a search takes."""
+    """Conditions for the files that a search deletes."""
 
     names: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Tests:
         Args:
             written: The searched folder, as it was written.
             below: The components of the place below it.
-            is_folder: Whether it is one.
+            is_folder: True if it is a folder.
         """
         path = "/".join((written.rstrip("/"), *below)).casefold()
         return (
@@ -82,9 +82,9 @@ class Deletion:
 
     places: tuple[Word, ...]
     directories: tuple[str, ...]
-    """Where they start, relative to where the line starts."""
+    """Directories in which the places start, relative to the start of the line."""
     tests: Tests | None = None
-    """Of a search; None where everything goes."""
+    """Conditions of a search; None if everything is deleted."""
     spares_tracked: bool = False
     """True if it leaves what git tracks, and git's own files."""
     from_top: bool = False

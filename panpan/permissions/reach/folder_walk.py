@@ -56,7 +56,7 @@ class Doubt:
 
     text: str
     advice: str = ""
-    """What the model may do instead."""
+    """Alternative for the model."""
 
 
 def why_unclear(folders: Iterable[Path], odd_names: re.Pattern[str] | None = None) -> Doubt | None:
@@ -102,7 +102,7 @@ def _with_folders(names: Iterable[str]) -> Iterator[str]:
 _IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
 _EXCLUDE = ".git/info/exclude"
 _MOST_BYTES = 100_000
-"""Of an ignore file; a larger one may take in anything."""
+"""Most bytes that are read of an ignore file; a larger one may take in anything."""
 _ODD = frozenset("[]{}\\")
 _EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?\s*(\S+?)\s*\"?\s*$", re.IGNORECASE | re.MULTILINE)
 
@@ -230,9 +230,9 @@ def _text(file: Path) -> str | None:
 MOST_NAMES = 200_000
 """Names that are looked at in folders, which takes a second or so."""
 _NAMES_FOR_A_FOLDER = 20
-"""That may be looked at in the time that it takes to open one."""
+"""Names that can be looked at in the time that it takes to open a folder."""
 _MOST_LIVE_PARTS = 50
-"""Of a pattern: people write two or three."""
+"""Most live parts of a pattern that is looked up; people write two or three."""
 _LEAVES_OUT_DOTS = re.compile(r"^\\?\.\[[!^]\.")
 """A pattern as people write it in order not to match `..`."""
 _PART = re.compile(r"(\[(?:[A-Za-z0-9_.]|[A-Za-z0-9]-[A-Za-z0-9])+\])|\\(.)|([*?\[])|(.)", re.DOTALL)
@@ -359,11 +359,11 @@ class _Part:
     def __init__(self, text: str, *, is_wide: bool) -> None:
         self.regex, self.is_live = _regex(text, is_wide)
         self.name = re.sub(r"\\(.)", r"\1", text)
-        """What it is where nothing in it is live."""
+        """Name that it matches if nothing in it is live."""
         self._takes_hidden = is_wide or text.startswith((".", "\\."))
         is_dotted = self.is_live and text.startswith((".", "\\.")) and _LEAVES_OUT_DOTS.search(text) is None
         self.dots = tuple(name for name in (".", "..") if is_dotted and self.regex.fullmatch(name))
-        """Which of these it matches for bash before 5.2."""
+        """The names `.` and `..`, as far as it matches them in bash before 5.2."""
 
     def fits(self, name: str) -> bool:
         """Return whether a live one may match a name."""

@@ -56,7 +56,7 @@ class LocatedUse:
 
 @dataclass(frozen=True, slots=True)
 class PlainFiles:
-    """Regular files in one folder, none of them protected, and all of them where the call may touch them unasked."""
+    """Regular files in one folder. None is protected, and the call may touch all of them without asking."""
 
     access: Literal["read", "write"]
     folders: tuple[Path, ...]
@@ -167,15 +167,15 @@ class Locator:
 
 @dataclass(frozen=True, slots=True)
 class _PlainFolder:
-    """One that is not protected."""
+    """A folder that is not protected."""
 
     path: Path
     written: Path | None
-    """As it was written, where that is something else."""
+    """Path as written, if it is another one."""
     is_inside: bool
     is_readable: bool
     names_apart: frozenset[str]
-    """What lies in it and is judged by itself, whatever it is called."""
+    """Names in it that are judged by themselves, whatever they are called."""
 
     def decides_about(self, name: str) -> bool:
         """Return whether what has this name, and is no link, is judged as the folder is."""

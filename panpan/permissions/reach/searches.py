@@ -1,4 +1,4 @@
-"""What a command would read unseen: withheld files in a folder that it searches, and pipes and devices.
+"""Files that a command would read unseen: withheld files in a folder that it searches, pipes and devices.
 
 A rule such as `Read(.env)` names the file, and a search names the folder it lies in; without this the search would show
 what the rule withholds. The look around is bounded, and what it could not see counts as withheld.

@@ -4,8 +4,8 @@ The rule: it never gives up, and takes apart more than a shell would, so that no
 quotes, wrappers or separators.
 
 The rule: it gives up (None) on whatever it does not understand completely, so that an allowance is never widened by
-shell syntax. It is no shell, and reads more than what may run unasked, such as globs: the user's own rule has to name
-each program that it finds.
+shell syntax. It is no shell, and reads more than what may run without asking, such as globs: the user's own rule has to
+name each program that it finds.
 """
 
 import re
@@ -38,16 +38,16 @@ _EVALUATING = frozenset({
     "test", "[", "printf", "read", "mapfile", "readarray", "unset", "let", "wait", "declare", "typeset", "local",
     "export", "readonly", "getopts",
 })  # fmt: skip
-"""Builtins that take words for variables or numbers, and run what stands in a subscript such as `a[$(rm x)]`."""
+"""Builtins that take words for variables or numbers, and run the command in a subscript such as `a[$(rm x)]`."""
 _SUBSTITUTION = re.compile(r"[$`]")
 
 MOST_REMEMBERED = 16
 """Lines whose parts are kept, since each rule asks for those of the same line."""
 
 LIVE_TILDE = "\x01"
-"""Stands in a word for a tilde that the shell may put a home in the place of."""
+"""Mark in a word for a tilde that the shell may replace with a home."""
 LIVE = "\x02"
-"""Stands in a word for characters that the shell may put the names of files in the place of."""
+"""Mark in a word for characters that the shell may replace with names of files."""
 _LIVE_TILDE = re.compile(r"(?:^|(?<=[:=]))~")
 
 
@@ -110,12 +110,12 @@ class _Word:
         self._is_in_bracket = False
 
     def add(self, piece: str, kind: str) -> None:
-        """Add a piece, as it stands in the line."""
+        """Add a piece as written in the line."""
         literal = {"single": piece[1:-1], "double": piece[1:-1], "escape": piece[1:]}.get(kind, piece)
         self._is_bare = self._is_bare and kind == "plain"
         if kind == "plain":
             before, bracket, _ = piece.partition("[")
-            last = self.written[-1:]  # what stands in front of a tilde tells whether it is live
+            last = self.written[-1:]  # the character before a tilde tells whether it is live
             text = _LIVE_TILDE.sub(LIVE_TILDE, last + before)[len(last) :]
             text = text.replace("*", LIVE).replace("?", LIVE) + (LIVE if bracket else "")
         else:

@@ -262,7 +262,7 @@ def _rules_for_each_command(rules: Sequence[Rule], command: str, *, runs_input: 
 
 
 def _only_filters(words: tuple[str, ...]) -> bool:
-    """Return whether the command would run unasked wherever it stands: it only looks, and at no files.
+    """Return whether the command would run without asking in any line: it only looks, and at no files.
 
     The line does not run as one that only looks, so the command must need nothing for that either.
     """

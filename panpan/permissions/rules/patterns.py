@@ -1,6 +1,6 @@
-r"""What the patterns of rules speak of: commands, paths and web addresses.
+r"""Patterns of rules: commands, paths and web addresses.
 
-`*` stands for any words or characters, at any place; ` *` or `:*` at the end also for nothing at all; `\*` for a star.
+`*` matches any words or characters, at any place; ` *` or `:*` at the end also nothing at all. `\*` matches a star.
 Without a wildcard the rule is a command line, and an allowance means this line, or a simple command of the same words.
 What the shell would expand in a line, such as a bare `*` or `~`, is never taken for the letters of a rule: it is
 covered by a wildcard, by an unquoted tilde at the same place, or by the rule that is this very line.
@@ -46,7 +46,7 @@ class CommandPattern:
     """The words of a rule for Bash.
 
     Args:
-        text: What stands in the parentheses of the rule.
+        text: The text in the parentheses of the rule.
 
     Raises:
         ValueError: The text is no pattern; says why.
@@ -101,7 +101,7 @@ class CommandPattern:
         return programs is None or (bool(programs) if self._program is None else self._program in programs)
 
     def speaks_within(self, text: str) -> bool:
-        """Return whether this pattern restricts a line that stands in a text, whatever the text is otherwise."""
+        """Return whether this pattern restricts a line within a text, whatever else the text contains."""
         return any(_fits(line, self._loose, blank=" ") for line in texts_within(text))
 
     def may_speak_of(self, programs: Collection[str]) -> bool:
@@ -200,7 +200,7 @@ class PathPattern:
     """One gitignore pattern and the folder it starts from.
 
     Args:
-        text: What stands in the parentheses of the rule.
+        text: The text in the parentheses of the rule.
 
     Raises:
         ValueError: The pattern names no path; the text says why.
@@ -369,7 +369,7 @@ class DomainPattern:
     """The host that a rule names.
 
     Args:
-        text: What stands in the parentheses of the rule.
+        text: The text in the parentheses of the rule.
 
     Raises:
         ValueError: The text is no host name; says why.

@@ -2,8 +2,8 @@
 
 They cannot where a stronger rule says the same of all they speak of, or no call has their form.
 
-A rule is tried on samples, in which a word that nobody writes stands in the place of each wildcard. What is true of the
-samples is then true of all that the rule speaks of.
+A rule is tried on samples, in which a word that nobody writes replaces each wildcard. What is true of the samples is
+then true of all that the rule covers.
 """
 
 import re
@@ -76,7 +76,7 @@ def _file(rule: Rule) -> str:
 
 
 def _joint(rule: Rule) -> str:
-    """Return what stands in a rule for commands that no simple command has."""
+    """Return the part of a rule for commands that no simple command contains."""
     text = _specifier(rule)
     if not isinstance(rule.specifier, CommandPattern) or "*" not in text.replace("\\*", "") or {"'", '"'} & set(text):
         return ""

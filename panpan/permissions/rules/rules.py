@@ -33,7 +33,7 @@ PACKAGE_OPERATIONS: Mapping[str, Collection[str]] = {
         "run", "rollback",
     ),
 }  # fmt: skip
-"""What the tools for packages do; a rule may name an operation, as in `uv(install)`."""
+"""Operations of the tools for packages; a rule may name one, as in `uv(install)`."""
 COMMAND_TOOL = "Bash"
 """Name in rules for what runs a command line, as in `Bash(make *)`."""
 _AGENT_TOOLS = frozenset({"Agent", "Task", "Skill"})
@@ -41,7 +41,7 @@ _PLAIN_TOOLS = frozenset({
     "LSP", "WebSearch", "DatasetDownload", "EnvDoctor", "TodoWrite", "TaskOutput", "TaskStop", "ReadHistory",
     "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "MergeWorktree",
 })  # fmt: skip
-"""Of which a rule names nothing but the tool."""
+"""Tools whose rules have nothing in parentheses."""
 _WELL_KNOWN = {
     name.lower(): name
     for name in (*READ_TOOLS, *EDIT_TOOLS, *_AGENT_TOOLS, *PACKAGE_OPERATIONS, *_PLAIN_TOOLS, COMMAND_TOOL, "WebFetch")
@@ -51,7 +51,7 @@ _RULE = re.compile(r"(?P<tool>[A-Za-z_][\w.-]*(?:\*[\w.*-]*)?)(?:\((?P<specifier
 
 @dataclass(frozen=True, slots=True)
 class NamePattern:
-    """The name of a subagent or skill, such as `Agent(reviewer)`, or of an operation; `*` stands for any characters."""
+    """The name of a subagent or skill, such as `Agent(reviewer)`, or of an operation; `*` matches any characters."""
 
     text: str
 
@@ -99,7 +99,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RuleSource:
-    """The rules of one place; a rule that is only a text stands at the place as a whole.
+    """The rules of one place; for a rule without a line of its own, the place as a whole is named.
 
     Args:
         name: The place, for people.

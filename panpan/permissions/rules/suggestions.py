@@ -8,8 +8,8 @@ code or the program that its operands name is not, however often it is used: int
 bash), wrappers (sudo, env, xargs, timeout, npx, uv run), other machines (ssh, docker), `find -exec`, `go test -exec`,
 and `git` without its subcommand, since `git -c` can name programs. Where an interpreter or a wrapper is told to run one
 of these runners, or a script of the project, the words that say so are part of the prefix, so that nothing else comes
-in their place. A flag of a build tool may name a program all the same, as `make --eval` does, and a script runs
-whatever stands in it by then; so such a rule is only ever the user's own choice, beside the exact line.
+in their place. Still, a flag of a build tool may name a program, as `make --eval` does, and a script runs
+whatever it contains by then; so such a rule is only ever the user's own choice, beside the exact line.
 """
 
 import re
@@ -104,7 +104,7 @@ _LONGEST_RULE = 300
 """Characters; a longer one is a program rather than a rule, and nobody would read it before saying "always"."""
 
 _ABOUT = {"Edit": "edits of", "Read": "reading", "WebFetch": "fetching from"}
-"""What rules of these names allow."""
+"""Words for what rules of these names allow."""
 
 
 def rule_in_words(rule: str) -> str:

@@ -1,8 +1,8 @@
-"""The canonical form of a path: every link followed, every `..` applied to what it really stands in.
+"""The canonical form of a path: every link followed, every `..` applied to the folder that it is really in.
 
 The rule: containment is judged on canonical paths only. The walk goes one component at a time, as the kernel does, so
 that it also works for targets that do not exist yet, and fails where the kernel would lose its way. Everything that
-stands for `~` asks `user_home`, so that a user without a home, as in many containers, can work.
+resolves `~` asks `user_home`, so that a user without a home, as in many containers, can work.
 """
 
 # ruff: noqa: PTH115, PTH118, PTH120 - the walk works on strings: it is hot, and Path would make one per component
@@ -95,7 +95,7 @@ def _link_target(candidate: str, shown: str) -> str | None:
 
 
 NO_HOME = Path("/nonexistent")
-"""Stands for the home where there is none; systems keep this name free for that."""
+"""Home of a user without one; systems keep this name free for that."""
 
 
 def user_home() -> Path:

@@ -29,7 +29,7 @@ def compile_glob(pattern: str, *, is_anchored: bool | None = None) -> re.Pattern
         is_anchored: Whether it starts at the top; if None, it does when it holds a slash, as in .gitignore.
 
     Raises:
-        ToolError: A bracket or brace is not closed, or the pattern is too long or stands for too many patterns.
+        ToolError: A bracket or brace is not closed, or the pattern is too long or expands to too many patterns.
     """
     if is_anchored is None:
         is_anchored = "/" in pattern.rstrip("/")
@@ -62,14 +62,14 @@ def compile_gitignore(pattern: str) -> re.Pattern[str]:
 
 
 def gitignore_escaped(path: str) -> str:
-    """Return the pattern for `compile_gitignore` that stands for `path` alone, and what lies below it."""
+    """Return the pattern for `compile_gitignore` that matches `path` alone, and what lies below it."""
     pattern = _GITIGNORE_SPECIAL.sub(r"\\\g<0>", path)
     stripped = pattern.rstrip(" ")
     return stripped + "\\ " * (len(pattern) - len(stripped))
 
 
 def expand_braces(pattern: str) -> list[str]:
-    """Return the patterns that `pattern` stands for, without braces.
+    """Return the patterns without braces that `pattern` expands to.
 
     Raises:
         ToolError: A brace is not closed, or there are more than `MAX_ALTERNATIVES`.
@@ -140,7 +140,7 @@ def _plain_characters(pattern: str) -> Iterator[tuple[int, str]]:
 def _class_end(pattern: str, start: int) -> int:
     """Return the index behind the `]` that closes the class at `start`."""
     first = start + 2 if pattern[start + 1 : start + 2] in ("!", "^") else start + 1
-    end = pattern.find("]", first + 1)  # a `]` in the first place stands for itself
+    end = pattern.find("]", first + 1)  # a `]` in the first place is a literal one
     if end < 0:
         raise ToolError(f"the glob pattern {pattern} has a [ that is not closed; write \\[ for the character itself")
     return end + 1

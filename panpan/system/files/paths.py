@@ -64,7 +64,7 @@ class PathResolver:
         extra_roots: Further folders that count as inside.
         readable_roots: Folders that may be read, and not written.
         protected_roots: Folders that are protected as a whole, such as panpan's own.
-        home: What `~` stands for; the user's home if not given.
+        home: The folder for `~`; the user's home if not given.
 
     Raises:
         ToolError: The root is not a folder, or a root runs in a loop of links.
@@ -116,7 +116,7 @@ class PathResolver:
     def absolute(self, text: str) -> str:
         r"""Return `text` as an absolute path that still holds its links and `..`.
 
-        `~` stands for the home, `~name` for that of a user; where there is no such user, it is a name like others. A
+        `~` is the home, `~name` that of a user; if there is no such user, it is a name like others. A
         byte that is no UTF-8 is written as it is shown, such as `caf\udce9.txt`.
 
         Raises:

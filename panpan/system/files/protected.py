@@ -4,8 +4,8 @@ The rule: a place is protected by its name, whether it exists or not, and so is 
 as the most careless file system would: without regard to case, invisible characters, trailing dots or streams.
 
 What is run only by somebody who builds, tests or runs the project is source, and not protected: Makefile, conftest.py,
-package.json, build.rs, .rspec, settings of linters. Nor is what only chooses among what the user has set up himself, or
-among released versions: .gitattributes, whose drivers stand in git's configuration, .nvmrc, .python-version. Protected
+package.json, build.rs, .rspec, settings of linters. Nor is what only chooses among things that the user has set up, or
+among released versions: .gitattributes, whose drivers are in git's configuration, .nvmrc, .python-version. Protected
 is what a shell, an editor or a tool's launcher takes up by itself, and what makes one name run another program: a path
 in .tool-versions or rust-toolchain.toml, an address in .bazeliskrc or gradle/wrapper.
 """
@@ -151,7 +151,7 @@ _TEMPLATES = frozenset({".env.example", ".env.sample", ".env.template", ".env.di
 class _Pattern:
     parts: tuple[str, ...]
     is_anchored: bool
-    """It stands at the root of the file system only; component 0 of an absolute path is the slash."""
+    """True if it is at the root of the file system only; component 0 of an absolute path is the slash."""
     group: ProtectedGroup
 
     def fits(self, folded: Sequence[str], start: int) -> bool:

@@ -248,7 +248,7 @@ what makes asking change or fetch something, and what has git read a file that m
 
 _EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?(.+?)\"?\s*$", re.IGNORECASE | re.MULTILINE)
 _PLAIN_DIFF = 'f() { diff -u --label "a/$1" --label "b/$1" "$2" "$5"; :; }; f'
-"""Stands for a program for diffs that a configuration names, which no setting can switch off."""
+"""Replacement for a program for diffs that a configuration names, which no setting can switch off."""
 
 
 def git_environment(
@@ -271,7 +271,7 @@ def git_environment(
             continue
         if kind == "hook":  # git 2.54 takes hooks from configuration files, too
             settings |= {f"hook.{name}.enabled": "false", f"hook.{name}.event": ""}
-        elif kind == "alias":  # stands for a command that this git lacks, or that git 2.52 calls deprecated
+        elif kind == "alias":  # for a command that this git lacks, or that git 2.52 calls deprecated
             settings[key] = ""
         elif kind == "submodule":
             settings[f"submodule.{name}.ignore"] = "all"

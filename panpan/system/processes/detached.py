@@ -139,7 +139,7 @@ class HeldProcesses:
         return [_named(process) for process in still_running(self._held)] if self._held else []
 
     def hold(self) -> bool:
-        """Stop the trees, and return True if all of them stands still; if not, `hold_rest` has to go on."""
+        """Stop the trees, and return True if none of them runs on; if one does, `hold_rest` has to go on."""
         if not any(tree.has_processes for tree in self._trees):
             return True
         self._is_holding = True
@@ -151,7 +151,7 @@ class HeldProcesses:
         return True
 
     async def hold_rest(self) -> Sequence[str]:
-        """Go on until all of the trees stands still, or `release` is called; return names of what cannot be held."""
+        """Go on until all trees are stopped or `release` is called; return the names of processes that do not stop."""
         for _ in range(_LOOKS):
             if not self._is_holding:
                 break

@@ -135,7 +135,7 @@ def _with_origins(processes: Iterable[RunningProcess]) -> Iterator[RunningProces
     A session is one process and what came from it, so one that tells speaks for all of it, but in our own, where trees
     begin. To read the environment of a process that forks takes long, and beside a fork bomb there are thousands.
     """
-    mixed = (0, os.getsid(0))  # 0 stands for all sessions outside, in a box with process numbers of its own
+    mixed = (0, os.getsid(0))  # 0 is all sessions outside, in a box with process numbers of its own
     marks_of: dict[int, frozenset[str]] = {}
     for process in processes:
         if marks := marks_of.get(process.session):
@@ -391,7 +391,7 @@ class ProcessTree:
         It cannot be cancelled, and takes at most `grace_s` and some seconds.
 
         Args:
-            grace_s: Seconds between asking them to end (TERM) and killing them; 0 kills them unasked.
+            grace_s: Seconds between asking them to end (TERM) and killing them; 0 kills them at once.
         """
         if not self.has_processes:
             return []  # spares sessions that ran no command a look at every process of the machine

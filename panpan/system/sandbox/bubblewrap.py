@@ -3,7 +3,7 @@
 The rule: the box sees the whole file system, read-only, and over it, from the outside in, what may be written and what
 in there may not. It has its own process numbers, shared memory and, unless the network is granted, its own loopback.
 
-A folder that stands for a place must stay: removing it from outside would take away what is laid over it inside
+A placeholder of a place must stay: removing it from outside would take away what is laid over it inside
 (rmdir(2) since Linux 3.18), and with that the protection.
 """
 
@@ -153,7 +153,7 @@ def _port_opened(proxy: ProxyEndpoint) -> tuple[str, ...]:
 def _mounts(profile: Profile, placeholders: Collection[Path]) -> dict[Path, _Mount]:
     """Return what is laid over the read-only file system.
 
-    `placeholders` are the empty folders of other boxes: this one needs those it finds, too, or makes them anew.
+    `placeholders` are the empty folders of other boxes: this one needs those it finds, too, or makes them again.
     """
     mounts: dict[Path, _Mount] = {path: "writable" for path in profile.writable if path.exists()}
     for path in profile.protected:

@@ -121,7 +121,7 @@ class CommandSandbox:
         domains: Hosts that commands may reach although the network is off; while `serve` runs.
         reading: What rules say about reading.
         expand: Returns the hosts that a list means which is written like the setting.
-        lets_out: True for a command line that settings of the user seem to let out of it unasked; only ever advice.
+        lets_out: True for a command line that may leave it without asking, by the user's settings; only ever advice.
         find: Looks which sandbox works.
 
     Raises:
@@ -359,7 +359,7 @@ class CommandSandbox:
             yield home
 
     def _shown(self, bounds: Bounds, roots: Sequence[Path], env: Mapping[str, str]) -> Iterator[Path]:
-        """Yield what it sees in hidden folders all the same."""
+        """Yield the places in hidden folders that it can read."""
         shown = [place for place in (*self._reading.opened, *bounds.shown) if place not in self._reading.closed]
         yield from shown
         yield from filter(None, map(folder_of_worktree, roots))

@@ -45,7 +45,7 @@ _READ_BY_TOOLS = frozenset({
 
 _ALWAYS_SECRET = frozenset({".htpasswd", ".terraform.d"})
 _CREDENTIAL = re.compile(rb"(?i)token|passw|_auth|secret|credential|^\s*(proxy-)?user\b|://[^/\s]*@", re.MULTILINE)
-"""What stands in settings that hold a credential; an index of packages without one is for every command to know."""
+"""Text of settings that hold a credential; any command may know an index of packages without one."""
 _GIT_CREDENTIAL = re.compile(rb"(?i)token|passw|extraheader|://[^/\s]*@")
 _MOST_BYTES = 1 << 18
 
@@ -65,7 +65,7 @@ _OF_SYSTEM = tuple(map(Path, ("/usr", "/bin", "/etc", "/lib", "/dev", "/proc", "
 
 @dataclass(frozen=True, slots=True)
 class ReadRules:
-    """What the user's rules say about reading, as far as a box can hold to it."""
+    """The user's rules about reading, as far as a box can enforce them."""
 
     closed: tuple[Path, ...] = ()
     """Canonical places that no command reads."""

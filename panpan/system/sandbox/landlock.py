@@ -97,7 +97,7 @@ class Landlock:
         self.placeholders |= set(placeholders)
 
     async def tidy(self, needed: Collection[Path] = ()) -> None:
-        """Nothing stands for what does not exist."""
+        """Do nothing: this sandbox makes no placeholders."""
 
 
 def _grants(profile: Profile) -> Iterator[Grant]:

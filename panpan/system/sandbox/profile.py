@@ -65,7 +65,7 @@ MAX_ENTRIES = 1_000
 """Most files and folders that are looked at for protected names; a few milliseconds."""
 
 _SOMEWHERE = Path("/root-of-the-look")
-"""Stands for the root, whose own place in the file system must not matter: it may lie in a protected folder."""
+"""A made-up root, since the root's own place in the file system must not matter: it may lie in a protected folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def _place(path: Path, root: Path) -> tuple[Path | None, Path | None]:
     """Return the place to protect for the sake of `path`, and the secret that it is; None where it is none.
 
     Of a name with several parts, such as `.github/workflows`, the place is the first: it cannot be moved away and made
-    anew then.
+    again then.
     """
     parts = path.relative_to(root).parts
     for start in range(len(parts) - 1, -1, -1):
@@ -201,7 +201,7 @@ class Profile:
     hidden: tuple[Path, ...] = ()
     """Places that exist and are not there for the command, with all below them but what is shown or writable."""
     shown: tuple[Path, ...] = ()
-    """Places in hidden folders that can be read all the same; also links there, which lead to such places."""
+    """Places in hidden folders that can still be read; also links there, which lead to such places."""
 
     def hiding(self, hidden: Iterable[Path], *, shown: Iterable[Path] = ()) -> Self:
         """Return the profile without places to read, but for those that are shown or may be written.
@@ -267,7 +267,7 @@ def read_only(
     """Return the profile of a command that only looks; raise `ToolError` where a path leads nowhere.
 
     Args:
-        temporary: A folder that may be changed all the same.
+        temporary: A folder that may still be changed.
         has_network: Whether the network is granted.
         roots: The workspace, whose secrets are hidden, and what lies in a hidden folder is not.
         reading: Rules about reading.

@@ -51,9 +51,10 @@ class Refusal:
 
     text: str
     needs_network: bool = False
-    """True if it wanted the network; else what lies outside the sandbox."""
+    """True if it wanted the network; else a place outside the sandbox."""
     closed: str = ""
-    """What was closed, in two or three words for people; empty where the sandbox may not have been the reason."""
+    """The place or thing that was closed, in two or three words for people; empty if the sandbox may not be the
+    reason."""
 
 
 def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:

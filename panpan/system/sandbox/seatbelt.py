@@ -2,7 +2,7 @@
 
 The rule: the text of a profile holds no path. Each path is a parameter, which nothing parses, so that no name of a file
 can change the rules. The last rule that fits decides, so they go from the outside in. A rule for one operation never
-stands before one for its group that could overrule it: then it does not matter which of the two counts more.
+precedes one for its group that could overrule it: then it does not matter which of the two counts more.
 
 The kernel judges where a path really leads, by the one name that it has for the place. A place that does not exist has
 no such name yet, and most volumes take `.GIT` for `.git`: there a rule has to fit in any case of the letters.
@@ -57,13 +57,12 @@ _FOR_ALL = """(version 1)
   (global-name "com.apple.logd") (global-name "com.apple.bsd.dirhelper")
   (global-name "com.apple.SystemConfiguration.configd"))
 """
-"""What programs of developers need: processes, terminals of their own, locks of Python and OpenMP, facts about the
-machine, names of users. Missing are services that act for whoever asks: the keychain, the clipboard, preferences,
+"""Rules that developers' programs need: processes, terminals of their own, locks of Python and OpenMP, facts about the
+machine, names of users. Services that act for any caller are missing: the keychain, the clipboard, preferences,
 starting applications and jobs. No other process tells its arguments and variables (`kern.procargs2`).
 
-A hard link would be another name for a file that is closed, and a clone of a folder takes what is closed in it along,
-unasked. The volume with the user's files has a second
-place, `/System/Volumes/Data`, by which nothing is to be read."""
+A hard link would be another name for a file that is closed, and a clone of a folder would copy closed files in it. The
+volume with the user's files has a second place, `/System/Volumes/Data`, by which nothing is to be read."""
 
 _NETWORK = """(allow system-socket)
 (allow network-outbound (remote ip "*:*"))
@@ -131,7 +130,7 @@ class Seatbelt:
         yield Boxed([self._program, "-p", text, *options, "--", *argv], () if proxy is None else proxy.pass_fds)
 
     async def tidy(self, needed: Collection[Path] = ()) -> None:
-        """Nothing stands for what does not exist."""
+        """Do nothing: this sandbox makes no placeholders."""
 
 
 def _renamed(profile: Profile, name_of: Callable[[Path], Path]) -> Profile:

@@ -9,7 +9,7 @@
 
 Every value stays text; whoever knows the key says what it means. Much of what is written so for other agents is no
 valid YAML, as a description with ": " in it, or `tools: *`. Each key of such a head is read by itself, and the text of
-those that are no YAML is taken as it stands.
+those that are no YAML is taken as it is.
 
 YAML is read as a tree of texts, and nothing is ever larger than its file: anchors, aliases and tags are refused, and so
 are trees that are very deep.

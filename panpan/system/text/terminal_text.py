@@ -22,7 +22,7 @@ _BLANK_LETTERS = "\u2800\U0001d159\U00013441\U00013442\U00016fe4"
 """Blank by design without being ignorable: in Braille, music, hieroglyphs and Khitan."""
 _SHOWS_NOTHING = re.compile(f"[{IGNORABLE}{_BLANK_LETTERS}]")
 _FIRST_MARK = "\u0300"
-"""The first combining mark of Unicode; what stands before it needs no look."""
+"""The first combining mark of Unicode; characters before it need no look."""
 _MOST_MARKS = 4
 """Most on one letter; more grow over the rows above and below. No living language needs more."""
 
@@ -114,7 +114,7 @@ def spoken_s(seconds: float) -> str:
 
 
 def shows_nothing(char: str) -> bool:
-    """True if a printable character is invisible wherever it stands."""
+    """True if a printable character is always invisible."""
     return _SHOWS_NOTHING.match(char) is not None
 
 

@@ -1,4 +1,4 @@
-"""Which hosts pages are taken from: those of the user's lists, and those of one site."""
+"""Hosts that pages are taken from: those of the user's lists, and those of one site."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ from panpan.system.web.network import WebNetwork
 from panpan.system.web.url_guard import PlainUrl, plain_authority
 from panpan.types.dataclass import dataclass
 
-# A name stands for itself and for all below it, and what is blocked is blocked whatever is allowed.
+# A name covers itself and all names below it. A blocked host is blocked whatever is allowed.
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class DomainLists:
     """Hosts that are allowed, and hosts that are blocked. Made by `read`."""
 
     allowed: tuple[str, ...] = ()
-    """Of which alone something is taken; none: of all."""
+    """The only hosts that may be used; empty allows all."""
     blocked: tuple[str, ...] = ()
 
     @classmethod

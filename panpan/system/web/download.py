@@ -20,8 +20,8 @@ from panpan.types.dataclass import dataclass
 OF_NOTHING = "bytes */0"
 """The Content-Range for a part of an empty file (RFC 9110, section 14.4)."""
 FLOOR_BYTES, FLOOR_S = 30_000, 300.0
-"""What has to arrive within these seconds. A modem of 2,400 bit/s brings three times as much; a server that sends byte
-by byte, so that no limit on silence ends it, would keep a download for ever."""
+"""Bytes that have to arrive within these seconds. A modem of 2,400 bit/s brings three times as much; a server that
+sends byte by byte, so that no limit on silence ends it, would keep a download for ever."""
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
 _MAX_VALIDATOR_CHARS = 500
 _PIECE_BYTES = 1 << 20
@@ -92,10 +92,10 @@ class ExpectedFile:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and when to try again."""
+    """Number and pauses of further tries."""
 
     max_fruitless: int
-    """Tries in a row that may bring nothing."""
+    """Most tries in a row without a new byte."""
     pause: Callable[[int], float]
     """Returns the seconds before another try, by the number of fruitless ones."""
     clock: Callable[[], float] = anyio.current_time

@@ -56,15 +56,15 @@ class WebHeaders(Mapping[str, str]):
 
 @dataclass(frozen=True, slots=True)
 class WebRequest:
-    """What is asked for."""
+    """Request to a web server."""
 
     method: str
     plain: PlainUrl
     headers: Mapping[str, str]
-    """By name in lower case."""
+    """Headers by name in lower case."""
     content: bytes | None = None
     is_own: bool = False
-    """True if the user's own settings name it, so that it may lead into his network."""
+    """True if the user's own settings name it, so that it may lead into their network."""
 
 
 def location_of(request: WebRequest, status: int, headers: WebHeaders) -> str | None:
@@ -100,7 +100,7 @@ def redirected(request: WebRequest, status: int, target: PlainUrl, *, is_own: bo
 
 
 GONE = (BrokenResourceError, ClosedResourceError, EndOfStream, OSError)
-"""What a connection raises whose other side has left."""
+"""Errors of a connection whose other side has left."""
 
 
 class HttpSide:
@@ -176,7 +176,7 @@ async def _head(side: HttpSide, request: WebRequest, proxy: "UpstreamProxy | Non
     try:
         for part in _written(request, proxy):
             if not await side.took(part):
-                break  # it may have answered all the same
+                break  # it may still have answered
         while not isinstance(event := await side.next_event(), h11.Response):
             if not isinstance(event, h11.InformationalResponse) or event.status_code == 101:
                 raise ToolError(f"{host} ended the connection without an answer")
@@ -308,7 +308,7 @@ class GuardedResponse:
     ) -> None:
         self.status = status
         self.url = request.plain.url.partition("#")[0]
-        """Where the answer came from, after all redirects; without what stands behind `#`."""
+        """Address of the answer, after all redirects; without the part from `#` on."""
         self.headers = headers
         self.history = tuple(history)
         self._host = request.plain.host

@@ -72,7 +72,7 @@ class FilterProxy(AsyncContextManagerMixin):
 
     @property
     def refused(self) -> Sequence[str]:
-        """Why something was refused until now; each once, the first `MAX_REFUSED`."""
+        """Reasons of the refusals until now; each once, the first `MAX_REFUSED`."""
         return tuple(self._refused)
 
     @property

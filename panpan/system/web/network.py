@@ -1,4 +1,4 @@
-"""How the outside is reached: who finds addresses, who connects, and whose certificates count.
+"""Connections to the outside: the resolver, the dialling, and the trusted certificates.
 
 The rule: this dials what it is given. Who asks has had the address from the URL guard, or the host where the user's own
 proxy looks up the address.
@@ -222,7 +222,7 @@ Allow: TypeAlias = Callable[[PlainUrl], Awaitable[None] | None]
 """Raises ToolError where an address, or one that a redirect names, is not to be asked for."""
 
 MAX_CONNECTIONS = 16
-"""Of one client at the same time; others wait."""
+"""Most connections of one client at the same time; further ones wait."""
 ACCEPTED = "gzip, deflate"
 """Codings that are asked for where the caller asks for nothing else."""
 _OURS = frozenset({"host", "connection", "content-length", "transfer-encoding", "upgrade", "te", "trailer"})
@@ -233,10 +233,10 @@ class GuardedClient:
     """Asks for addresses of the public web. Leave it when nothing more is to be asked for.
 
     Args:
-        network: How the outside is reached. The private hosts that it opens may be asked for; no redirect of others
+        network: The way to the outside. The private hosts that it opens may be asked for; no redirect of others
             leads there.
-        user_agent: What servers are told of who asks.
-        own: Addresses that the user's own settings name, which may lead into his network; each opens its scheme, host
+        user_agent: The name of the client for servers.
+        own: Addresses that the user's own settings name, which may lead into their network; each opens its scheme, host
             and port, and nothing else, and to no redirect of others.
 
     Raises:

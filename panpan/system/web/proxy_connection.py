@@ -1,7 +1,7 @@
 """One connection to the proxy: a tunnel to a host, or one request to it and the answer.
 
-The rule: what is not a tunnel is not forwarded as it came. It is read and written anew, one request to a connection, so
-that no server reads more or other requests in it than the proxy did.
+The rule: what is not a tunnel is not forwarded as it came. It is read and written again, one request to a connection,
+so that no server reads more or other requests in it than the proxy did.
 
 The rule: a request names its host once. One that two programs could read in two ways is refused, not mended.
 """
@@ -46,11 +46,11 @@ class BadRequestError(ToolError):
 
 @dataclass(frozen=True, slots=True)
 class ProxyRequest:
-    """What a client asks for."""
+    """Request of a client."""
 
     authority: Authority
     forwarded: h11.Request | None
-    """What to send to the server; None where the client wants a tunnel to it."""
+    """Request to send to the server; None if the client wants a tunnel to it."""
 
 
 def parse_proxy_request(request: h11.Request) -> ProxyRequest:
@@ -111,7 +111,7 @@ def _place(authority: Authority) -> tuple[str, int]:
 
 
 MAX_HEAD_BYTES = 32_768
-"""Of a request's line and headers, and of a chunk's."""
+"""Longest head of a request, and longest head of a chunk."""
 _MAX_ANSWER_HEAD_BYTES = 131_072
 _MAX_LEFT_OVER_CHUNKS = 64
 _MAX_DIALLED = 4
@@ -123,14 +123,14 @@ class NotReachableError(ToolError):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a host is dialled."""
+    """Addresses at which a host is dialled."""
 
     host: str
     port: int
     addresses: tuple[str, ...]
     """IP addresses; these and no others."""
     proxy: "UpstreamProxy | None" = None
-    """The user's own, which leads there instead."""
+    """The user's own proxy, through which the host is dialled instead."""
 
 
 FindRoute: TypeAlias = Callable[[Authority, int], Awaitable[Route]]
@@ -139,15 +139,15 @@ FindRoute: TypeAlias = Callable[[Authority, int], Awaitable[Route]]
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """How long a connection may take, in seconds."""
+    """Time limits of a connection, in seconds."""
 
     head_s: float = 20.0
-    """For a request to arrive, without its body."""
+    """Limit for a request to arrive, without its body."""
     dial_s: float = 15.0
     idle_s: float = 900.0
-    """For anything to arrive in either direction; a server may compute for minutes before it says a word."""
+    """Limit for anything to arrive in either direction; a server may compute for minutes before it answers."""
     linger_s: float = 1.0
-    """For a client to take the end of an answer, while it is still sending itself."""
+    """Limit for a client to take the end of an answer, while it is still sending itself."""
 
 
 class ProxyConnection:
@@ -202,7 +202,7 @@ class ProxyConnection:
     async def refuse(self, status: int, text: str) -> None:
         """Tell the client what is in its way, unless it has an answer already.
 
-        Of the answer to CONNECT many programs show the first line only, so the text stands there, too.
+        Many programs show only the first line of the answer to CONNECT, so the text is there, too.
         """
         if self._client.http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return
@@ -299,7 +299,7 @@ class ProxyConnection:
         try:
             while not isinstance(event, h11.EndOfMessage):
                 if not await server.took(event):
-                    return  # it may have answered all the same
+                    return  # it may still have answered
                 event = await self._client.next_event()
                 self._stir()
             if await server.took(event):
@@ -348,7 +348,7 @@ def _answer_head(event: h11.InformationalResponse | h11.Response) -> h11.Informa
 
 
 MAX_REFUSED_CONNECTIONS = 32
-"""That are told at the same time that there are too many; others wait in the system's queue."""
+"""Connections that are told at the same time that there are too many; others wait in the system's queue."""
 _AGAIN_S = 0.1
 """Seconds until connections are taken again after one could not be, such as for want of file descriptors."""
 

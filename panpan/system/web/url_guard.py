@@ -49,7 +49,7 @@ _LOCAL_NAMES = (
 ICANN keeps out of the public names."""
 
 _LOOPBACK = ("127.0.0.1", "::1")
-"""Where localhost leads, whatever a name server says (RFC 6761, section 6.3)."""
+"""Addresses of localhost, whatever a name server says (RFC 6761, section 6.3)."""
 
 _HOW_TO_OPEN = "panpan fetches only from public hosts and those in the setting web.private_hosts"
 """Names no host to write there: the model reads it, and could have the user open this machine's own addresses."""
@@ -64,8 +64,8 @@ _NOT_PUBLIC_V4 = tuple(map(IPv4Network, (
 _PUBLIC_V6 = IPv6Network("2000::/3")
 """All that IANA has given out as global unicast."""
 _NOT_PUBLIC_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")))
-"""What IANA's registry of special-purpose IPv6 addresses takes out of it again. 2001::/23 holds Teredo and 2002::/16 is
-6to4: behind both lies an IPv4 address, as behind NAT64 (64:ff9b::/96), which is not in 2000::/3."""
+"""Networks in there that IANA's registry of special-purpose IPv6 addresses excludes. 2001::/23 holds Teredo and
+2002::/16 is 6to4: behind both lies an IPv4 address, as behind NAT64 (64:ff9b::/96), which is not in 2000::/3."""
 
 _CLOSED_PORTS = frozenset({
     1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,

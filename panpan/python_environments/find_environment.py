@@ -1,4 +1,4 @@
-"""Which environment is looked at, which Python it has, and where the packages lie that it finds."""
+"""Finding the environment of a project, its Python, and the folders of its packages."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -89,12 +89,12 @@ class Interpreter:
     """The Python of an environment."""
 
     version: str
-    """As far as it is said: `3.11.9`, `3.11`, or nothing."""
+    """Version as far as it is known: `3.11.9`, `3.11`, or nothing."""
     minor: int | None
-    """Of `3.11` the 11; None where there is no Python, or nobody says which."""
+    """Minor version, such as 11 of `3.11`; None if there is no Python, or its version is unknown."""
     is_free_threaded: bool
     program: str
-    """Where `python` of the environment really lies; empty where it leads nowhere."""
+    """Real path of the environment's `python`; empty if the link leads nowhere."""
     settings: Mapping[str, str]
 
 

@@ -33,7 +33,7 @@ class MachineRoot:
         self._may_read = may_read
         self._links: dict[str, str | None] = {}
         self.unread: dict[str, str] = {}
-        """Why files could not be read, by path; not all of very many."""
+        """Reasons why files could not be read, by path; the first ones if there are very many."""
 
     def path_here(self, path: str) -> Path | None:
         """Return where `path` really lies on the machine that this runs on; None where links go in a circle."""

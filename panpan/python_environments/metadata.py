@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _OF_CONDA = re.compile(r"(.+)-([^-]+)-[^-]+\.json")
 _HEAD_BYTES = 256_000
-"""Of metadata only the head is needed, which stands before the description."""
+"""Most bytes that are read of metadata: only its head is needed, which comes before the description."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ MAX_PACKAGES = 5_000
 _RECORD_BYTES = 8_000_000
 _NAME = re.compile(r"[A-Z0-9](?:[A-Z0-9._-]{0,200}[A-Z0-9])?", re.IGNORECASE)
 _TOP_LEVEL = re.compile(r"^([^/,\"\n.][^/,\"\n]*/__init__\.py|[^/,\"\n.][^/,\"\n]*\.(?:py|so)),", re.MULTILINE)
-"""What can be imported by itself, in RECORD."""
+"""Modules and packages that can be imported, in RECORD."""
 
 
 _SHARED = {"tests", "test", "docs", "examples", "benchmarks", "scripts"}
@@ -88,14 +88,14 @@ _SHARED = {"tests", "test", "docs", "examples", "benchmarks", "scripts"}
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """How a package was installed."""
+    """Installation of a package."""
 
     tags: tuple[str, ...] = ()
-    """Of the wheel it was installed from, such as `cp311-cp311-manylinux_2_28_x86_64`; none where nobody says."""
+    """Tags of its wheel, such as `cp311-cp311-manylinux_2_28_x86_64`; empty if they are not recorded."""
     installer: str = ""
-    """Such as pip, uv or conda; empty where nobody says."""
+    """Program that installed it, such as pip, uv or conda; empty if it is not recorded."""
     wheel: str = ""
-    """The file it was installed from, where it was named by its address (PEP 610)."""
+    """File that it was installed from, if that was named by its address (PEP 610)."""
 
 
 @dataclass(frozen=True, slots=True)

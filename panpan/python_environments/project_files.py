@@ -1,4 +1,4 @@
-"""What a project asks for, piece by piece, and the manifests that say so."""
+"""Requirements of a project, one by one, and the manifests that contain them."""
 
 import codecs
 from collections.abc import Sequence
@@ -16,19 +16,19 @@ class PackageRequirement:
     text: str
     """A requirement (PEP 508), if its author made no mistake."""
     source: str
-    """The file below the project, and the line where that is known: `requirements.txt:3`."""
+    """The file below the project, with the line if it is known: `requirements.txt:3`."""
     included_by: str = ""
-    """The file that led to that one, and that a package manager is given; empty: it is that one itself."""
+    """The file that included that one, and that a package manager is given; empty if nothing includes it."""
     group: str = ""
-    """The extra or group that it is part of, such as `extra test`, which nobody has to install; empty: of none."""
+    """The extra or group that it is part of, such as `extra test`, which nobody has to install; empty for none."""
     is_bound: bool = False
-    """Whether it only says which version, for whoever else asks for the package, as a file of constraints does."""
+    """True if it only restricts the version for other requirements of the package, as a file of constraints does."""
     is_condas: bool = False
-    """Whether conda has it, under the name that conda knows."""
+    """True if conda has it, under the name that conda knows."""
 
     @property
     def file(self) -> str:
-        """What a package manager is given to have it installed."""
+        """File to give to a package manager, so that this is installed."""
         return self.included_by or file_of(self.source)
 
 
@@ -37,7 +37,7 @@ class PythonRequirement:
     """A range of Pythons."""
 
     specifier: str
-    """As in PEP 440."""
+    """Specifier of PEP 440."""
     source: str
 
     @property
@@ -48,17 +48,17 @@ class PythonRequirement:
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """What nobody can tell from files."""
+    """Part of a manifest that cannot be decided from files."""
 
     source: str
     why: str
     text: str = ""
-    """What stands there; empty where it is about the whole file."""
+    """Text of that part; empty if it is about the whole file."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnName:
-    """What the project itself is called, and so nothing that is missing."""
+    """Name of the project itself, which is therefore not a missing package."""
 
     name: str
 
@@ -100,7 +100,7 @@ class ProjectFiles:
         self._own = root.resolve(folder)
         self._seen: set[str] = set()
         self.unread: list[Unclear] = []
-        """What was asked for and could not be read."""
+        """Files that were asked for and could not be read."""
 
     def has(self, name: str) -> bool:
         """Return whether there is anything of that name, of whatever kind."""

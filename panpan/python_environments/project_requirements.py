@@ -1,4 +1,4 @@
-"""What a project asks for of its environment, as its manifests say.
+"""Requirements of a project for its environment, as its manifests say.
 
 The rule: nothing of them is run, and what cannot be understood is named, and never taken for met.
 """
@@ -144,7 +144,7 @@ class ProjectRequirements:
 
     @property
     def says_something(self) -> bool:
-        """Whether any manifest does, be it that nothing is asked for."""
+        """True if a manifest says anything, even that nothing is required."""
         return bool(self.names or self.python or self.packages or self.unclear)
 
 

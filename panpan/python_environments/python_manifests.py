@@ -24,7 +24,7 @@ _PLACES = ("git", "url", "path", "file")
 def poetry_requirements(name: str, said: object) -> Sequence[str | None]:
     """Return a requirement, or one for each way in which it is asked for; None in place of what is not understood.
 
-    `said`: what stands behind it: versions, a table, or a list of tables.
+    `said`: the value of its key: versions, a table, or a list of tables.
     """
     ways = said if isinstance(said, list) else [said]
     return [_requirement(name, way if isinstance(way, dict) else {"version": way}) for way in ways]

@@ -1,4 +1,4 @@
-"""What a file of requirements asks for, with all that it includes ("Requirements File Format", pip's documentation)."""
+"""Requirements in a file, with all files that it includes ("Requirements File Format", pip's documentation)."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Where packages are fetched from: which hosts a package manager is going to ask, and how it is told of mirrors.
+"""Sources of packages: the hosts that a package manager is going to ask, and the options that tell it of mirrors.
 
 The rule: an index is named by the user's settings, variables and configuration, or by a file of the project, which the
 question then names; never by the model.
@@ -19,28 +19,28 @@ from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass
 
 UNKNOWN_HOST = "whatever that file names"
-"""Stands for the hosts of a file that could not be looked at."""
+"""Text in place of the hosts of a file that could not be read."""
 PYPI_HOSTS = ("pypi.org", "files.pythonhosted.org")
 CONDA_HOST = "conda.anaconda.org"
 _CONDA_PLACE = f"https://{CONDA_HOST}/"
 _DEFAULTS_HOST = "repo.anaconda.com"
-"""Where conda finds the channel that it calls defaults."""
+"""Host of the channel that conda calls `defaults`."""
 _MAX_TOLD_CHARS = 200
 _INDEX_KEYS = ("index-url", "extra-index-url")
 _LINK_KEYS = ("find-links",)
-"""What pip takes besides, whichever index it asks."""
+"""Places where pip also looks, whichever index it asks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where one call fetches from."""
+    """Source of one call's packages."""
 
     arguments: tuple[str, ...] = ()
-    """What the package manager is told of it."""
+    """Options for the package manager."""
     hosts: tuple[str, ...] = ()
-    """What it is going to ask; more may be known to its own configuration."""
+    """Hosts that it is going to ask; its own configuration may name more."""
     named: tuple[str, ...] = ()
-    """What the user has to know of it."""
+    """Facts about it for the user."""
 
 
 def wheels_source(folder: str) -> Source:
@@ -49,9 +49,9 @@ def wheels_source(folder: str) -> Source:
 
 
 def pip_source(settings: PackageSettings, variables: Mapping[str, str], prefix: Path) -> Source:
-    """Return where pip fetches from.
+    """Return the source of packages for pip.
 
-    `prefix`: of the environment, which may have a configuration of its own.
+    `prefix`: folder of the environment, which may have a configuration of its own.
     """
     named, own_hosts = _own_pip_settings(prefix / "pip.conf")
     has_index = settings.index is not None
@@ -64,9 +64,9 @@ def pip_source(settings: PackageSettings, variables: Mapping[str, str], prefix: 
 
 
 def conda_source(settings: PackageSettings, channels: Sequence[str]) -> Source:
-    """Return where conda or mamba fetch from.
+    """Return the source of packages for conda or mamba.
 
-    Channels that conda is set up with besides are asked too, but for a mirror: what it stands in for is not reached.
+    Channels of conda's own configuration are asked too, but not a channel that a mirror replaces.
 
     `channels`: names that the model gave, which come first.
     """
@@ -83,7 +83,7 @@ def hosts_of_channels(channels: Sequence[str]) -> list[str]:
 
 
 def usual_conda_hosts() -> tuple[str, ...]:
-    """Return where conda looks without being told of channels."""
+    """Return the hosts that conda asks if no channel is named."""
     return CONDA_HOST, _DEFAULTS_HOST
 
 
@@ -137,7 +137,7 @@ def _hosts_of_channel(channel: str) -> list[str]:
 
 
 def index_arguments(settings: PackageSettings) -> tuple[str, ...]:
-    """Return what pip and uv are told of the indexes that the user has set, in options that they share.
+    """Return the options for pip and uv with the indexes that the user has set; both programs know them.
 
     With its newer ones `uv add` would write the user's index into the project.
     """
@@ -145,7 +145,7 @@ def index_arguments(settings: PackageSettings) -> tuple[str, ...]:
 
 
 def extra_arguments(settings: PackageSettings) -> tuple[str, ...]:
-    """Return what pip and uv are told of the indexes that the user has set besides."""
+    """Return the options for pip and uv with the further indexes that the user has set."""
     return tuple(word for url in settings.extra_indexes for word in ("--extra-index-url", url))
 
 

@@ -1,4 +1,4 @@
-"""Where uv fetches from, and the hosts that `package-indexes` in `sandbox.domains` stands for."""
+"""Hosts that uv fetches from, and those of `package-indexes` in `sandbox.domains`."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -65,7 +65,7 @@ _UV_DEFAULT = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
 _UV_EXTRA = ("UV_INDEX", "UV_EXTRA_INDEX_URL")
 _INDEX_KEYS = frozenset({"index-url", "extra-index-url", "find-links"})
 _LEADING_KEYS = frozenset({"target", "prefix", "python", "find-links", "cache-dir", "allow-insecure-host"})
-"""What leads elsewhere without an address."""
+"""Keys that lead elsewhere without an address."""
 _OF_PROJECTS = (("project", "dependencies"), ("project", "optional-dependencies"), ("dependency-groups",))
 _MAX_LOCK_BYTES = 50_000_000
 _MAX_TOLD_CHARS = 200

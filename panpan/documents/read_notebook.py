@@ -103,7 +103,7 @@ def _output(output: dict[str, Any], images: list[bytes]) -> str:
 
 
 def _picture(encoded: str, images: list[bytes]) -> str:
-    """Return what stands in the text for a picture."""
+    """Return the text in place of a picture."""
     if len(images) >= _MAX_IMAGES:
         return "(a picture, left out)"
     try:
@@ -136,7 +136,7 @@ CellType: TypeAlias = Literal["code", "markdown", "raw"]
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _HALF = re.compile("[\ud800-\udfff]")
-"""What JSON can name with `\\u` and no encoding can write: half of a pair that would be a letter."""
+"""Halves of surrogate pairs: JSON can write one as `\\u…`, and no encoding can."""
 _DECODER = json.JSONDecoder()
 _OF_CODE_ALONE = frozenset({"outputs", "execution_count"})
 _ID_SINCE_MINOR = 5
@@ -145,7 +145,7 @@ _ID_SINCE_MINOR = 5
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell, and where it stands."""
+    """A cell, and its place in the text."""
 
     start: int
     end: int
@@ -165,7 +165,7 @@ class Cell:
 
     @property
     def lines(self) -> Sequence[str]:
-        """What it says, for people: what it is and how often it ran, its source, and how many outputs it has."""
+        """The cell for people: its kind and how often it ran, its source, and its number of outputs."""
         count, outputs, source = (self.value.get(key) for key in ("execution_count", "outputs", "source"))
         ran = f" [{count}]" if isinstance(count, int) else ""
         head = f"── {self.kind}{ran}{f', id {self.id}' if self.id is not None else ''} ──"
@@ -284,7 +284,7 @@ class NotebookText:
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """How a notebook is written."""
+    """Style in which a notebook is written."""
 
     unit: str | None
     """Blanks of one level of indentation; None: all of it is on one line."""
@@ -292,11 +292,11 @@ class _Style:
     comma: str
     colon: str
     is_ascii: bool
-    """Whether other letters are written as `\\u` and four digits."""
+    """True if other letters are written as `\\u` and four digits."""
     has_list: bool
-    """Whether sources are lists of lines."""
+    """True if sources are lists of lines."""
     undecoded: frozenset[str]
-    """Bytes that are no letters, as they stand in the text of a damaged file."""
+    """Bytes that are no letters, as they are in the text of a damaged file."""
 
     @classmethod
     def of(cls, text: str, cells_start: int, *, has_list: bool) -> "_Style":
@@ -316,11 +316,11 @@ class _Style:
 
     @property
     def between(self) -> str:
-        """What stands between the comma behind a cell and the next one."""
+        """Text between the comma behind a cell and the next one."""
         return self.gap(2) if self.unit is not None else self.comma[1:]
 
     def gap(self, level: int) -> str:
-        """What stands before a value on a line of its own."""
+        """Text before a value on a line of its own."""
         return "" if self.unit is None else self.line_break + self.unit * level
 
     def source(self, source: str) -> str | list[str]:

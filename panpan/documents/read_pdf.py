@@ -30,11 +30,11 @@ class PdfText:
     text: str
     first: int
     last: int
-    """Numbers of the pages, from 1 on."""
+    """Numbers of the first and the last page, from 1 on."""
     total: int
-    """How many pages the file has."""
+    """Number of pages in the file."""
     scans: tuple[int, ...]
-    """Those that hold pictures and no text."""
+    """Pages that hold pictures and no text."""
 
 
 def read_pdf(data: bytes, pages: str | None, shown: str) -> PdfText:

@@ -17,7 +17,7 @@ _MAX_EDGE_PIXELS = 1568
 """As for other pictures, see `read_image`."""
 _POINTS_PER_INCH = 72
 _MOST_PIXELS_PER_INCH = 200
-"""Of small pages, which get no clearer with more."""
+"""Highest resolution, for small pages, which get no clearer with more."""
 
 
 def framed(files: Iterable[bytes]) -> bytes:

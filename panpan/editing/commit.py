@@ -1,8 +1,8 @@
 """Opening the files that are to be changed, and putting the changes onto the disk, all or nothing.
 
 The rule: a file is changed only if the model has read it, and only as it has read it. Everything is computed before the
-first write. If a later write fails, the earlier ones are taken back, and the error says exactly what stands then. The
-thread that writes is waited for even when the turn is cancelled, so that what happened is always known.
+first write. If a later write fails, the earlier ones are taken back, and the error says exactly what is left changed.
+The thread that writes is waited for even when the turn is cancelled, so that what happened is always known.
 """
 
 import os
@@ -152,7 +152,8 @@ async def commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:
     """Write all `changes` and note that the model knows the new contents.
 
     Raises:
-        ToolError: One failed; the text says what stands. `FileChangedError` where a single file was changed meanwhile.
+        ToolError: One failed; the text says what is left changed. It is a `FileChangedError` if somebody else changed
+            the only file.
     """
     await anyio.to_thread.run_sync(_commit, changes, seen_files)
 

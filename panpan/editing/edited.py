@@ -44,7 +44,7 @@ _MAX_COMPARED = 2_000
 _CONTEXT_LINES = 3
 _MAX_DIFF_LINES = 1_000
 _MAX_REMOVED_LINES = 200
-"""Of one run in a diff that is too long, so that what takes its place is shown, too."""
+"""Most removed lines of one run in a diff that is too long, so that the added ones are shown, too."""
 _MAX_DIFF_LINE_CHARS = 500
 _MANY_LINES = 20
 _MAX_ECHOED_LINES = 20
@@ -56,7 +56,7 @@ class Told:
     """Report on the change of one file; its text is None where it does not exist."""
 
     confirmation: str
-    """Such as "edited a.py"; the numbers of lines are added."""
+    """Confirmation such as "edited a.py"; the numbers of lines are added."""
     shown: str
     before: str | None
     after: str | None
@@ -455,7 +455,7 @@ def content_of(target: Target, ctx: ToolContext) -> tuple[bytes, FileText]:
 
 
 class WordSearch(ABC):
-    """Finds where a word stands in the working directory, as far as the model may see it."""
+    """Search for the places of a word in the working directory, as far as the model may see it."""
 
     @abstractmethod
     async def lines_with(self, word: str, ctx: ToolContext, *, limit: int) -> str:

@@ -1,9 +1,7 @@
-"""How a setting is named: a path of keys, written with dots as in TOML, `providers.deepseek.base_url`.
+"""Names of settings and their lines in a file. A name is a path of keys, `providers.deepseek.base_url` in TOML.
 
-And on which line of a file it stands.
-
-Text that came out of a file or variable goes through `shown` before it is put into a message: a file of the project may
-hold anything, also what drives a terminal.
+Text from a file or variable goes through `shown` before it is put into a message: a file of the project may hold
+anything, even escape sequences that control a terminal.
 """
 
 import json
@@ -20,7 +18,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def shown(text: object) -> str:
-    """Return the text on one line, with every character that does not print written as an escape."""
+    """Return the text on one line, with every unprintable character as an escape."""
     return "".join(character if character.isprintable() else _escaped(character) for character in str(text))
 
 
@@ -30,17 +28,17 @@ def _escaped(character: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return the text as a TOML basic string without any character that does not print."""
+    """Return the text as a TOML basic string without unprintable characters."""
     return shown(json.dumps(text, ensure_ascii=False))
 
 
 def dotted(path: Sequence[str]) -> str:
-    """Return the path as TOML writes it: parts that are not plain words in quotes."""
+    """Return the path as in TOML, with parts that are not plain words in quotes."""
     return ".".join(part if _BARE.fullmatch(part) else quoted(part) for part in path)
 
 
 def leaves(values: Mapping[str, Any], prefix: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    """Yield every value below nested tables with its path, in the order of writing; of tables only the empty ones."""
+    """Yield every value in nested tables with its path, in written order; a table itself only if it is empty."""
     for name, value in values.items():
         path = (*prefix, name)
         if isinstance(value, Mapping) and value:
@@ -50,7 +48,7 @@ def leaves(values: Mapping[str, Any], prefix: KeyPath = ()) -> Iterator[tuple[Ke
 
 
 def put(values: dict[str, Any], path: KeyPath, value: Any) -> None:
-    """Set the value in nested tables, making those that are missing; an empty table takes nothing away."""
+    """Set the value in nested tables, creating missing ones; an empty table removes nothing."""
     for part in path[:-1]:
         values = values.setdefault(part, {})
     if value == {}:
@@ -95,12 +93,12 @@ _TOKEN = re.compile(
 
 
 def key_lines(text: str) -> Mapping[KeyPath, int]:
-    """Return the line, counted from 1, at which each key and each table of a valid TOML document first stands."""
+    """Return the first line, from 1, of each key and each table of a valid TOML document."""
     return _LineFinder(text).lines
 
 
 def item_lines(text: str) -> Mapping[KeyPath, Sequence[int]]:
-    """Return the lines at which the items of each array begin, arrays of tables among them."""
+    """Return the first lines of the items of each array, including arrays of tables."""
     return _LineFinder(text).items
 
 
@@ -131,7 +129,7 @@ class _LineFinder:
             self.items.setdefault(self._table, []).append(line)
 
     def _read_pair(self, table: KeyPath, first: str, line: int) -> str:
-        """Read `key = value` of which the first token is read; return the mark that ended it."""
+        """Read the rest of `key = value` after its first token; return the mark that ended it."""
         parts = [_plain(first)]
         for kind, token, _ in self._tokens:
             if token == "=":
@@ -206,7 +204,7 @@ _JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]', re.DOTALL)
 
 
 def json_key_lines(text: str) -> Mapping[KeyPath, int]:
-    """Return the line, counted from 1, of each key of nested objects; of lists only their own key has one."""
+    """Return the line, from 1, of each key of nested objects; keys inside lists have none."""
     lines: dict[KeyPath, int] = {}
     path: list[str] = []
     inside: list[str] = []  # the brackets that are open

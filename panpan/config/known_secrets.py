@@ -1,4 +1,4 @@
-"""Which texts must never be written anywhere: keys in the settings and in the environment.
+"""Secrets that must never be written anywhere: keys in the settings and in the environment.
 
 Give them to a `system.redact.Redactor` before anything is logged or reported.
 """
@@ -20,11 +20,11 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|
 def known_secrets(
     env: Mapping[str, str], settings: Settings | None = None, keys: StoredKeys = NO_KEYS
 ) -> frozenset[str]:
-    """Return every secret that the environment, the settings and `panpan login` hold.
+    """Return every secret in the environment, the settings and the keys of `panpan login`.
 
     Args:
-        env: The environment; what a variable is called decides, and passwords in addresses count whatever it is called.
-        settings: None while they are not loaded, as in a crash before.
+        env: The environment; a variable counts by its name, and passwords in addresses count under any name.
+        settings: The settings; None while they are not loaded, as in an early crash.
         keys: Keys from `panpan login`.
     """
     found = {*_in_environment(env), *(_in_settings(env, settings) if settings else ()), *keys.known}
@@ -34,9 +34,9 @@ def known_secrets(
 def secrets_of_run(
     locations: Locations, env: Mapping[str, str], overrides: Mapping[str, object] | None = None
 ) -> frozenset[str]:
-    """Return every secret that a run here would know; where the settings are broken, those of environment and flags.
+    """Return every secret that a run here would know, or those of environment and flags if the settings are broken.
 
-    For logs and reports, which must work whatever is broken.
+    Logs and reports use it, which must work whatever is broken.
     """
     from panpan.config.settings_file import Source
     from panpan.config.sources import load_settings
@@ -85,7 +85,7 @@ def _in_settings(env: Mapping[str, str], settings: Settings) -> Iterator[str]:
 def provider_keys(env: Mapping[str, str], settings: Settings, keys: StoredKeys = NO_KEYS) -> KnownKeys:
     """Return the keys that panpan could send to a provider or a search engine.
 
-    Not every secret there is: a test may print a token of its own, and the model has to see what it prints.
+    Other secrets are left out: a test may print a token of its own, and the model has to see its output.
     """
     return KnownKeys(_keys(env, settings), lambda: keys.known)
 

@@ -1,6 +1,6 @@
-"""Where panpan's files live: everything that is kept lies below one folder, the panpan home, which `PANPAN_HOME` moves.
+"""Locations of panpan's files. All of them are below one folder, the panpan home, which `PANPAN_HOME` moves.
 
-Nothing here makes a folder or opens a file: whoever writes first makes the folder, private, through `system.private`.
+Nothing here makes a folder or opens a file: the first writer makes the folder, private, with `system.files`.
 """
 
 import os
@@ -15,13 +15,13 @@ from panpan.system.files.canonical import canonical_path, lost_link, user_home
 from panpan.types.dataclass import dataclass
 
 _READABLE_CHARS = 60
-"""How much of a project's path its slug shows; with the digest far below the 255 bytes that a file name may have."""
+"""Characters of a project's path in its slug; with the digest far below the 255 bytes that a file name may have."""
 
 PROJECTS_FOLDER = "projects"
-"""Below the home: what the user keeps for each project."""
+"""Folder below the home with the user's files for each project."""
 
 CRASH_FOLDER = "crashes"
-"""Below the home: reports of errors that panpan did not expect, maybe before it knew its other places."""
+"""Folder below the home with crash reports; a crash may come before the other locations are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Locations:
 
     Args:
         home: The panpan home, canonical; may not exist yet.
-        project_root: The folder that the project is, canonical.
+        project_root: The root folder of the project, canonical.
     """
 
     home: Path
@@ -41,7 +41,7 @@ class Locations:
         """Return the locations for work that starts in `cwd`.
 
         Raises:
-            ConfigError: The panpan home cannot be told, or `cwd` is no folder.
+            ConfigError: The panpan home cannot be determined, or `cwd` is no folder.
         """
         return cls(panpan_home(env, cwd), find_project_root(cwd))
 
@@ -52,22 +52,22 @@ class Locations:
 
     @property
     def project_folder(self) -> Path:
-        """What the user keeps for this project, outside it, so that no repository can write it."""
+        """Folder with the user's files for this project, outside it, so that no repository can write them."""
         return self.home / PROJECTS_FOLDER / self.project_slug
 
     @property
     def sessions_folder(self) -> Path:
-        """One log a session."""
+        """Folder with one log for each session."""
         return self.project_folder / "sessions"
 
     @property
     def outputs_folder(self) -> Path:
-        """Tool output that was too large for a result."""
+        """Folder for tool output that is too large for a result."""
         return self.project_folder / "outputs"
 
     @property
     def history_file(self) -> Path:
-        """What the user sent in this project."""
+        """File with the prompts that the user sent in this project."""
         return self.project_folder / "history"
 
     @property
@@ -77,61 +77,61 @@ class Locations:
 
     @property
     def project_settings(self) -> Path:
-        """The settings that the project brings along; whoever wrote the repository wrote them."""
+        """The project's own settings, which the author of the repository wrote."""
         return self.project_root / ".panpan" / "settings.toml"
 
     @property
     def local_settings(self) -> Path:
-        """The user's own settings for this project, among them the permissions he gave it."""
+        """The user's own settings for this project, among them the permissions that they gave it."""
         return self.project_folder / "settings.toml"
 
     @property
     def plans_folder(self) -> Path:
-        """What the model planned to do: one file a plan, the only ones below the home that tools may write."""
+        """Folder with one file for each plan of the model, the only files below the home that tools may write."""
         return self.home / "plans"
 
     @property
     def worktrees_folder(self) -> Path:
-        """Copies of the project in which subagents work."""
+        """Folder with copies of the project in which subagents work."""
         return self.home / "worktrees" / self.project_slug
 
     @property
     def todos_folder(self) -> Path:
-        """What the model has set out to do: one list a session."""
+        """Folder with one todo list for each session."""
         return self.home / "todos"
 
     @property
     def packages_folder(self) -> Path:
-        """What the last change of each environment was, so that it can be taken back."""
+        """Folder with the undo log of the last change to each environment."""
         return self.home / "packages"
 
     @property
     def tasks_folder(self) -> Path:
-        """What is known of tasks in the background: one folder a session."""
+        """Folder with the records of background tasks, in one folder for each session."""
         return self.home / "tasks"
 
     @property
     def logins_folder(self) -> Path:
-        """What the user's log-ins to web sites have left: one file a site, as good as his passwords."""
+        """Folder with the user's log-ins to web sites, one file for each; they are as secret as passwords."""
         return self.home / "logins"
 
     @property
     def search_index(self) -> Path:
-        """Where which words stand in the sessions of all projects; may be deleted at any time."""
+        """Full-text index of the sessions of all projects; may be deleted at any time."""
         return self.home / "search.sqlite3"
 
     @property
     def feedback_folder(self) -> Path:
-        """What the user wants to tell those who make panpan: one file a report."""
+        """Folder with one file for each report that the user wrote for the authors of panpan."""
         return self.home / "feedback"
 
     @property
     def debug_folder(self) -> Path:
-        """Logs of runs with `--debug`."""
+        """Folder with the logs of runs with `--debug`."""
         return self.home / "debug"
 
     def shown(self, path: Path) -> str:
-        """Return a canonical path as people write it: from the project (`./`), from `~`, or whole; the shortest."""
+        """Return the shortest way to write a canonical path: from the project (`./`), from `~`, or absolute."""
         ways = [str(path)]
         for name, folder in (("~", canonical_path(user_home())), (".", self.project_root)):
             if path.is_relative_to(folder):
@@ -140,15 +140,15 @@ class Locations:
 
 
 def panpan_home(env: Mapping[str, str], cwd: Path) -> Path:
-    """Return the canonical panpan home: `PANPAN_HOME`, where it is set and not empty, else `~/.panpan`.
+    """Return the canonical panpan home: `PANPAN_HOME` if it is set and not empty, else `~/.panpan`.
 
     Args:
         env: The environment; `HOME` is taken from it, too.
-        cwd: What a relative `PANPAN_HOME` is relative to.
+        cwd: Folder for a relative `PANPAN_HOME`.
 
     Raises:
-        ConfigError: There is no home folder, or the path cannot be used. Or a link to it leads nowhere: what settings
-            deny must not be allowed for that.
+        ConfigError: There is no home folder, or the path cannot be used. Or a link to it leads nowhere: denials in its
+            settings must not be lost because of that.
     """
     chosen = env.get("PANPAN_HOME") or "~/.panpan"
     try:
@@ -168,16 +168,16 @@ def panpan_home(env: Mapping[str, str], cwd: Path) -> Path:
 
 
 def snapshots_folder(home: Path, root: Path) -> Path:
-    """Return where the snapshots of a folder of the workspace are kept; both paths are canonical."""
+    """Return the folder for the snapshots of a folder of the workspace; both paths are canonical."""
     return home / PROJECTS_FOLDER / project_slug(root) / "snapshots"
 
 
 def find_project_root(cwd: Path) -> Path:
-    """Return the canonical folder of the project around `cwd`: the nearest upwards that git keeps, else `cwd` itself.
+    """Return the canonical root of the project around `cwd`: the nearest repository upwards, else `cwd` itself.
 
     A `.git` file counts like a folder, since work trees and submodules have one. git itself is not asked: it costs a
-    process, may be missing, and obeys what the repository configures. A repository of another user counts only where
-    `cwd` is his, too, as with git's own `safe.directory`.
+    process, may be missing, and obeys the repository's configuration. A repository of another user counts only if
+    `cwd` is theirs, too, as with git's own `safe.directory`.
 
     Raises:
         ConfigError: `cwd` is no folder, or cannot be reached.
@@ -194,7 +194,7 @@ def find_project_root(cwd: Path) -> Path:
 
 
 def _has_git(folder: Path, owners: AbstractSet[int]) -> bool:
-    """Return True if git keeps the folder; what somebody else put above it, as into /tmp, does not count."""
+    """Return True if the folder is a repository of one of these owners; anybody may put one into a folder like /tmp."""
     try:
         return (folder / ".git").stat().st_uid in owners
     except OSError:  # missing, or a folder above that may not be looked into
@@ -202,9 +202,9 @@ def _has_git(folder: Path, owners: AbstractSet[int]) -> bool:
 
 
 def project_slug(project_root: Path) -> str:
-    """Return a file name for the project: the end of its path to be read, and a digest so that no two share one.
+    """Return a file name for the project: the end of its path, to be readable, and a digest, to be unique.
 
-    It starts with a letter or digit, since commands take a name that starts with a dash for an option.
+    It starts with a letter or digit, since commands would take a leading dash for an option.
     """
     path = str(project_root)
     readable = re.sub(r"[^A-Za-z0-9._]+", "-", path)[-_READABLE_CHARS:].strip("-._")

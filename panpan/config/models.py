@@ -1,8 +1,8 @@
-"""What is known of models: who serves them and where, context window, longest reply, and price.
+"""Vendors and their models: addresses, context windows, longest replies, and prices.
 
-A vendor's key is for its own address, or for the address in its own `*_BASE_URL` variable, and for nothing else. The
-figures lie in `models.json`, written by `scripts/update_models.py`, and are read when they are first asked for. One
-that is not known is not guessed: an unknown model has no price and a small context window.
+A vendor's key is only for its own address, or for the address in its own `*_BASE_URL` variable. The figures are in
+`models.json`, which `scripts/update_models.py` writes, and are read on first use. Unknown figures are not guessed: an
+unknown model has no price and a small context window.
 """
 
 import json
@@ -18,9 +18,9 @@ from panpan.types.dataclass import dataclass
 from panpan.types.messages import Usage
 
 UNKNOWN_CONTEXT_TOKENS = 32_768
-"""Context window of a model that is not known: what local servers commonly have."""
+"""Context window of an unknown model, as local servers commonly have it."""
 UNKNOWN_OUTPUT_TOKENS = 8_192
-"""Longest reply of a model that is not known; servers refuse a request whose reply might not fit beside it."""
+"""Longest reply of an unknown model; servers refuse a request if the reply might not fit into the window with it."""
 
 _DATA_FILE = Path(__file__).with_name("models.json")
 _DATE = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
@@ -39,10 +39,10 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What tokens cost. Some vendors charge more for all tokens of a long request, hence several rates."""
+    """Price of tokens. Some vendors charge more for all tokens of a long request, hence several rates."""
 
     rates: tuple[Rates, ...]
-    """By rising `above_tokens`; the first is for 0."""
+    """Rates by rising `above_tokens`; the first is for 0."""
 
     @classmethod
     def flat(
@@ -53,13 +53,13 @@ class Price:
         cache_read_usd: float | None = None,
         cache_write_usd: float | None = None,
     ) -> "Price":
-        """Return a price in US dollars per million tokens, the same for every length; None: as for input."""
+        """Return a price in US dollars per million tokens, the same for every length; None for that of input."""
         read = input_usd if cache_read_usd is None else cache_read_usd
         write = input_usd if cache_write_usd is None else cache_write_usd
         return cls((Rates(0, input_usd, output_usd, read, write),))
 
     def cost_usd(self, usage: Usage) -> float:
-        """Return what a request and its reply cost, in US dollars."""
+        """Return the cost of a request and its reply in US dollars."""
         length = usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens
         rates = max((rates for rates in self.rates if length > rates.above_tokens), key=_above, default=self.rates[0])
         millionths = (
@@ -72,29 +72,29 @@ class Price:
 
 
 FREE = Price.flat(0, 0)
-"""Price of a reply that no vendor gave."""
+"""Price of a reply that comes from no vendor."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What is known of one model."""
+    """Context window, longest reply and price of one model."""
 
     name: str
     context_tokens: int
-    """Tokens of a request and its reply together."""
+    """Limit on the tokens of a request and its reply together."""
     max_output_tokens: int
-    """Longest reply, thinking included."""
+    """Limit on the tokens of a reply, thinking included."""
     price: Price | None
-    """None where it is not known. Where it depends on the hour, the highest."""
+    """Price; the highest if it depends on the hour, None if it is not known."""
     is_known: bool = True
 
 
 def facts_about(model: str, vendor: str | None) -> ModelFacts:
-    """Return what is known of a model as its vendor serves it.
+    """Return the figures of a model as its vendor serves it, or those of an unknown model.
 
     Args:
-        model: Its name as the vendor knows it; a date at its end does not matter.
-        vendor: Name of the vendor; None, or one that serves other people's models, such as a local program, knows no
+        model: The vendor's name of the model; a date at its end does not matter.
+        vendor: Name of the vendor. None, or a vendor that serves the models of others, such as a local program, has no
             figures, since the same name may mean another window and another price there.
     """
     models = _table().get(vendor or "", {})
@@ -106,12 +106,12 @@ def facts_about(model: str, vendor: str | None) -> ModelFacts:
 
 
 def known_models(vendor: str) -> tuple[str, ...]:
-    """Return the models of a vendor that are known, the newest first."""
+    """Return the known models of a vendor, newest first."""
     return tuple(_table().get(vendor, {}))
 
 
 def vendor_of(model: str) -> str | None:
-    """Return the vendor whose own model this is, as far as it is known."""
+    """Return the vendor of a known model; None for an unknown one."""
     name = _DATE.sub("", model.lower())
     return next((vendor for vendor, models in _table().items() if name in models), None)
 
@@ -139,24 +139,24 @@ class Vendor:
     """One place that serves models."""
 
     name: str
-    """As in `name/model`."""
+    """Name as in `name/model`."""
     base_url: str
     key_variables: tuple[str, ...] = ()
-    """Environment variables that may hold its key, first one first; none for a local program, which asks for none."""
+    """Environment variables that may hold its key, in order; none for a local program, which needs no key."""
     dialect: Dialect = "openai"
     base_url_variable: str | None = None
-    """Environment variable that moves it, together with its key."""
+    """Environment variable with another address, to which its key goes, too."""
     default_model: str | None = None
     aliases: tuple[tuple[str, str], ...] = ()
     """Short names that mean a model of this vendor once the vendor is chosen."""
     model_pattern: str | None = field(default=None, repr=False)
-    """Regular expression for names of models that are its own."""
+    """Regular expression for the names of its own models."""
     title: str = ""
     """Its name for people."""
     key_page: str = ""
     """Web page where its users get a key."""
     key_path: str = "/models"
-    """What is asked for to try a key."""
+    """Path of a request that checks a key."""
 
     @property
     def is_local(self) -> bool:
@@ -169,7 +169,7 @@ class Vendor:
 
 
 LOCAL_PORTS: Mapping[str, int] = MappingProxyType({"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000})
-"""Vendors that are programs on this machine, and where each listens unless told otherwise."""
+"""Vendors that are programs on this machine, with their default ports."""
 
 VENDORS: tuple[Vendor, ...] = (
     Vendor(
@@ -298,7 +298,7 @@ VENDORS: tuple[Vendor, ...] = (
         aliases=(("sonnet", "anthropic/claude-sonnet-5.5"), ("opus", "anthropic/claude-opus-5.5")),
         title="OpenRouter",
         key_page="https://openrouter.ai/settings/keys",
-        key_path="/key",  # its models are for all to see
+        key_path="/key",  # its list of models needs no key
     ),
     Vendor(
         "groq",
@@ -311,7 +311,7 @@ VENDORS: tuple[Vendor, ...] = (
     ),
     *(Vendor(name, f"http://127.0.0.1:{port}/v1") for name, port in LOCAL_PORTS.items()),
 )
-"""Every vendor; where keys of several are set and nothing else decides, the first is taken."""
+"""Every vendor. If the keys of several are set and nothing else decides, the first is used."""
 
 ALIASES: tuple[tuple[str, str], ...] = (
     ("sonnet", "claude-sonnet-5-5"),
@@ -325,7 +325,7 @@ ALIASES: tuple[tuple[str, str], ...] = (
     ("gemini", "gemini-3.8-flash"),
     ("grok", "grok-4.7"),
 )
-"""Short names that mean a model wherever they are said; `fast` and `smart` depend on the vendor."""
+"""Short names of models, whatever the vendor; only `fast` and `smart` depend on it."""
 
 
 def vendor_named(name: str) -> Vendor | None:

@@ -1,7 +1,7 @@
-"""What in a project could run or configure panpan, read once and bounded.
+"""Files of a project that could configure panpan or run code in it, read once and within limits.
 
-The rule: who uses one of these files takes its bytes from here, never from the disk again. What the user was asked
-about is then what is believed, whoever changes the file meanwhile.
+The rule: code that uses one of these files takes its bytes from here and never reads the disk again. Then panpan uses
+exactly the content that the user was asked about, even if the file changes meanwhile.
 """
 
 import os
@@ -22,11 +22,11 @@ from panpan.types.dataclass import dataclass
 MAX_FILES = 2_000
 MAX_BYTES = 20_000_000
 MAX_DEPTH = 12
-"""Folders in folders below one that is listed."""
+"""Levels of folders below one that is listed."""
 _MAX_ENTRIES = 10_000
-"""Names looked at in one folder."""
+"""Names to read in one folder."""
 _MAX_PROBLEMS = 20
-"""After which no more is looked for: one is enough for a no."""
+"""Problems after which the search stops: one is enough to refuse trust."""
 
 PROJECT_SETTINGS = ".panpan/settings.toml"
 
@@ -36,15 +36,15 @@ class ExecutableSetting:
     """One kind of file by which a project could run or configure panpan."""
 
     path: str
-    """From the root of the project; the last name may have wildcards."""
+    """Path from the root of the project; the last name may have wildcards."""
     reason: str
-    """What it does; ends the sentence "it …"."""
+    """Effect of the file, as the end of the sentence "it …"."""
     is_folder: bool = False
-    """True if a folder of this name counts, with all that is below it."""
+    """True if a folder of this name counts, with everything below it."""
     is_secret: bool = False
     """True if its values are neither kept nor shown."""
     max_bytes: int = 1_000_000
-    """Of one file."""
+    """Limit on the size of one file."""
 
 
 EXECUTABLE_SETTINGS = (
@@ -58,11 +58,12 @@ EXECUTABLE_SETTINGS = (
     ExecutableSetting(".mcp.json", "names servers that would be started or spoken to"),
     ExecutableSetting(".env", "sets variables for programs that are started", is_secret=True),
 )
-"""All of them. A feature that reads a file of the project gets a row here, and its bytes from `ProjectFiles`."""
+"""All executable settings. A feature that reads a file of the project has a row here and takes the bytes from
+`ProjectFiles`."""
 
 
 def setting_of(name: str) -> ExecutableSetting | None:
-    """Return the row that a file, named from the root of the project, belongs to."""
+    """Return the row for a file, given its path from the root of the project; None if no row matches."""
     parts = name.split("/")
     for setting in EXECUTABLE_SETTINGS:
         depth = setting.path.count("/") + 1
@@ -73,27 +74,27 @@ def setting_of(name: str) -> ExecutableSetting | None:
 
 @dataclass(frozen=True)
 class ProjectFiles:
-    """The executable settings of a project, as they were when they were read."""
+    """The executable settings of a project, with their content at the time of reading."""
 
     root: Path
-    """Canonical."""
+    """Canonical root of the project."""
     content: Mapping[str, bytes] = field(default_factory=dict)
-    """What is in each file, by its name from the root."""
+    """Content of each file, by its path from the root."""
     problems: Mapping[str, str] = field(default_factory=dict)
-    """Why a file or folder could not be read whole, by its name; such a project cannot be trusted."""
+    """Reasons why files or folders could not be read whole, by their paths; such a project cannot be trusted."""
 
     @cached_property
     def digests(self) -> Mapping[str, str]:
-        """A digest of each file."""
+        """Digest of each file, by its path from the root."""
         return {name: blake2b(data, digest_size=32).hexdigest() for name, data in self.content.items()}
 
 
 def read_project_files(root: Path, panpan_home: Path) -> ProjectFiles:
-    """Read the executable settings of a project. Nothing that is no regular file is opened.
+    """Read the executable settings of a project; open only regular files.
 
     Args:
         root: The canonical root of the project.
-        panpan_home: The canonical panpan home; where it is the `.panpan` of the project, that is the user's own.
+        panpan_home: The canonical panpan home; if it is the `.panpan` of the project, its files are the user's own.
     """
     reader = _Reader(root)
     is_users_own = canonical_or_same(root / ".panpan") == panpan_home
@@ -104,7 +105,7 @@ def read_project_files(root: Path, panpan_home: Path) -> ProjectFiles:
 
 
 def canonical_or_same(path: Path) -> Path:
-    """Return the canonical form of an absolute path, or the path where it has none, as in a loop of links."""
+    """Return the canonical form of an absolute path, or the path itself if it has none, as in a loop of links."""
     try:
         return canonical_path(path)
     except ToolError:
@@ -112,7 +113,7 @@ def canonical_or_same(path: Path) -> Path:
 
 
 class _Reader:
-    """Reads until there is too much; what cannot be read whole is a problem and never left out."""
+    """Reads files until a limit is reached; a file that cannot be read whole becomes a problem."""
 
     def __init__(self, root: Path) -> None:
         self.content: dict[str, bytes] = {}
@@ -130,7 +131,7 @@ class _Reader:
                 self._take(f"{folder}/{name}", setting)
 
     def _names(self, folder: str) -> Iterator[str]:
-        """Yield what is in a folder, sorted; nothing where there is none."""
+        """Yield the names in a folder, sorted; none if it does not exist."""
         try:
             with os.scandir(self._root / folder) as entries:
                 names = sorted(entry.name for entry in islice(entries, _MAX_ENTRIES + 1))
@@ -145,12 +146,12 @@ class _Reader:
         yield from names
 
     def _take(self, name: str, setting: ExecutableSetting, depth: int = 0) -> None:
-        """Take a file, or a folder with all that is below it."""
+        """Take a file, or a folder with everything below it."""
         path = self._root / name
         try:
             is_folder = stat.S_ISDIR(path.stat().st_mode)
             if is_folder and not setting.is_folder:
-                return  # such as a virtual environment that is called .env; nothing reads that
+                return  # such as a virtual environment with the name .env, which nothing reads
             canonical = canonical_path(path)
             if not is_below(canonical, self._root):
                 raise ToolError("it is a link that leads out of the project")

@@ -1,9 +1,9 @@
-"""What the settings file of a project may say, since whoever wrote the repository wrote that file.
+"""Limits on the settings file of a project, which the author of the repository wrote.
 
-It may always ask for more care. Once the user trusts the project, it may also say how models work, which of a vendor's
-models is best here and what runs unasked. Where requests go, with which key, and how much may be spent is the user's
-alone. What else the file says is left out with a warning, not refused with an error: a repository must not be able to
-keep panpan from starting by wishing for too much.
+It may always make panpan stricter. Once the user trusts the project, it may also set the parameters of models, choose
+among a vendor's models, and allow calls without a question. Only the user decides where requests go, with which key,
+and how much may be spent. Any other setting is ignored with a warning and not refused with an error: a repository must
+not be able to keep panpan from starting by asking for too much.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ _TIGHTENING = frozenset(
         ("tools", "enabled"),
     }
 )
-"""Keys with which a project that nobody trusts can only ask for more care, within what `_objection` lets it say."""
+"""Keys with which an untrusted project can only make panpan stricter, within the limits of `_objection`."""
 
 _LIMITS = frozenset({("max_rounds",), ("max_budget_usd",), ("max_tokens",), ("max_seconds",)})
 """Keys that a project may only lower."""
@@ -49,44 +49,44 @@ _TRUSTED = frozenset(
         ("top_k",),
     }
 )
-"""Keys that any project may set which the user trusts."""
+"""Keys that every trusted project may set."""
 
 _SIZES_OF_MODELS = frozenset({"fast", "smart"})
-"""Names that mean a model of whatever vendor the user has."""
+"""Names of models that every vendor has."""
 
 STRICTNESS: Mapping[str, int] = {
     mode: number
     for number, mode in enumerate(("bypassPermissions", "auto", "acceptEdits", "default", "dontAsk", "plan"))
 }
-"""How much each permission mode withholds; more is stricter."""
+"""Strictness of each permission mode; a higher number is stricter."""
 _BEHAVIOURS = ("allow", "ask", "deny")
-"""From the loosest to the strictest."""
+"""Behaviours from the loosest to the strictest."""
 _MODES_OF_PROJECTS = ("default", "plan")
 
 
 @dataclass(frozen=True, slots=True)
 class LimitedProject:
-    """What a project's settings file may say."""
+    """A project's settings file within its limits."""
 
     source: Source
-    """With what counts."""
+    """The file with the settings that take effect."""
     warnings: Sequence[str]
-    """One for each key that no project may set."""
+    """One warning for each key that no project may set."""
     needing_trust: Sequence[KeyPath]
-    """Keys that count only where the project is trusted, in the order of the file."""
+    """Keys that take effect only if the project is trusted, in the order of the file."""
 
 
 def limit_project(
     project: Source, *, weaker: Settings, own: Settings, env: Mapping[str, str], is_trusted: bool
 ) -> LimitedProject:
-    """Return the source without what a project may not set.
+    """Return the source without the settings that a project may not set.
 
     Args:
         project: The checked settings file of the project.
-        weaker: What the sources before it give; it may only be tightened.
-        own: What the user's own sources give together, the stronger ones too.
-        env: The environment; a vendor's key in it is the user's choice where nothing else is.
-        is_trusted: Whether the user trusts the project as it is.
+        weaker: Settings of the weaker sources, which the project may only tighten.
+        own: Settings of all the user's own sources together, including the stronger ones.
+        env: The environment; a vendor's key in it is the user's choice if nothing else is.
+        is_trusted: True if the user trusts the project as it is.
     """
     values: dict[str, Any] = {}
     needing_trust: list[KeyPath] = []
@@ -135,22 +135,23 @@ def _objection(path: KeyPath, value: Any, weaker: Settings, own: Settings, env: 
 
 
 def _is_table_of_trusted(name: str) -> bool:
-    """Return True if a feature lets every project that the user trusts set all of a table."""
+    """Return True if a trusted project may set all of a feature's table."""
     field = settings_type().model_fields.get(name)
     kind = None if field is None else field.annotation
     return isinstance(kind, type) and issubclass(kind, Table) and kind.is_for_trusted_projects
 
 
 def _objection_to_model(model: str, own: Settings, env: Mapping[str, str]) -> str | None:
-    """A project may choose among models of the vendor whom the user chose, not send his files to another one.
+    """Return the objection to a project's model, if it is not one of the user's vendor.
 
-    Names alone decide here, so that a warning can name the line. What they do not tell, `llm.factory` decides by where
-    the model is: it asks no model that a project wants at another place than the user's.
+    The project must not send the user's files to another vendor. Only names decide here, so that a warning can name the
+    line. `models.factory` decides the rest by address: it refuses a project's model at any other address than the
+    user's.
     """
     if model.startswith("cassette:"):
         return "a project may not put a tape in the place of a model"
     if own.base_url is not None or model in _models_of_user(own):
-        return None  # with an address of the user's, everything goes there
+        return None  # with an address set by the user, everything goes there
     chosen, wanted = _chosen_provider(own, env), _provider_in(model, own)
     if chosen is None or wanted is None or chosen == wanted:
         return None
@@ -165,7 +166,7 @@ def _models_of_user(own: Settings) -> set[str | None]:
 
 
 def _chosen_provider(own: Settings, env: Mapping[str, str]) -> str | None:
-    """Return the provider that the user's own sources lead to, as far as it can be told without asking for a model."""
+    """Return the provider that the user's own sources choose, as far as that is known without asking a server."""
     if own.provider is not None:
         return own.provider
     if own.model is not None:
@@ -202,7 +203,7 @@ def _objection_to_limit(limit: float, weaker: float | None) -> str | None:
 
 
 def limits_of(settings: LimitSettings) -> Limits:
-    """Return what one command may use."""
+    """Return the limits on one command."""
     processes = default_processes() if settings.processes is None else settings.processes
     return Limits(
         memory_bytes=None if settings.memory_gb is None else int(settings.memory_gb * GB),

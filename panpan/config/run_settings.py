@@ -1,8 +1,7 @@
 """The settings of one run: environment variables, `--settings FILE|JSON` and `--set KEY=VALUE`.
 
-They are settings like those of files, checked by the same code; a mistake names the file and line, the flag or the
-variable. The vendors' own variables (`ANTHROPIC_API_KEY` and the like) are no settings: the model factory reads them
-where no setting decides.
+The same code checks them as settings in files; an error names the file and line, the flag or the variable. The vendors'
+own variables, such as `ANTHROPIC_API_KEY`, are no settings: the model factory reads them if no setting decides.
 """
 
 import json
@@ -16,10 +15,10 @@ from panpan.config.settings_file import Source, check, parse_settings, read_byte
 from panpan.errors import ConfigError
 
 LOCAL_API_KEY_VARIABLE = "PANPAN_LOCAL_API_KEY"
-"""What clients of `panpan local run` have to send."""
+"""Variable with the key that clients of `panpan local run` have to send."""
 
 OTHER_VARIABLES = frozenset({"PANPAN_HOME", "PANPAN_PROCESS_MARKS", LOCAL_API_KEY_VARIABLE})
-"""Variables of panpan that are no settings; the second is on the processes that it starts."""
+"""Variables of panpan that are no settings; the second one marks the processes that it starts."""
 
 
 def _truth(text: str) -> bool:
@@ -64,13 +63,13 @@ VARIABLES: Mapping[str, tuple[KeyPath, Callable[[str], object]]] = {
     "PANPAN_SESSIONS_TITLE": (("sessions", "title"), str),
     "PANPAN_IDLE_TIMEOUT_S": (("idle_timeout_s",), _number),
 }
-"""Each variable with the setting it gives and how its text is read."""
+"""Setting and parser of each variable."""
 
 
 def read_environment(env: Mapping[str, str]) -> tuple[Source, list[str]]:
-    """Return the settings in the environment, checked, and a warning for each variable that panpan does not know.
+    """Return the checked settings in the environment, and a warning for each unknown variable.
 
-    An empty variable counts as one that is not set, as with most programs: `PANPAN_MODEL= panpan` takes it away.
+    An empty variable counts as not set, as with most programs: `PANPAN_MODEL= panpan` removes it.
 
     Raises:
         ConfigError: A variable has a value that cannot be used.
@@ -106,11 +105,11 @@ def _unknown(name: str) -> str:
 SETTINGS_FLAG = "--settings"
 SET_FLAG = "--set"
 _MAX_DEPTH = 100
-"""Tables and lists nested in each other, at most."""
+"""Limit on the levels of nested tables and lists."""
 
 
 def given_sources(settings: Sequence[str], assignments: Sequence[str], cwd: Path) -> Sequence[Source]:
-    """Return what the command line sets, weakest first.
+    """Return the settings of the command line, weakest first.
 
     Args:
         settings: Texts of `--settings`: each a JSON object, or the path of a TOML or JSON file.
@@ -118,7 +117,7 @@ def given_sources(settings: Sequence[str], assignments: Sequence[str], cwd: Path
         cwd: Folder that relative paths start from.
 
     Raises:
-        ConfigError: One of them cannot be read, or sets what panpan does not know.
+        ConfigError: One of them cannot be read, or has an unknown key or value.
     """
     return (*(_of_settings(text, cwd) for text in settings), *map(_of_assignment, assignments))
 
@@ -199,7 +198,7 @@ def _of_assignment(text: str) -> Source:
 
 
 def _key_path(key: str) -> KeyPath | None:
-    """Return the parts of a dotted key as TOML reads them; None where it is no key."""
+    """Return the parts of a dotted key as in TOML; None if it is no key."""
     if not key or not key.isprintable():
         return None
     try:
@@ -210,7 +209,7 @@ def _key_path(key: str) -> KeyPath | None:
 
 
 def _value(text: str) -> Any:
-    """Return a TOML value, or the text itself where it is none."""
+    """Return a TOML value, or the text itself if it is not one."""
     try:
         values = parse_toml(f"value = {text}")
     except ValueError:

@@ -1,7 +1,7 @@
 """Settings: each with its name, type, range, unit and default, once.
 
 Here are those that more than one part reads. A feature has its own in `settings.py` of its folder; `settings_type`
-joins them. A key that is in neither does not exist, in no file and on no command line.
+joins them. A key that is in neither is an error, in files and on the command line.
 """
 
 import json
@@ -18,7 +18,7 @@ from panpan.types.llm import Effort
 from panpan.types.permission import Behaviour, PermissionMode
 
 FORMAT_VERSION = 1
-"""Of settings files; goes up when an older panpan would misread a newer file."""
+"""Format version of settings files; it goes up when an older panpan would misread a newer file."""
 
 _OWN_FIELDS = frozenset(
     {"model", "messages", "system", "tools", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n"}
@@ -113,7 +113,7 @@ def _domain(value: str) -> str:
 
 
 def rule_text(item: Any) -> Any:
-    """Return the rule of an item of `permission.allow`, `ask` or `deny`: the text itself, or that in a table.
+    """Return the rule of an item of `permission.allow`, `ask` or `deny`: the item itself, or the `rule` of a table.
 
     Raises:
         ValueError: It is a table of another form than `{rule = "…", match = ["…"], not_match = ["…"]}`.
@@ -179,28 +179,28 @@ class ProviderSettings(Table):
     """One place that serves models, `[providers.NAME]`; `NAME/model` then reaches it."""
 
     kind: Literal["anthropic", "openai"] = "openai"
-    """Which protocol it speaks: Anthropic's messages, or OpenAI's chat completions."""
+    """Protocol: Anthropic's messages, or OpenAI's chat completions."""
     base_url: WebAddress | None = None
-    """Where it is; None: the vendor's own address, for providers that panpan knows."""
+    """Address; None for the vendor's own, for providers that panpan knows."""
     models: Names = ()
     """Names of its models, so that one of them alone is enough to choose this provider."""
     api_key_env: Name | None = None
     """Environment variable that holds its key."""
     api_key: Secret | None = None
-    """Its key, for those who have to keep it in a file; `api_key_env` is the better way."""
+    """Its key, for users who have to keep it in a file; `api_key_env` is safer."""
     headers: Mapping[Name, Secret] = Field(default_factory=dict)
-    """Sent with each request; kept as secrets, since gateways take tokens here."""
+    """Headers of each request; they are secrets, since gateways take tokens here."""
     body: Annotated[Mapping[Name, JsonValue], AfterValidator(_extra_body)] = Field(default_factory=dict)
     """Fields that are added to each request for a reply, such as `repetition_penalty = 1.05`."""
 
 
 class PermissionSettings(Table):
-    """Who may do what. The lists of all sources are joined; deny is stronger than ask, ask than allow."""
+    """Permissions, `[permission]`. The lists of all sources are joined; deny wins over ask, ask over allow."""
 
     mode: PermissionMode = "default"
     """How the gate treats what no rule decides."""
     allow: Rules = ()
-    """Rules such as `Bash(npm run *)` for calls that run unasked."""
+    """Rules such as `Bash(npm run *)` for calls that run without a question."""
     ask: Rules = ()
     """Rules for calls that always ask."""
     deny: Rules = ()
@@ -212,22 +212,22 @@ class PermissionSettings(Table):
 
 
 class RetrySettings(Table):
-    """What is tried again when a provider fails in a way that can heal."""
+    """Retries after failures of a provider that may pass, `[retry]`."""
 
     max_tries: int = Field(default=8, ge=1, le=100)
-    """How often one request is sent at most, the first time counted."""
+    """Limit on the tries of one request, the first one included."""
 
 
 class ToolSettings(Table):
-    """Which tools the model is offered."""
+    """Tools that the model is offered, `[tools]`."""
 
     enabled: Mapping[Name, bool] = Field(default_factory=dict)
-    """Tool name or wildcard such as `mcp__*` to true or false; an exact name decides before
-    wildcards, more fixed characters before fewer, off before on; what nothing fits is on."""
+    """True or false by tool name or wildcard such as `mcp__*`. An exact name decides before wildcards, more fixed
+    characters before fewer, off before on; a tool that nothing matches is on."""
 
 
 class SandboxSettings(Table):
-    """What commands of the model are held to by the operating system, `[sandbox]`; a matter of the user's alone."""
+    """Sandbox of the model's commands, `[sandbox]`; no project may set it."""
 
     mode: Literal["on", "off"] = "on"
     """on: commands run in the sandbox that works here, and where none does, each asks; off: with all your rights."""
@@ -235,40 +235,40 @@ class SandboxSettings(Table):
     """True if every command may use the network, that of this machine included."""
     domains: Domains = ()
     """Hosts that commands may reach although the network is off, such as `pypi.org` or `*.pythonhosted.org`;
-    `package-indexes` stands for those that pip, uv, conda, npm and cargo fetch from."""
+    `package-indexes` means those that pip, uv, conda, npm and cargo fetch from."""
     writable: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
     """Folders that commands may change beside the workspace, such as `~/.cache`."""
     readable: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
-    """Folders that commands may read although they hold secrets, or lie in the home where that is hidden."""
+    """Folders that commands may read although they hold secrets, or are in the home while it is hidden."""
     outside: Names = ()
-    """Commands, as in `Bash(…)`, that the model may run outside the sandbox without a question about that; whether they
-    run is still decided as for others."""
+    """Commands, as in `Bash(…)`, that the model may run outside the sandbox without a question about that. They need
+    permission to run like any other command."""
 
 
 class EnvironmentSettings(Table):
-    """What commands get of the user's environment, `[environment]`; a matter of the user's alone."""
+    """Environment of commands, `[environment]`; no project may set it."""
 
     pass_env: Names = ()
-    """Names of variables that they get beside those in `system/environment.py`, such as `MY_DATA` or `WANDB_*`;
-    one with a wildcard passes nothing that is named like a secret, a whole name does."""
+    """Names of variables that they get beside those in `system/environment.py`, such as `MY_DATA` or `WANDB_*`. A
+    wildcard does not pass variables that are named like secrets; an exact name does."""
 
 
 class LimitSettings(Table):
-    """What one command may use of the machine, `[limits]`; a matter of the user's alone."""
+    """Limits on the resources of one command, `[limits]`; no project may set them."""
 
     memory_gb: float | None = Field(default=None, gt=0)
-    """GB (10⁹ bytes) of private memory that one process may ask for; None: no limit, and where memory runs out the
-    system ends commands before other programs."""
+    """GB (10⁹ bytes) of private memory of one process; None for no limit, but if memory runs out the system kills
+    commands before other programs."""
     processes: Amount = None
-    """Processes and threads of one command; None: 2,048 and 512 for each processor; off: no limit."""
+    """Processes and threads of one command; None for 2,048 and 512 for each processor; off for no limit."""
     file_gb: Amount = 2000
-    """GB of one file that a command writes; off: no limit."""
+    """GB of one file that a command writes; off for no limit."""
     cpu_s: int | None = Field(default=None, ge=1)
-    """Seconds of processor time of one process; None: no limit but the time-outs."""
+    """Seconds of processor time of one process; None for no limit but the time-outs."""
 
 
 class BackgroundSettings(Table):
-    """What goes on beside the conversation, `[background]`; a matter of the user's alone."""
+    """Background tasks, `[background]`; no project may set them."""
 
     max_tasks: int = Field(default=16, ge=1, le=10_000)
     """Commands and subagents of one session that run in the background at the same time."""
@@ -283,42 +283,42 @@ class BackgroundSettings(Table):
 
 
 class NetworkSettings(Table):
-    """How panpan goes out on the web for any feature, `[web]`; a matter of the user's alone."""
+    """Access of all features to the web, `[web]`; no project may set it."""
 
     allowed_domains: Hosts = ()
-    """Hosts, each with all below it, of which alone pages and results are taken; none: of all."""
+    """The only hosts, with their subdomains, for pages and search results; empty for all."""
     blocked_domains: Hosts = ()
-    """Hosts, each with all below it, of which no page and no result is taken; stronger than those that are allowed."""
+    """Hosts, with their subdomains, without pages and search results; they win over the allowed ones."""
     user_agent: Annotated[str, Field(min_length=1, max_length=300), AfterValidator(_one_line)] | None = None
-    """What web servers are told of who asks; None: panpan and its version, which the browser adds to its own."""
+    """User-Agent header; None for panpan and its version, which the browser adds to its own."""
     proxy: Annotated[SecretStr, AfterValidator(_proxy)] | None = None
-    """Proxy through which pages, searches, downloads and the browser go out: `http://`, `https://` or `socks5://`, with
-    a port, and user and password where it wants them. It is a secret, as it may hold these."""
+    """Proxy for pages, searches, downloads and the browser: `http://`, `https://` or `socks5://`, with a port, and with
+    user and password if it needs them. It is a secret, as it may hold these."""
     private_hosts: Annotated[tuple[Annotated[Name, AfterValidator(_private_host)], ...], Field(strict=False)] = ()
-    """Hosts of the user's own that may be asked for although they are not public: `files.lab.example`, `*.lab.example`,
-    and for addresses written as numbers `10.2.0.7` or `10.2.0.0/16`. They are reached without the proxy."""
+    """Hosts of the user that may be requested although they are not public: `files.lab.example`, `*.lab.example`, and
+    for numeric addresses `10.2.0.7` or `10.2.0.0/16`. They are reached without the proxy."""
 
     @property
     def proxy_url(self) -> str | None:
-        """The proxy's address, with what it may hold of a password."""
+        """The proxy's address, with its password if it has one."""
         return None if self.proxy is None else self.proxy.get_secret_value()
 
 
 class PackageSettings(Table):
-    """Package managers, `[packages]`; a matter of the user's alone."""
+    """Package managers, `[packages]`; no project may set them."""
 
     index: WebAddress | None = None
-    """Index that pip and uv ask, such as a mirror; None: what they are set up to ask."""
+    """Index for pip and uv, such as a mirror; None for the one in their configuration."""
     mirrors: Annotated[tuple[WebAddress, ...], Field(strict=False, max_length=5)] = ()
-    """Indexes that pip and uv ask in its place where it is not reached, one after the other; not where they lock."""
+    """Indexes that pip and uv try in turn if the index is not reached; not used for calls that write a lock file."""
     extra_indexes: Annotated[tuple[WebAddress, ...], Field(strict=False)] = ()
-    """Indexes that pip and uv ask besides."""
+    """Indexes that pip and uv use besides."""
     channels: Names = ()
-    """Channels of conda and new pixi projects, names or addresses, after those that a call names; none: their own."""
+    """Channels of conda and new pixi projects, names or addresses, after those that a call names; empty for theirs."""
     channel_alias: WebAddress | None = None
-    """Where conda finds the channels that only a name is told of, such as a mirror; None: as conda is set up."""
+    """Address below which conda finds channels that have only a name, such as a mirror; None for conda's own."""
     channel_mirrors: Annotated[tuple[WebAddress, ...], Field(strict=False, max_length=5)] = ()
-    """What conda asks for these in its place where it is not reached, one after the other."""
+    """Addresses that conda tries in turn if that one is not reached."""
     pip_timeout_s: float = Field(default=600.0, ge=1, le=86_400)
     """Seconds that a call of pip may take."""
     conda_timeout_s: float = Field(default=900.0, ge=1, le=86_400)
@@ -330,23 +330,23 @@ class PackageSettings(Table):
 
 
 class WindowSettings(Table):
-    """How much of the model's context window may be filled, `[compaction]`."""
+    """Use of the model's context window, `[compaction]`."""
 
     enabled: bool = True
     """True if the conversation is made shorter by itself before it overflows the window; `/compact` does it in any
     case."""
     window_tokens: int | None = Field(default=None, ge=4_000)
-    """Tokens of the window, where panpan does not know the model's, or less than the model has; None: the model's."""
+    """Tokens of the window, if panpan does not know it or is to use less of it; None for the model's window."""
 
     def usable_window(self, window_tokens: int | None) -> int | None:
-        """Return the window that counts."""
+        """Return the smaller of the model's window and the setting; None if neither is known."""
         if self.window_tokens is None:
             return window_tokens
         return self.window_tokens if window_tokens is None else min(self.window_tokens, window_tokens)
 
 
 class SessionSettings(Table):
-    """How sessions are kept, `[sessions]`; a matter of the user's."""
+    """Saved sessions, `[sessions]`; no project may set them."""
 
     title: Literal["auto", "model", "first-words"] = "auto"
     """Title of a session until the user names it. first-words: their first words; model: what the model that
@@ -355,7 +355,7 @@ class SessionSettings(Table):
 
 
 class UiSettings(Table):
-    """How the terminal looks and what it says; a matter of the user's and of no project."""
+    """Look of the terminal, `[ui]`; no project may set it."""
 
     theme: ThemeSetting = "auto"
     """Colours; auto: light or dark, as the terminal says."""
@@ -367,11 +367,11 @@ class UiSettings(Table):
     """How a long turn's end or a question calls for attention; auto: OSC 9 where the terminal knows it, else the
     bell."""
     status_line: Name | None = None
-    """Command whose first line of output is the status line; None: panpan's own."""
+    """Command whose first line of output is the status line; None for panpan's own."""
 
 
 class Settings(Table):
-    """The settings of one run, from every source, checked; `settings[WebSettings]` is the table of a feature."""
+    """The checked settings of one run, from all sources; `settings[WebSettings]` is the table of a feature."""
 
     model_config = ConfigDict(defer_build=True)  # `settings_type` builds them with the tables of the features
 
@@ -381,11 +381,11 @@ class Settings(Table):
     model: Name | None = None
     """Model, alias, or `provider/model`; None: the default of the vendor whose key is there."""
     provider: Name | None = None
-    """Provider by name, whatever the model's name would choose."""
+    """Name of the provider, whichever one the model's name would choose."""
     base_url: WebAddress | None = None
     """Address of the chosen provider, instead of its own."""
     api_key: Secret | None = None
-    """Key of the chosen provider; kept better in the environment."""
+    """Key of the chosen provider; it is safer in the environment."""
     api_key_env: Name | None = None
     """Environment variable that holds the key of the chosen provider."""
     providers: Mapping[Name, ProviderSettings] = Field(default_factory=dict)
@@ -394,7 +394,7 @@ class Settings(Table):
     """Short names for models, such as `fast`."""
 
     max_output_tokens: int | None = Field(default=None, ge=1)
-    """Tokens of one reply at most, thinking included; None: what the model can do."""
+    """Limit on the tokens of one reply, thinking included; None for the model's own."""
     thinking: bool = False
     """True if the model thinks before it answers, where it can."""
     thinking_budget_tokens: int = Field(default=10_000, ge=1024)
@@ -409,46 +409,46 @@ class Settings(Table):
     """Number of the likeliest words that answers are drawn from, for servers that know it; None: the model's own."""
 
     permission: PermissionSettings = PermissionSettings()
-    """Who may do what, `[permission]`."""
+    """Permissions, `[permission]`."""
     sandbox: SandboxSettings = SandboxSettings()
-    """What commands are held to, `[sandbox]`."""
+    """Sandbox of commands, `[sandbox]`."""
     environment: EnvironmentSettings = EnvironmentSettings()
-    """What commands get of the environment, `[environment]`."""
+    """Environment of commands, `[environment]`."""
     limits: LimitSettings = LimitSettings()
-    """What one command may use, `[limits]`."""
+    """Limits on one command, `[limits]`."""
     background: BackgroundSettings = BackgroundSettings()
-    """What goes on beside the conversation, `[background]`."""
+    """Background tasks, `[background]`."""
     web: NetworkSettings = NetworkSettings()
-    """What is asked for on the web, `[web]`."""
+    """Access to the web, `[web]`."""
     packages: PackageSettings = PackageSettings()
     """Package managers, `[packages]`."""
     tools: ToolSettings = ToolSettings()
-    """Which tools there are, `[tools]`."""
+    """Tools that the model is offered, `[tools]`."""
     capabilities: Mapping[Name, bool | Mapping[Name, JsonValue]] = Field(default_factory=dict)
     """Capabilities of packages and folders that are on, by name: true, or a table with their settings."""
     additional_directories: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
     """Folders outside the project that the tools may use as if they were in it; those of all sources are joined."""
 
     max_rounds: int | None = Field(default=None, ge=1)
-    """Rounds of one turn at most; None: 50 where nobody watches, else no limit but the user."""
+    """Limit on the rounds of one turn; None for 50 where nobody watches, else 10,000."""
     max_budget_usd: float | None = Field(default=None, gt=0)
-    """US dollars that one session may cost, its subagents included; None: no limit."""
+    """Limit on the US dollars that one session may cost, its subagents included; None for no limit."""
     max_tokens: int | None = Field(default=None, ge=1)
-    """Tokens that one session may use, input and replies of all requests together; None: no limit. How long one reply
-    may be is `max_output_tokens`."""
+    """Limit on the tokens of one session, input and replies of all requests together; None for no limit. The limit on
+    one reply is `max_output_tokens`."""
     max_seconds: float | None = Field(default=None, gt=0)
-    """Seconds that the turns of one session may take together, without those in which the user is asked; None: no
+    """Limit on the seconds of all turns of one session, without the time in which the user is asked; None for no
     limit."""
     idle_timeout_s: float | None = Field(default=None, gt=0, le=86_400)
-    """Seconds without a byte from the provider after which a request has failed; None: 120, 600 for local servers."""
+    """Seconds without a byte from the provider after which a request fails; None for 120, or 600 for local servers."""
     retry: RetrySettings = RetrySettings()
-    """What is tried again, `[retry]`."""
+    """Retries of requests, `[retry]`."""
     compaction: WindowSettings = WindowSettings()
-    """When the conversation is made shorter, `[compaction]`."""
+    """Use of the context window, `[compaction]`."""
     sessions: SessionSettings = SessionSettings()
-    """How sessions are kept, `[sessions]`."""
+    """Saved sessions, `[sessions]`."""
     ui: UiSettings = UiSettings()
-    """How the terminal looks, `[ui]`."""
+    """Look of the terminal, `[ui]`."""
 
     @property
     def key_variables(self) -> Sequence[str]:
@@ -467,7 +467,7 @@ class Settings(Table):
 
 
 def _copied(fields_set: set[str], values: dict[str, Any]) -> Settings:
-    """Return settings in another process, whose `settings_type` is another class."""
+    """Return unpickled settings in another process, in which `settings_type` is another class."""
     return settings_type().model_construct(fields_set, **values)
 
 
@@ -475,7 +475,7 @@ def _copied(fields_set: set[str], values: dict[str, Any]) -> Settings:
 def settings_type() -> type[Settings]:
     """Return the settings with the tables of the features, which are those in `capabilities/*/settings.py`.
 
-    The features are above this package: it finds their tables, and knows none by its name.
+    The features are in a layer above this package, so it finds their tables and knows none by name.
     """
     fields: dict[str, Any] = {}
     for file in sorted(Path(__file__).parents[1].glob("capabilities/*/settings.py")):

@@ -1,7 +1,7 @@
-"""Reads one source of settings and finds what is wrong with it, with the file and the line for whoever has to mend it.
+"""Reading and checking one source of settings; errors name the file and the line.
 
-A file that is not there is fine; a file that cannot be read, or that says something panpan does not know, never is: a
-misspelt rule that is passed over in silence would leave open what the user meant to close.
+A missing file is fine. A file that cannot be read, or that has an unknown key, is an error: if panpan silently ignored
+a misspelt rule, a call that the user meant to deny would be allowed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,10 +24,10 @@ from panpan.types.permission import Behaviour
 _MAX_BYTES = 256_000
 
 SourceKind: TypeAlias = Literal["default", "user", "project", "local", "environment", "flag"]
-"""What a value came from, weakest first; `local` is the user's own file for the project."""
+"""Kind of the source of a value, weakest first; `local` is the user's own file for the project."""
 
 _CALLED_OTHERWISE = {"max_turns": "max_rounds"}
-"""Settings that are not called like their option, where the nearest name means something else."""
+"""Settings by the name of their option, if it differs and the most similar setting means something else."""
 
 _WANTED_BY_FAULT = {
     "bool_type": "true or false",
@@ -44,7 +44,7 @@ _WANTED_BY_FAULT = {
     "string_type": "a text in quotes",
     "tuple_type": "a list",
 }
-"""What to write where pydantic finds a value of another kind."""
+"""Correct kinds of values, by pydantic's type of error."""
 
 _SENTENCES = {
     "finite_number": "not finite; write a number",
@@ -58,35 +58,35 @@ _SENTENCES = {
     "string_too_short": "empty; write something or remove it",
     "too_long": "too long; write at most {max_length} items",
 }
-"""What is said of other faults, behind "is"; with what pydantic tells of the limit."""
+"""Ends of sentences about other errors, after "is", by pydantic's type of error; they are filled with its context."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenRule:
-    """A permission rule as it stands in a source, with examples of what it means and what it does not."""
+    """A permission rule as a source has it, with examples that it matches and examples that it does not."""
 
     text: str
     place: str
     """`FILE:LINE`, or the flag or variable."""
     match: Sequence[str] = ()
-    """Commands, paths or addresses that the rule must hold for."""
+    """Commands, paths or addresses that the rule must match."""
     not_match: Sequence[str] = ()
-    """What it must not hold for."""
+    """Commands, paths or addresses that the rule must not match."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """The settings that one place gives, as nested tables of what was written there."""
+    """The settings of one source, as nested tables of the values that were written there."""
 
     kind: SourceKind
     place: str
-    """The file, or what else to call it."""
+    """The file, or the name of another source."""
     values: Mapping[str, Any]
     places: Mapping[KeyPath, str]
-    """For flags and variables: the name of the one that gave a value."""
+    """For flags and variables: the name of the one that gave each value."""
     file: Path | None = None
     text: str = ""
-    """What is in the file."""
+    """Content of the file."""
 
     @cached_property
     def _lines(self) -> Mapping[KeyPath, int]:
@@ -107,7 +107,7 @@ class Source:
             return {}
 
     def place_of(self, path: KeyPath) -> str:
-        """Return where the key stands: `FILE:LINE`, or the flag or variable that gave it."""
+        """Return the place of a key: `FILE:LINE`, or the flag or variable that gave it."""
         for length in range(len(path), 0, -1):
             if path[:length] in self.places:
                 return self.places[path[:length]]
@@ -133,7 +133,7 @@ class Source:
         )
 
     def place_of_item(self, path: KeyPath, number: int) -> str:
-        """Return where an item of a list stands, as `place_of` does for the list."""
+        """Return the place of an item of a list, as `place_of` does for the list."""
         lines = () if path in self.places else self._item_lines.get(path, ())
         return f"{self.place}:{lines[number]}" if number < len(lines) else self.place_of(path)
 
@@ -143,11 +143,11 @@ class Source:
 
 
 def read_settings_file(path: Path, kind: SourceKind) -> Source | None:
-    """Return what the file says, checked.
+    """Return the checked settings of a file; None if it does not exist.
 
     Raises:
-        ConfigError: It cannot be read, is no TOML, or holds a key or value that panpan does not know. Or it is one of
-            the user's and a link to it leads nowhere: what it denies must not be allowed for that.
+        ConfigError: It cannot be read, is not TOML, or has an unknown key or value. Or it is a file of the user and a
+            link to it leads nowhere: its denials must not be lost because of that.
     """
     data = read_bytes(path)
     if data is None and kind != "project" and (lost := lost_link(path)) is not None:
@@ -158,7 +158,7 @@ def read_settings_file(path: Path, kind: SourceKind) -> Source | None:
 
 
 def read_bytes(path: Path) -> bytes | None:
-    """Return what is in the settings file.
+    """Return the content of a settings file; None if it does not exist.
 
     Raises:
         ConfigError: It cannot be read, is no regular file, or is too large.
@@ -176,7 +176,7 @@ def read_bytes(path: Path) -> bytes | None:
 
 
 def parse_settings(data: bytes, path: Path, kind: SourceKind) -> Source:
-    """Return what a settings file with this content says, checked.
+    """Return the checked settings of a file with this content.
 
     Raises:
         ConfigError: As for `read_settings_file`.
@@ -243,10 +243,10 @@ def _path(error: ErrorDetails) -> KeyPath:
 
 
 def _fault(error: ErrorDetails, *, is_item: bool) -> str:
-    """Return what is wrong with a value, and what to write.
+    """Return the problem with a value, and the correction.
 
     Args:
-        error: The fault as pydantic tells it.
+        error: The error from pydantic.
         is_item: True if the value is an item of the list that was named.
     """
     kind, message = error["type"], error["msg"]

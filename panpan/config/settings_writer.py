@@ -1,6 +1,7 @@
-"""Changes the user's own settings files: what he answered "always" to, and how his terminal looks.
+"""Changes to the user's own settings files: permissions answered with "always", and the look of the terminal.
 
-The files are the user's: comments, order and layout stay as they are, and one that cannot be understood is left alone.
+The files are the user's: comments, order and layout stay as they are, and a file that cannot be understood is left
+alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _RULES = ("permission", "allow")
 _LOCK_WAIT_S = 5.0
 _MAX_TRIES = 5
-"""Against editors, which do not know the lock."""
+"""Tries against editors, which do not know the lock."""
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -35,10 +36,10 @@ _HEAD = {
 
 
 class RuleFile:
-    """A settings file in which permission rules are kept.
+    """A settings file with permission rules.
 
     Args:
-        path: The file, see `Locations.local_settings`; made, private, with the first rule.
+        path: The file, see `Locations.local_settings`; the first rule creates it, private.
     """
 
     def __init__(self, path: Path) -> None:
@@ -46,28 +47,28 @@ class RuleFile:
 
     @property
     def place(self) -> str:
-        """The file, as the places of its rules begin."""
+        """The file, as at the beginning of the places of its rules."""
         return shown(self._path)
 
     def save(self, rule: str) -> None:
         """Add the rule to `permission.allow` unless it is there. Blocks: call it from a worker thread.
 
         Args:
-            rule: Such as `Bash(npm run *)`.
+            rule: The rule, such as `Bash(npm run *)`.
 
         Raises:
-            ConfigError: The file cannot be read, understood or written; it is as it was.
+            ConfigError: The file cannot be read, understood or written; it is unchanged.
             LockHeldError: Another process keeps it locked.
         """
         self.add("permission", "allow", [rule])
 
     def add(self, table: str, key: str, texts: Sequence[str]) -> None:
-        """Add texts to a list of the file, as far as they are not there. Blocks, and raises what `save` does.
+        """Add texts to a list of the file unless they are there. Blocks, and raises the same errors as `save`.
 
         Args:
-            table: Such as `sandbox`.
-            key: Such as `outside`.
-            texts: In the order in which they are added.
+            table: The table, such as `sandbox`.
+            key: The key of the list, such as `outside`.
+            texts: The texts, in the order in which to add them.
         """
 
         def with_texts(old: bytes) -> bytes:
@@ -80,7 +81,7 @@ class RuleFile:
         _rewrite(self._path, "local", with_texts, "the permission" if table == "permission" else f"{table}.{key}")
 
     def remove(self, rule: str) -> None:
-        """Take the rule out of `permission.allow`, if it is there. Blocks, and raises what `save` does."""
+        """Remove the rule from `permission.allow` if it is there. Blocks, and raises the same errors as `save`."""
 
         def without_rule(old: bytes) -> bytes:
             rules = self._listed(old, *_RULES)
@@ -110,10 +111,10 @@ class RuleFile:
 
 
 def own_file(places: Locations, key: KeyPath) -> tuple[Path, Literal["user", "local"]]:
-    """Return the file of the user's that decides a setting, and which it is.
+    """Return the user's file that decides a setting, and its kind.
 
     Raises:
-        ConfigError: The one for this project cannot be read or understood.
+        ConfigError: The file for this project cannot be read or understood.
     """
     path = places.local_settings
     data = read_bytes(path)
@@ -123,12 +124,12 @@ def own_file(places: Locations, key: KeyPath) -> tuple[Path, Literal["user", "lo
 
 
 def save_setting(places: Locations, key: KeyPath, value: str | bool | None) -> Path:
-    """Set a setting in the file of the user's that decides it, and return that; None removes it from there.
+    """Set a setting in the user's file that decides it, and return that file; None removes the setting from it.
 
-    The file is made if it is missing. Blocks: use a worker thread.
+    The file is created if it is missing. Blocks: use a worker thread.
 
     Raises:
-        ConfigError: The file cannot be read, understood or written; it is as it was.
+        ConfigError: The file cannot be read, understood or written; it is unchanged.
         LockHeldError: Another process keeps it locked.
     """
     path, kind = own_file(places, key)
@@ -157,10 +158,10 @@ def save_setting(places: Locations, key: KeyPath, value: str | bool | None) -> P
 
 
 def _rewrite(path: Path, kind: SourceKind, changed: Callable[[bytes], bytes], what: str) -> None:
-    """Let `changed` make the new content of a file from the old one, also where others write it at the same time."""
+    """Replace the content of a file by `changed` of the old one, even if others write it at the same time."""
     make_private_folder(path.parent)
     with ExitStack() as stack:
-        with suppress(LockUnsupportedError):  # the digest below keeps two writers apart all the same
+        with suppress(LockUnsupportedError):  # the digest below still keeps two writers apart
             stack.enter_context(hold_lock(path.with_suffix(".lock"), wait_s=_LOCK_WAIT_S))
         for _ in range(_MAX_TRIES):
             with suppress(FileChangedError):
@@ -189,7 +190,7 @@ def _rewrite_once(path: Path, kind: SourceKind, changed: Callable[[bytes], bytes
 
 
 def _edited(old: bytes, change: Callable[["TOMLDocument"], None]) -> bytes:
-    """Return a settings file after a change; all that is not changed stays as it is written."""
+    """Return a settings file after a change; everything else stays as it was written."""
     import tomlkit
 
     document = tomlkit.parse(old.decode("utf-8-sig"))

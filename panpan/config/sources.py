@@ -1,11 +1,11 @@
-"""Joins the settings of all sources, and remembers for each value where it came from.
+"""The joined settings of all sources, with the origin of each value.
 
 Weakest first: defaults, the user's file, the project's file, the user's file for the project, the environment, the
 settings that the command line gives for one run, its other flags. A stronger source replaces the value of a weaker one;
 permission rules and additional directories are joined.
 
-pydantic-settings would do part of this; it is not used because importing it costs more than the whole of this takes,
-and because it can neither name the line of a mistake nor treat one source with less trust than another.
+pydantic-settings would do part of this. It is not used because importing it takes longer than all of this, and because
+it can neither name the line of an error nor trust one source less than another.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,19 +26,19 @@ from panpan.types.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Says what overrides are called where they were given; stands among them, under any key."""
+    """Names of overrides for error messages; passed among the overrides, under any key."""
 
     by_setting: Mapping[str, str]
-    """By dotted key of a setting; others are called as in Python, `overrides["KEY"]`."""
+    """Names by dotted key of a setting; any other is named as in Python, `overrides["KEY"]`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a value came from."""
+    """Origin of a value."""
 
     kind: SourceKind
     place: str
-    """`FILE:LINE`, the name of a variable or flag, or `default`; several, where a list was joined from several."""
+    """`FILE:LINE`, the name of a variable or flag, or `default`; several for a list that was joined from several."""
 
     def __str__(self) -> str:
         return self.place
@@ -46,19 +46,19 @@ class Origin:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The settings of one run, and how they came about."""
+    """The settings of one run, with their sources."""
 
     settings: Settings
     sources: Sequence[Source]
     """Weakest first, without the defaults."""
     warnings: Sequence[str]
-    """What was left out or looks wrong; the user should see each once."""
+    """Warnings about ignored or suspicious settings; the user should see each once."""
     trust: ProjectTrust = NO_TRUST
-    """What the project brings along, and whether it is believed."""
+    """Trust in the project's files."""
     withheld: Sequence[str] = ()
-    """What the project's settings say that does not count until the user trusts it, `KEY = VALUE`."""
+    """Settings of the project that have no effect until the user trusts it, `KEY = VALUE`."""
     withheld_rules: Sequence[str] = ()
-    """The rules among it that allow calls."""
+    """Rules among `withheld` that allow calls."""
     keys: StoredKeys = NO_KEYS
     """Keys from `panpan login`."""
 
@@ -101,16 +101,16 @@ def load_settings(
     """Read all sources and return the settings they make.
 
     Args:
-        cwd: What relative paths on the command line are relative to.
+        cwd: Folder for relative paths on the command line.
         env: The environment.
         cli_overrides: Values of flags by dotted key, such as `permission.mode`; None and () count as not given. A
-            `Source`, under any key, is weaker than they are, and a `Names` says what they are called.
-        locations: Where the files are.
-        trust: What the project brings along, as it was read before; None: it is read now.
-        keys: Keys from `panpan login`, as they were looked for before; None: those of the panpan home.
+            `Source`, under any key, is weaker than they are, and a `Names` has their names for messages.
+        locations: Locations of the files.
+        trust: Trust in the project, if it was read before; None to read it now.
+        keys: Keys from `panpan login`, if they were looked up before; None for those of the panpan home.
 
     Raises:
-        ConfigError: A source is broken or says what panpan does not know; names the file and line, variable or flag.
+        ConfigError: A source is broken or has an unknown key or value; the text names file and line, variable or flag.
     """
     user = read_settings_file(locations.user_settings, "user")
     trust = trust_of(locations) if trust is None else trust
@@ -146,7 +146,7 @@ def load_settings(
 
 
 def _project_source(locations: Locations, trust: ProjectTrust) -> Source | None:
-    """Return what the project's file says, from the bytes that trust is about wherever they could be read."""
+    """Return the settings in the project's file, from the bytes that the trust applies to if they could be read."""
     data = trust.files.content.get(PROJECT_SETTINGS)
     if data is None:
         return read_settings_file(locations.project_settings, "project")
@@ -154,12 +154,12 @@ def _project_source(locations: Locations, trust: ProjectTrust) -> Source | None:
 
 
 def _is_users_own(locations: Locations) -> bool:
-    """True if the project's file is one of the user's own: the home folder may be under git, with `.panpan` in it."""
+    """Return True if the project's file is the user's own: the home folder may be a repository with `.panpan` in it."""
     for path in (locations.user_settings, locations.local_settings):
         try:
             if path.samefile(locations.project_settings):
                 return True
-        except OSError:  # one of them is missing, or cannot be reached: reading it tells
+        except OSError:  # one of them is missing or cannot be reached: reading it raises the error
             continue
     return locations.user_settings == locations.project_settings
 
@@ -176,7 +176,7 @@ def _read_flags(overrides: Mapping[str, object], cwd: Path) -> Source:
             value = [str(folder) if str(folder).startswith("~") else str(cwd / str(folder)) for folder in value]
         put(values, path, value)
         places[path] = names.get(key, f'overrides["{shown(key)}"]')
-        for length in range(1, len(path)):  # a table that does not exist is named by what is in it
+        for length in range(1, len(path)):  # a table that does not exist gets the name of its first value
             places.setdefault(path[:length], places[path])
     source = Source("flag", "the command line", values, places)
     check(source)
@@ -204,7 +204,7 @@ def _merge(values: dict[str, Any], path: KeyPath, value: Any) -> None:
 
 
 def _careless_modes(source: Source) -> Iterable[str]:
-    """A key that others may read is no secret, and permissions that others may write are not the user's."""
+    """Yield warnings about a file with a key that others may read, or a file that others may write."""
     if source.file is None:
         return
     try:

@@ -1,7 +1,7 @@
 """Keys that the user gave to `panpan login`: one for each vendor, in the system's keyring or in a private file.
 
-The rule: `~/.panpan/keys` has a file for each vendor, of mode 0600. It holds the key, or the word `keyring` where the
-keyring has it. So a start looks at a folder, and the keyring is loaded only for a key that it has and that is needed.
+The rule: `~/.panpan/keys` has a file for each vendor, of mode 0600. It holds the key, or the word `keyring` if the
+keyring has it. So a start only lists a folder, and the keyring is loaded only for a key that it has and that is needed.
 """
 
 import os
@@ -19,7 +19,7 @@ LOGIN = "panpan login"
 """Place of a stored key, for messages."""
 
 PACKAGE = "keyring>=25,<27"
-"""What reaches the system's keyring, as in the extra `keyring` of pyproject.toml."""
+"""Requirement of the package for the system's keyring, as in the extra `keyring` of pyproject.toml."""
 
 FOLDER = "keys"
 MAX_KEY_CHARS = 10_000
@@ -33,10 +33,10 @@ ResultT = TypeVar("ResultT")
 
 
 class Keyring(Protocol):
-    """Keeps passwords for the user; every call may fail in any way, and take long."""
+    """Store of the user's passwords; every call may take long and fail in any way."""
 
     def is_usable(self) -> bool:
-        """Return True if there is one that keeps what it is given, encrypted."""
+        """Return True if there is a keyring that stores passwords encrypted."""
         ...
 
     def get(self, service: str, name: str) -> str | None: ...
@@ -47,7 +47,7 @@ class Keyring(Protocol):
 
 
 class SystemKeyring:
-    """The keyring of the system, by the package `keyring`, which is imported with the first use."""
+    """The keyring of the system, through the package `keyring`, which is imported on first use."""
 
     def is_usable(self) -> bool:
         is_there = find_spec("keyring") is not None
@@ -73,8 +73,8 @@ class StoredKeys:
     """The stored keys below a panpan home.
 
     Args:
-        home: The panpan home; None: there are no keys.
-        keyring: Where keys are kept if it is usable.
+        home: The panpan home; None for no keys.
+        keyring: Keyring for the keys if it is usable; None for that of the system.
         time_limit_s: Longest wait for the keyring.
     """
 
@@ -112,11 +112,11 @@ class StoredKeys:
         return [key for key in found if key != _IN_KEYRING]
 
     def has(self, vendor: str) -> bool:
-        """Return True if a vendor has a key; it is not read."""
+        """Return True if a vendor has a key, without reading it."""
         return self._folder is not None and os.path.lexists(self._folder / vendor)
 
     def place_of(self, vendor: str) -> KeyPlace:
-        """Return where a vendor's key is; raise ConfigError if its file cannot be read."""
+        """Return the place of a vendor's key; raise ConfigError if its file cannot be read."""
         return "keyring" if self._read(vendor) == _IN_KEYRING else "file"
 
     def get(self, vendor: str) -> str | None:
@@ -137,7 +137,7 @@ class StoredKeys:
         return self._from_keyring[vendor]
 
     def keep(self, vendor: str, key: str) -> str:
-        """Keep a key in the place of an earlier one, and return where it is now, for the user.
+        """Store a key in place of an earlier one, and return its place, for the user.
 
         Raises:
             ConfigError: It cannot be written.
@@ -173,7 +173,7 @@ class StoredKeys:
             raise ConfigError(f"{self._path(vendor)} cannot be removed: {exc.strerror}") from exc
 
     def shown_place(self, vendor: str) -> str:
-        """Return where a vendor's key is, for people."""
+        """Return the place of a vendor's key, for people."""
         in_keyring = self.place_of(vendor) == "keyring"
         return "your keyring" if in_keyring else f"{self._path(vendor)}, which only you can read"
 
@@ -187,7 +187,7 @@ class StoredKeys:
         return self._folder / vendor
 
     def _kept(self, vendor: str, key: str) -> bool:
-        """Return True if the keyring took the key and gives it back."""
+        """Store a key in the keyring, and return True if the keyring gives it back."""
         if not self._keyring.is_usable():
             return False
         self._keyring.set(self._service, vendor, key)
@@ -210,7 +210,7 @@ class StoredKeys:
         return key
 
     def _asked(self, call: Callable[[], ResultT], vendor: str) -> ResultT:
-        """Return what the keyring answers; whatever goes wrong with it is a ConfigError that shows no key."""
+        """Return the keyring's answer to a call; turn any failure into a ConfigError that shows no key."""
         results: list[ResultT] = []
         failures: list[str] = []
 

@@ -1,10 +1,10 @@
-"""Trust in a project: in its folder, and in exactly what its executable settings say now.
+"""Trust in a project: in its folder, and in the exact content of its executable settings.
 
 The rule: trust belongs to one canonical root and to the bytes of the files that `project_files` lists. It is never
 inherited: a repository in a trusted folder, the same folder under another name, and a file that changed are not
-trusted. What cannot be read, of the project or of what the user said, is not trusted either.
+trusted. Nor is a project trusted if its files, or the user's answer, cannot be read.
 
-The rule: every character is visible, and values of files for secrets are neither kept nor shown.
+The rule: every character is visible, and values in files for secrets are neither kept nor shown.
 """
 
 import json
@@ -32,34 +32,34 @@ from panpan.types.dataclass import dataclass
 
 _MAX_CHARS = 64_000
 _MAX_LINES = 1_000
-"""Of one file: longer ones are compared by digest and not line by line."""
+"""Most lines of a file that is compared line by line; a longer one is compared by digest."""
 _MAX_KEPT_CHARS = 1_000_000
-"""Of all files of a project."""
+"""Most characters to keep of all files of a project."""
 _VARIABLE = re.compile(r"\s*(?:export\s+)?[A-Z_][A-Z0-9_]{0,63}\s*=")
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A file as the user decided about it."""
+    """A file at the time of the user's decision."""
 
     digest: str
     text: str | None
-    """What is in it, to show what changes; None where it is too long or no text."""
+    """Its text, to show later changes; None if it is too long or not text."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A file that is not as it was."""
+    """A file that has changed."""
 
     name: str
-    """From the root of the project."""
+    """Path from the root of the project."""
     kind: Literal["new", "changed", "gone"]
     lines: Sequence[str]
-    """What is other, each line with `+`, `-` or a blank in front; empty where only values are that are not shown."""
+    """Lines of the diff, with `+`, `-` or a blank in front; empty if only hidden values differ."""
 
 
 def known_files(files: ProjectFiles) -> Mapping[str, KnownFile]:
-    """Return what to keep of the files so that changes can be found and shown later."""
+    """Return the digests and texts to keep of the files, to find and show later changes."""
     known: dict[str, KnownFile] = {}
     room = _MAX_KEPT_CHARS
     for name, data in files.content.items():
@@ -71,7 +71,7 @@ def known_files(files: ProjectFiles) -> Mapping[str, KnownFile]:
 
 
 def changes_since(before: Mapping[str, KnownFile], files: ProjectFiles) -> Sequence[FileChange]:
-    """Return every file that came, went or changed since `before`; nothing where all is as it was."""
+    """Return every file that was added, removed or changed since `before`."""
     return tuple(_changes(before, files))
 
 
@@ -98,7 +98,7 @@ def _lines(old: str, new: str) -> Iterator[str]:
 
 
 def _split(text: str) -> list[str]:
-    r"""Return the lines, ended by `\n` only: anything else that ends lines somewhere is a character to be seen."""
+    r"""Return the lines, split at `\n` only: any other line separator is shown as a character."""
     lines = text.split("\n")
     return [*lines, "(no line end)"] if lines[-1] else lines[:-1]
 
@@ -115,14 +115,14 @@ def _text(name: str, data: bytes) -> str | None:
 
 
 def _without_values(text: str) -> str:
-    """Return the names of variables alone: what else stands in a file for secrets may be part of one."""
+    """Return only the names of variables: any other text in a file for secrets may be part of one."""
     lines = [line for line in text.split("\n") if line]
     return "".join(f"{found[0]}…\n" if (found := _VARIABLE.match(line)) else "…\n" for line in lines)
 
 
 TRUST_FILE = "trust.json"
 _MAX_BYTES = 32_000_000
-"""More than the kept text of one project comes to, as JSON."""
+"""Limit on a trust file, above the kept text of one project as JSON."""
 _MAX_PROJECTS = 10_000
 
 
@@ -131,7 +131,7 @@ class Trusted:
     """The user trusts the project as it is."""
 
     is_for_this_run: bool = False
-    """True if a flag said so, which holds for no other run."""
+    """True if a flag trusts it, for this run only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +139,9 @@ class Untrusted:
     """The user does not trust the project."""
 
     is_refused: bool = False
-    """True if he was asked about it as it is now, and said no."""
+    """True if the user was asked about this content and said no."""
     problem: str = ""
-    """Why it cannot be told; empty where it can."""
+    """Reason why the project or the user's answer could not be read; empty if both could."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +156,14 @@ TrustState: TypeAlias = Trusted | Untrusted | Changed
 
 @dataclass(frozen=True, slots=True)
 class ProjectTrust:
-    """What a project brings along, and whether it is believed."""
+    """Trust in a project's files."""
 
     files: ProjectFiles
     state: TrustState
 
     @property
     def is_trusted(self) -> bool:
-        """True if what the project says counts."""
+        """True if the project's files take effect."""
         return isinstance(self.state, Trusted)
 
     @property
@@ -174,27 +174,27 @@ class ProjectTrust:
 
     @property
     def believed(self) -> Mapping[str, bytes]:
-        """The files that count, by their names from the root; none unless the project is trusted."""
+        """Content of the files that take effect, by path from the root; empty unless the project is trusted."""
         return self.files.content if self.is_trusted else {}
 
     def for_this_run(self) -> Self:
-        """Return the same, trusted as it is, where it can be."""
+        """Return the same project, trusted for this run if all its files could be read."""
         return self if self.files.problems else replace(self, state=Trusted(is_for_this_run=not self.is_trusted))
 
 
 NO_TRUST = ProjectTrust(ProjectFiles(Path("/")), Untrusted())
-"""Where nothing was read, nothing is believed."""
+"""No trust, for runs that read no project."""
 
 
 def trust_of(locations: Locations) -> ProjectTrust:
-    """Read what a project brings along, and what the user said of it."""
+    """Read the executable settings of a project and the user's decision about them."""
     files = read_project_files(locations.project_root, locations.home)
     return ProjectTrust(files, TrustStore(locations.home).state(files))
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the user said of a project."""
+    """The user's decision about a project."""
 
     root: str
     is_trusted: bool
@@ -202,7 +202,7 @@ class Decision:
 
     @classmethod
     def of(cls, kept: Any) -> Self:
-        """Return what was kept.
+        """Return the decision in the JSON of a trust file.
 
         Raises:
             ValueError: It is no decision.
@@ -221,7 +221,7 @@ def _known_file(kept: Any) -> KnownFile:
 
 
 class TrustStore:
-    """What the user said of projects, a private file for each, so that two panpans never write over another's answer.
+    """The user's decisions about projects, in a private file for each, so that two runs never overwrite each other.
 
     Args:
         home: The panpan home.
@@ -231,7 +231,7 @@ class TrustStore:
         self._folder = home / PROJECTS_FOLDER
 
     def state(self, files: ProjectFiles) -> TrustState:
-        """Return what the user said of the project as it was read."""
+        """Return the trust in a project, given its files as they were read."""
         if files.problems:
             name, problem = next(iter(files.problems.items()))
             return Untrusted(problem=f"{shown(name)} cannot be read whole: {shown(problem)}")
@@ -247,10 +247,10 @@ class TrustStore:
         return Untrusted(is_refused=not changes)
 
     def keep(self, files: ProjectFiles, *, is_trusted: bool) -> None:
-        """Remember the user's answer about these files; it takes the place of an earlier one.
+        """Keep the user's answer about these files in place of an earlier one.
 
         Raises:
-            ConfigError: There is something that could not be read, or the answer cannot be written.
+            ConfigError: A file could not be read, or the answer cannot be written.
         """
         if is_trusted and files.problems:
             name, problem = next(iter(files.problems.items()))
@@ -264,7 +264,7 @@ class TrustStore:
             raise ConfigError(f"your answer could not be kept: {shown(exc)}") from exc
 
     def remove(self, root: Path) -> bool:
-        """Forget what the user said of a project; return whether there was something.
+        """Forget the user's decision about a project; return True if there was one.
 
         Raises:
             ConfigError: It cannot be removed.
@@ -279,7 +279,7 @@ class TrustStore:
         return True
 
     def trusted_roots(self) -> Iterator[Path]:
-        """Yield the roots of all projects that the user trusted, whether they changed since or not."""
+        """Yield the roots of all projects that the user trusted, even if they changed since."""
         try:
             with os.scandir(self._folder) as entries:
                 slugs = sorted(entry.name for entry in islice(entries, _MAX_PROJECTS))
@@ -297,7 +297,7 @@ class TrustStore:
         return self._folder / project_slug(root) / TRUST_FILE
 
     def _decision(self, path: Path) -> Decision | None:
-        """Return what was kept.
+        """Return the decision in a trust file; None if there is no file.
 
         Raises:
             ConfigError: It cannot be read or understood, or somebody else may have written it.
@@ -317,7 +317,7 @@ class TrustStore:
 
 
 def wide_root(root: Path) -> str:
-    """Return what a project's root is, where it is more than a project: the user's home, or a folder around it."""
+    """Return a description of a root that is wider than a project, such as the home folder; else an empty text."""
     home = canonical_or_same(user_home())
     if root == Path(root.anchor):
         return "the root of the file system"
@@ -330,7 +330,7 @@ _HOW = "`panpan trust` shows it, `panpan trust add` trusts it, --trust does for 
 
 
 def notes_on_trust(project: Source, trust: ProjectTrust, needing_trust: Sequence[KeyPath]) -> Iterator[str]:
-    """Yield a line on the keys that are not believed, or that are believed for this run only."""
+    """Yield a line about the keys that have no effect, or that have one for this run only."""
     keys = ", ".join(dict.fromkeys(dotted(path) for path in needing_trust))
     match trust.state:
         case Trusted(is_for_this_run=True):
@@ -344,7 +344,7 @@ def notes_on_trust(project: Source, trust: ProjectTrust, needing_trust: Sequence
 
 
 def as_written(source: Source, path: KeyPath) -> str:
-    """Return what a source says for a key, `KEY = VALUE`, harmless to show."""
+    """Return a key and its value in a source, as `KEY = VALUE`, safe to show."""
     value: Any = source.values
     for part in path:
         value = value[part]

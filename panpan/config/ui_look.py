@@ -1,8 +1,8 @@
-"""What the first screen has to know of the settings, read in milliseconds.
+"""The settings of the first screen, read in milliseconds.
 
-The models that check settings take a quarter of a second to import, in which the user could type.
-The rule: nothing is refused here. What is wrong in a file counts as not said; `config.sources`, which reads the files
-in full a moment later, tells the user.
+The models that check settings take a quarter of a second to import, and the user can type in that time.
+The rule: nothing is an error here. A wrong value counts as missing; `config.sources`, which reads the whole files a
+moment later, tells the user.
 """
 
 import os
@@ -22,25 +22,25 @@ _MAX_BYTES = 256_000
 
 @dataclass(frozen=True, slots=True)
 class UiLook:
-    """How the terminal shall look before the settings are loaded; the fields are those of `ui` in the settings."""
+    """Look of the terminal before the settings are loaded; the fields are those of `ui` in the settings."""
 
     theme: ThemeSetting = "auto"
     vim: bool = False
     plain: bool = False
     history_file: Path = Path(os.devnull)
-    """What was sent in earlier sessions."""
+    """File with the prompts of earlier sessions."""
 
 
 def read_ui_look(
     cwd: Path, env: Mapping[str, str], *, plain: bool | None, given: Mapping[str, Any] | None = None
 ) -> UiLook:
-    """Return what the user's own files say, as far as it can be read.
+    """Return the look that the user's own files set, ignoring errors in them.
 
     Args:
-        cwd: Where panpan works.
+        cwd: Working directory.
         env: The environment.
         plain: The flag of that name.
-        given: What the command line sets of the table `ui` for this run; stronger than the files.
+        given: Values of the table `ui` on the command line, which win over the files.
 
     Raises:
         ConfigError: There is no such folder, or no panpan home.

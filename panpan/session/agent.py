@@ -62,7 +62,7 @@ class SubagentModel:
     """A model that subagents ask, over a connection of their own."""
 
     name: str
-    """As the provider knows it."""
+    """Name by which the provider knows the model."""
     llm: LLMClient
     profile: ModelProfile = FULL
     context_window: int | None = None
@@ -125,7 +125,7 @@ class AgentPermissions:
 
 
 class Agent:
-    """One agent of a session: who it is, its conversation and log, what it may do, and what its tools are given.
+    """One agent of a session: its identity, conversation, log, permissions, and the context of its tools.
 
     `unfinished` are calls that an earlier run left open.
     """
@@ -147,7 +147,7 @@ class Agent:
         self.warn = warn
         self._model: ModelParts | None = None
         self._work: CancelScope | None = None
-        """Ends the turn that runs, or what else is done with the conversation; None: nothing is."""
+        """Scope of the turn that runs, or of other work on the conversation; None while there is none."""
 
     @property
     def is_main(self) -> bool:

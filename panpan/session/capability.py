@@ -90,7 +90,7 @@ class Capability:
     def status(self) -> "Iterable[StatusItem]":
         """Return what a face may show of it at the moment; called with each picture of the screen, so that it is quick.
 
-        Words stand in the line below the input, a checklist above it.
+        Words are shown in the line below the input, a checklist above it.
         """
         return ()
 

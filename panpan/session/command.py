@@ -156,11 +156,11 @@ class Command:
     """Command that the user types after a slash."""
 
     name: str
-    """Without the slash."""
+    """Name without the slash."""
     help: str
     """One line, for the list and the completion."""
     run: Callable[[Terminal, str], Awaitable[None]]
-    """Given the rest of the line, stripped. A `PanpanError` is shown as one line."""
+    """Function that gets the rest of the line, stripped. A `PanpanError` is shown as one line."""
     arguments: str = ""
     """Arguments as shown in lists, such as "[file]"."""
     needs_arguments: bool = False
@@ -197,7 +197,7 @@ class SlashCommands(Protocol):
 
     @property
     def names(self) -> Sequence[str]:
-        """Those that run without a terminal, without their slash."""
+        """Names of the commands that run without a terminal, without their slash."""
         ...
 
     def line_in(self, text: str) -> str | None:

@@ -61,7 +61,7 @@ class SessionContext:
         self.config = config
         self.frontend = frontend
         self.capabilities = Capabilities()
-        """Those that are made already."""
+        """Capabilities that are made already."""
         transcript = _transcript(opened, frontend)
         self.tool_context = _tool_context(setup, opened.id)
         self.processes = [self.tool_context.processes]

@@ -25,7 +25,7 @@ from panpan.types.messages import AssistantMessage, Message, SystemReminder, Too
 BYTES_PER_TOKEN = 4
 """Bytes of UTF-8 per token: the rule of thumb that vendors give for English text. Other scripts have more of both."""
 IMAGE_TOKENS = 1_500
-"""About what the largest picture costs that vendors do not shrink first."""
+"""Estimate for the largest picture that vendors do not shrink first."""
 DOCUMENT_TOKENS = 3_000
 """A page or two; how many pages a document has is not known here."""
 
@@ -117,7 +117,7 @@ Source: TypeAlias = Literal[
 """Source of tokens: `tools` are their definitions, `replies` are texts and calls of the model."""
 
 SOURCES: Sequence[Source] = get_args(Source)
-"""In the order in which they are shown."""
+"""Sources in the order in which they are shown."""
 
 COUNT_TIME_LIMIT_S = 5.0
 

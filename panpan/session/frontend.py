@@ -71,7 +71,7 @@ class SessionInterceptor:
 
 
 def timed_askers(askers: Askers, clock: TurnClock) -> Askers:
-    """Return askers that let `clock` stand until the user has answered."""
+    """Return askers that pause `clock` until the user has answered."""
     return Askers(
         None if askers.permission is None else _timed(askers.permission, clock),
         None if askers.user is None else _timed(askers.user, clock),
@@ -104,56 +104,55 @@ class SessionOptions(TypedDict, total=False):
     continues: bool
     """True to go on with the newest session of the project."""
     resume: str | None
-    """The session to go on with: its id or the beginning of that, its title, or a part of that or of what the user said
-    first."""
+    """The session to go on with: its id or the beginning of the id, its title, or a part of the title or of the user's
+    first message."""
     session: str | None
-    """UUID or name of the session, which is begun where there is none. With `continues` or `resume`, and `forks`: the
-    id or name of the copy."""
+    """UUID or name of the session, which is begun if there is none. With `continues` or `resume`, and `forks`: the id
+    or name of the copy."""
     forks: bool
     """True to go on in a copy of the session, and leave that as it is."""
     unfinished: Outcome | None
-    """End of the calls that the session left open in a crash, where nobody can be asked and the files do not tell;
-    None: the first turn fails then."""
+    """Outcome of the calls that the session left open in a crash, if nobody can be asked and the files do not tell.
+    With None, the first turn fails then."""
     system_prompt: str | None
-    """Used in place of panpan's own."""
+    """System prompt in place of panpan's own."""
     append_system_prompt: str | None
-    """Added behind it."""
+    """Text to add to the system prompt."""
     ask: Asker | None
-    """Puts permission questions to the user; None: nobody is there, and the answer is no."""
+    """Asks the user permission questions; with None the answer is no."""
     ask_user: UserAsker | None
-    """Puts the model's questions to the user; None: nobody is there, and the model of a new session is not told that it
-    may ask."""
+    """Asks the user the model's questions; with None, the model of a new session does not see its tool for them."""
     ask_plan: PlanAsker | None
-    """Puts plans to the user; None: nobody is there to approve one, and in plan mode the plan is the result of the
-    turn."""
+    """Asks the user to approve plans; with None, the plan is the result of the turn in plan mode."""
     says_yes: bool
     """True if questions are answered with yes, except those about protected paths and the sandbox."""
     is_attended: bool
     """True if a user watches; if not, a turn has fewer rounds unless the settings say otherwise."""
     trusts_project: bool
-    """True if what the project's own settings say is believed in this session, as they are now, whatever the user said
-    of the project; where requests go and with which key is never a project's."""
+    """True if this session trusts the project's own settings, as they are now, whatever the user said of the project.
+    A project never decides where requests go and with which key."""
     agents: Mapping[str, Any] | None
     """Kinds of subagents beside those of files, by name: for each the keys of a definition, and `prompt`."""
     agent: str | None
-    """The kind of subagent that the main conversation of a new session is, by name; None: none."""
+    """Name of the kind of subagent as which the main conversation of a new session runs; None for none."""
     capabilities: "Sequence[type[Capability]]"
     """Features beside panpan's own and those that the settings name."""
     unavailable: Sequence[str] | None
-    """Names of tools that a new session does not tell its model of; None: those that cannot work here."""
+    """Names of tools that the model of a new session does not get; None for those that cannot work here."""
     env: Mapping[str, str] | None
-    """The environment; None is that of the process."""
+    """The environment; None for that of the process."""
     tap: SessionInterceptor | None
-    """Sees what the model, the tools and the user are asked, and may stand in for them, as a cassette does."""
+    """Observer of everything that the model, the tools and the user are asked. It may replace them, as a cassette
+    does."""
     network: WebNetwork | None
-    """Replaces the outside; None: as it is."""
+    """Replacement for the network; None for the real one."""
     warn: Callable[[str], None]
-    """Told what the user should know, one sentence each."""
+    """Function that gets warnings for the user, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frontend:
-    """Whoever shows a session and answers its questions."""
+    """The program that shows a session and answers its questions."""
 
     askers: Askers = Askers()
     auto_approve: bool = False
@@ -161,11 +160,11 @@ class Frontend:
     is_interactive: bool = False
     """True if a user watches."""
     unfinished: Outcome | None = None
-    """End of the calls that the session left open in a crash; None: nobody knows."""
+    """Outcome of the calls that the session left open in a crash; None if it is not known."""
     warn: Callable[[str], None] = lambda _: None
-    """Told what the user should know, one sentence each."""
+    """Function that gets warnings for the user, one sentence each."""
     slash_commands: MakeCommands = lambda env, further: NoCommands()
-    """Makes the slash commands that texts may be; called when one is needed."""
+    """Function that makes the slash commands; called when one is needed."""
 
     @classmethod
     def of(cls, options: SessionOptions, slash_commands: MakeCommands) -> "Frontend":

@@ -178,12 +178,12 @@ def _exit_code(task: TaskInfo) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TasksAtLeaving:
-    """Those that run and that the settings say nothing of."""
+    """Running tasks for which the settings say nothing."""
 
     keepable: Sequence[TaskInfo]
-    """Those that can go on without panpan."""
+    """Tasks that can go on without panpan."""
     ending: Sequence[TaskInfo]
-    """Those that end with it in any case: what was moved to the background, and subagents."""
+    """Tasks that end with it in any case: those that were moved to the background, and subagents."""
 
     @property
     def all(self) -> Sequence[TaskInfo]:

@@ -98,7 +98,7 @@ MAX_PROMPT_CHARS = 2_000
 MAX_TITLE_CHARS = 80
 TIME_LIMIT_S = 60.0
 _MAX_OUTPUT_TOKENS = 1_000
-"""With what some models think before."""
+"""Longest answer, including the thinking of models that think first."""
 _AROUND = re.compile(r"^[\s\"'“”„«»`*#]*(title\s*:)?[\s\"'“”„«»`*#]*|[\s\"'“”„«»`*.]+$", re.IGNORECASE)
 
 
@@ -107,7 +107,7 @@ class GeneratedTitle:
     """Title that a model gave, and its cost."""
 
     title: str
-    """On one line; empty where the model sent none."""
+    """Title on one line; empty if the model sent none."""
     reply: AssistantMessage
     """The model's whole reply, which tells the cost."""
 

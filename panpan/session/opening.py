@@ -70,7 +70,7 @@ class EarlierModel:
     """The model that a session was last with."""
 
     name: str
-    """As its provider knows it."""
+    """Name by which its provider knows it."""
     is_at_hand: bool
     """True if its name leads to it, with the settings as they are."""
 
@@ -104,12 +104,12 @@ def _notes(session: FoldedSession, damaged_lines: Sequence[int], path: Path, cwd
 
 @dataclass(frozen=True, slots=True)
 class WhichSession:
-    """The session that whoever opens one wants; with nothing said, a new one."""
+    """The session to open; by default a new one."""
 
     continue_latest: bool = False
     """True to open the newest session of the project."""
     resume: str | None = None
-    """The one that this means, see `named_session`."""
+    """Text that names the session, see `named_session`."""
     chosen: str | None = None
     """Its UUID or name, see `chosen_session`; with one of the two above, those of the copy."""
     fork: bool = False

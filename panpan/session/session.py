@@ -122,12 +122,12 @@ class Session(AsyncContextManagerMixin):
     Args:
         agent: The agent that the user talks to.
         capabilities: Its features.
-        settings: As they were when the session was opened; what was changed since is in the session.
+        settings: The settings when the session was opened; later changes are in the session.
         steering: Messages for the turn that runs; one of the agent's hooks.
-        models: Makes the parts of other models; None: the session keeps the model that it has.
+        models: Makes the parts of other models; with None the session keeps its model.
         commands: Its slash commands.
-        titles: Its title, and what makes one.
-        earlier_model: The model that a resumed session was last with; None where nobody knows.
+        titles: Its title, and the title generator.
+        earlier_model: The model that a resumed session was last with; None if it is not known.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""One turn as a task: it drives the loop to its end, and leaves a conversation that is valid and recorded.
+"""One turn: run the loop as a task, and always leave a valid, recorded conversation.
 
 Each message is recorded before it is passed on, so that what a face has shown is on disk.
 """
@@ -342,7 +342,7 @@ class Steering(Hook):
     def __init__(self) -> None:
         self._waiting: list[UserMessage] = []
         self._handed_over: Sequence[UserMessage] = ()
-        """Given to the loop, which an interrupt may stop before it has put all of them into the conversation."""
+        """Messages that were given to the loop; an interrupt may stop it before all of them are in the conversation."""
         self._is_reply_cut = False
         """True if the model is asked to go on in mid-sentence, where nothing should come between."""
 

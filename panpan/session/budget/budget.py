@@ -36,12 +36,12 @@ class TurnClock:
 
     @property
     def seconds(self) -> float:
-        """Seconds of any beginning, without those in which it stood."""
+        """Seconds since some point in time, without those in which the clock was paused."""
         return (self._stands_since if self._questions else self._now()) - self._stood_s
 
     @contextmanager
     def standing(self) -> Generator[None, None, None]:
-        """Let it stand, as long as the user is asked."""
+        """Pause the clock while the user is asked."""
         if not self._questions:
             self._stands_since = self._now()
         self._questions += 1
@@ -343,7 +343,7 @@ class Budget:
 
     @property
     def next_release(self) -> anyio.Event:
-        """Set when the next request anywhere in the tree has ended."""
+        """Event that is set when the next request anywhere in the tree has ended."""
         return self._root._released
 
     def reserve(self, *, tokens: int = 0, usd: float | None = 0.0) -> Reservation:

@@ -159,7 +159,7 @@ class Spending:
     calls: int = 0
     """Requests to a model of which a reply came, whole or cut short; a try that brought nothing is none."""
     seconds: float = 0.0
-    """In which turns ran and nobody waited for the user."""
+    """Seconds in which turns ran and nobody waited for the user."""
     api_duration_s: float = 0.0
     """Seconds spent waiting for models, those of requests that ran at the same time added up."""
 

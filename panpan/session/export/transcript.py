@@ -139,7 +139,7 @@ def compaction_told(compaction: Compaction) -> tuple[str, str]:
 
 
 def results_by_call(messages: Sequence[Message]) -> Mapping[str, ToolResultMessage]:
-    """Return the results by the id of the call that they answer, so that each can stand with its call."""
+    """Return the results by the id of the call that they answer, so that each can be shown with its call."""
     return {message.tool_use_id: message for message in messages if isinstance(message, ToolResultMessage)}
 
 

@@ -49,9 +49,9 @@ class Converted:
     """Messages and facts that were read from a transcript, in panpan's form."""
 
     messages: list[Message] = field(default_factory=list)
-    """Valid to send."""
+    """Messages that are valid to send."""
     compactions: dict[str, list[Compaction]] = field(default_factory=dict)
-    """By the id of the newest message of their time, oldest first."""
+    """Compactions by the id of the message that was the newest then, oldest first."""
     timestamps: dict[str, str] = field(default_factory=dict)
     """Time of each message by its id, as written in the transcript."""
     title: str = ""

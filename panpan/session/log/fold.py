@@ -44,12 +44,12 @@ class UnfinishedCall:
 
     tool_use: ToolUseBlock
     is_begun: bool
-    """False: it has changed nothing."""
+    """False if it has changed nothing."""
     notes_changes: bool = False
     """True if it changed no file but those of `changes`."""
     changes: Sequence[IntendedChange] = field(default_factory=tuple)
     process_mark: str = ""
-    """By which the processes are found that it started; empty where it started none, or is another session's."""
+    """Mark of the processes that it started; empty if it started none, or is another session's."""
 
 
 def open_calls(messages: Sequence[Message]) -> list[ToolUseBlock]:
@@ -112,7 +112,7 @@ class FoldedSession:
     model: str | None = None
     """Provider's name of the model that was asked last, or chosen since; None if the log does not say."""
     messages: list[Message] = field(default_factory=list)
-    """Valid to send."""
+    """Messages that are valid to send."""
     compactions: list[Compaction] = field(default_factory=list)
     """Compactions of its messages, oldest first."""
     side_calls: list[AssistantMessage] = field(default_factory=list)

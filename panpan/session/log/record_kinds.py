@@ -39,7 +39,7 @@ class SessionPrefix:
 
     profile: str
     system: str | None = None
-    """None if the log does not say."""
+    """System prompt; None if the log does not say."""
     tools: Sequence[ToolDefinition] = ()
 
 
@@ -96,7 +96,7 @@ def counted(value: Any) -> Usage:
 Words: TypeAlias = Annotated[str, or_else("")]
 """A text; empty where there is none."""
 Text: TypeAlias = Annotated[str, BeforeValidator(lambda value: str(value or ""))]
-"""Anything, as text."""
+"""Any value, as text."""
 Figure: TypeAlias = Annotated[int, or_else(0)]
 Yes: TypeAlias = Annotated[bool, or_else(False)]
 """True only where the record says so."""
@@ -179,7 +179,7 @@ class PrefixRecord(SystemRecord):
 
 
 class OpenedRecord(SystemRecord):
-    """Somebody has the session on a terminal from now on, or nobody has; without such a record, somebody has."""
+    """The session is open on a terminal from now on (`interactive`), or is not; without such a record it is."""
 
     subtype: Literal["opened"] = "opened"
     interactive: bool
@@ -215,7 +215,7 @@ class TitleRecord(Record):
     type: Literal["summary"] = "summary"
     uuid: str = Field(default_factory=new_id)
     summary: str
-    """On one line."""
+    """Title on one line."""
     reply: RecordedReply = Field(None, exclude_if=is_none)
     """The model's reply with the title; None if the user chose it."""
 
@@ -233,7 +233,7 @@ class CallStartedRecord(SystemRecord):
     notes_changes: Yes = False
     """True if it changes nothing before a record of the files that it changes."""
     process_mark: Words = ""
-    """By which the processes are found that it starts."""
+    """Mark of the processes that it starts."""
 
 
 class RecordedChange(Record):
@@ -250,7 +250,7 @@ class FileChangesRecord(SystemRecord):
     subtype: Literal["file_changes"] = "file_changes"
     tool_use_id: str
     files: Sequence[Annotated[RecordedChange | None, or_else(None)]]
-    """None in the place of what is damaged."""
+    """Changes; None in the place of a damaged one."""
 
 
 class RewindRecord(SystemRecord):

@@ -72,7 +72,7 @@ class Recorder:
         """Ids of recorded replies to side calls."""
 
     def begin(self) -> None:
-        """Write what has to stand before the first message that is sent with this prefix."""
+        """Write the records that have to come before the first message with this prefix."""
         if self.prefix.profile not in self.prefixes:
             self.prefixes[self.prefix.profile] = self.prefix
             opens_session = self._log.parent_uuid is None

@@ -3,7 +3,7 @@
 Nothing in it is ever rewritten. A record is one `write`; what a crash tore stays where it is, and the next record
 begins on a line of its own. When the disk is full, records wait in memory, in order, and go out first when there is
 space again, so that the file never has a gap. Only a regular file is read, and no record that is nested so deeply, or
-so large, that whoever reads it could fail.
+so large, that a reader could fail.
 """
 
 import errno

@@ -73,7 +73,7 @@ def session_titled(folder: Path, title: str) -> Path | None:
 
 
 def newest_interactive(folder: Path) -> Path:
-    """Return the log that was written last of the sessions that somebody had on a terminal, or raise SessionError."""
+    """Return the log that was written last of the sessions that were open on a terminal, or raise SessionError."""
     logs = newest_first(folder.glob("*.jsonl"))
     found = next((log for log in logs if (summary := summary_of(log)) is not None and summary.is_interactive), None)
     if found is not None:
@@ -150,9 +150,9 @@ class ChosenSession:
 
     id: str
     log: Path | None = None
-    """None: it has none yet."""
+    """Its log; None if it has none yet."""
     title: str | None = None
-    """Title that it gets when it is begun; None: it was chosen by its id."""
+    """Title that it gets when it is begun; None if it was chosen by its id."""
 
 
 def chosen_session(locations: Locations, wanted: str) -> ChosenSession:

@@ -256,10 +256,10 @@ MANY_BYTES = 20_000_000
 MAX_WORDS = 100
 
 PATIENCE_S = 60.0
-"""For another panpan that searches; its first search may take long."""
+"""Seconds to wait for another panpan that searches; its first search may take long."""
 
 _SILENT_S = 1.0
-"""Before it is said that another one is waited for."""
+"""Seconds of waiting before the user is told."""
 
 
 def search_sessions(
@@ -313,7 +313,7 @@ def search_sessions(
 
 @contextmanager
 def _opened(place: Path | None, patience_s: float, say: Callable[[str], None]) -> Iterator[SearchIndex]:
-    """Open the index, which only one process uses at a time; None: one that is nowhere kept."""
+    """Open the index, which only one process uses at a time; with no `place`, one in memory."""
     if place is not None:
         make_private_folder(place.parent)
     with _alone(place, patience_s, say) if place is not None else nullcontext():

@@ -23,14 +23,14 @@ MAX_BYTES = 20_000_000
 MAX_PROMPT_CHARS = 500
 
 LATEST_TIME = 253_402_000_000.0
-"""In seconds since 1970, at the end of the year 9999; file systems take later ones, which no calendar has."""
+"""Seconds since 1970 at the end of the year 9999. File systems take later times, which no calendar has."""
 
 _TYPE = b'"type":'
-"""In each record before all that may hold another one, as `records.encoded` writes it; in text of the model its quotes
-would be escaped."""
+"""Bytes of each record that come before any nested record, as `records.encoded` writes it. In the model's text, its
+quotes would be escaped."""
 
 _REPLY = b'"type":"assistant","uuid":'
-"""In each record of a reply, in the same way."""
+"""Bytes of each record of a reply, in the same way."""
 
 _OPENED = b'"type":"system","subtype":"opened","uuid":'
 

@@ -146,7 +146,7 @@ class PermissionGate(Gate):
 
     @property
     def mode(self) -> PermissionMode:
-        """May be changed at any time; what is set counts from the next call on."""
+        """The mode. It may be changed at any time, and holds from the next call on."""
         return self._mode
 
     @mode.setter

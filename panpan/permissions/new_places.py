@@ -169,9 +169,9 @@ def _settle_repositories(
 
 
 def _files(look: ProtectedPlaces) -> Iterator[tuple[Path, tuple[int, int]]]:
-    """Yield the protected places that exist, but for what package managers bring.
+    """Yield the protected places that exist, except those of package managers.
 
-    Empty folders do nothing, and stand for others in a box.
+    Empty folders do nothing, and are placeholders in a box.
     """
     return _existing(place for place in look.places if INSTALLED.isdisjoint(place.relative_to(look.root).parts))
 

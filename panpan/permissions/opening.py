@@ -1,6 +1,6 @@
-"""From the settings of a folder to its gate: the one way, for a session and for whoever only asks what it would say.
+"""The gate of a folder, made from its settings: the one way, for a session and for commands that explain rules.
 
-And who answers its questions where no face puts them to a person: nobody, or a flag that says yes.
+The module also has the askers for faces that do not ask a person: one answers no, one yes.
 """
 
 import os
@@ -383,14 +383,14 @@ def _answer(value: bool | None) -> str:
 
 
 class NobodyToAsk:
-    """Always no: where no question is put to a person, as with `-p`, what is not allowed does not run."""
+    """Answers no to every question, for faces that ask no person, as with `-p`: only allowed calls run."""
 
     async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
         return PermissionAnswer(is_allowed=False, feedback=_advice(question), is_persons=False)
 
 
 class YesToAll:
-    """Yes to every question but those that only a person may answer.
+    """Answers yes to every question but those that only a person may answer.
 
     Args:
         otherwise: Who is asked about protected paths, and about going on with a repeated call; nobody if not given.
@@ -414,7 +414,7 @@ STRICTER_MEANWHILE = (
 
 
 class AskerOfMode:
-    """Asks nobody while the mode is dontAsk, whoever wants to ask; and no yes lasts into plan mode.
+    """Asks nobody while the mode is dontAsk; no yes lasts into plan mode.
 
     Args:
         mode: Returns the mode of the moment.

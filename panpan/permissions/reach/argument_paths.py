@@ -88,7 +88,7 @@ _FLAGS = re.compile(r"-?[A-Za-z]{1,10}", re.ASCII)
 _FOLDER_FLAGS = ("--chdir", "--cwd", "--directory", "--working-directory")
 """Long flags with which env, make, tar, uv, yarn and systemd-run work in another folder; they may be shortened."""
 _SHORT_FOLDER_FLAG = re.compile(r"-[A-Za-z]*?C(.*)", re.DOTALL)
-"""The short one, which may stand behind others and have the folder in the same word: `-xzC`, `-C..`."""
+"""The short flag, which may come after others and have the folder in the same word: `-xzC`, `-C..`."""
 _OLD_FLAGS_OF_TAR = re.compile(r"[A-Za-z]*C[A-Za-z]*")
 _QUOTES = re.compile(r"""["'\\]""")
 
@@ -238,7 +238,7 @@ _HAND_ON = frozenset({"cpio", "fd", "fdfind", "find", "parallel", "pax", "xargs"
 _TAKES_LIST = re.compile(r"(?s:--files0?-from.*)|-@")
 _TARS = frozenset({"bsdtar", "gtar", "tar"})
 _TAR_TAKES_LIST = re.compile(r"(?s:-?[A-Za-z]{0,9}T.*)|--files-.*")
-"""Flags with which the names of files stand in a file: `tar -cT names`, `sort --files0-from=names`, `zip -@`."""
+"""Flags that take the names of files from a file: `tar -cT names`, `sort --files0-from=names`, `zip -@`."""
 _TESTS = frozenset({"[", "[[", "test"})
 _FILE_TEST = re.compile(r"-(?:[a-hkprstuwxGLNOS]|nt|ot|ef)")
 _NUMBER = re.compile(r"\"?\$(?:\(\([^`]*\)\)|[?#$!])\"?")

@@ -40,7 +40,7 @@ _CHANGES_FILES = frozenset({
 _NAMES = frozenset({"-name", "-iname"})
 _PATHS = frozenset({"-path", "-ipath", "-wholename", "-iwholename"})
 _JOINS_ANY = frozenset({"-o", "-or", "!", "-not", ",", "(", ")"})
-"""With these in an expression of find, what is found need not fit each test in it."""
+"""Words in an expression of find with which a match need not fit each test in it."""
 _RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _HOME = Word("~", None)
 _EXCLUDES = re.compile(r"-[A-Za-z]*e|--exclude")
@@ -179,7 +179,7 @@ _DELETED_WORDS: Mapping[str, Callable[[Sequence[Word]], Sequence[Word]]] = {
     "rsync": _mirrored,
     "trash": operands,
 }
-"""For each program, which of its words it takes away or changes with all that lies below."""
+"""Words that each program deletes, or changes with all that lies below."""
 
 
 def _hands_to_changes(words: Sequence[Word]) -> bool:
@@ -307,7 +307,7 @@ def _as_a_whole(place: Path, paths: PathResolver, locator: Locator) -> LocatedUs
 
 
 class _Look:
-    """One walk through a place that is taken away."""
+    """One walk through a place that is deleted."""
 
     def __init__(self, deletion: Deletion, written: str, place: Path, paths: PathResolver, locator: Locator) -> None:
         self._deletion = deletion

@@ -34,7 +34,7 @@ class TrackedFiles:
         index = GitIndex.around(folder)
         index = index if index is not None and index.top == repository_around(folder) else None
         self.names = index.names() if index is not None else None
-        """As the index has them; None where it cannot be read."""
+        """Names as the index has them; None if it cannot be read."""
         self._top = f"{index.top}/" if index is not None else ""
         self._places = frozenset(_with_folders(self.names or ()))
 

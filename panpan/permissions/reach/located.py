@@ -63,7 +63,7 @@ class PlainFiles:
     """The canonical folder, and the folder as written where that differs."""
     is_inside: bool
     commands: Mapping[str, str]
-    """For each name the simple command of a line that touches it."""
+    """Simple command of a line that touches the file, by name."""
 
     @property
     def is_write(self) -> bool:

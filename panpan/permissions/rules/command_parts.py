@@ -33,7 +33,7 @@ KEYWORDS = frozenset({
     "!", "{", "}", "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "time", "coproc", "case", "esac",
     "in", "function", "for", "select",
 })  # fmt: skip
-"""Words of the grammar, where a program might stand."""
+"""Words of the grammar that may be in the place of a program."""
 _EVALUATING = frozenset({
     "test", "[", "printf", "read", "mapfile", "readarray", "unset", "let", "wait", "declare", "typeset", "local",
     "export", "readonly", "getopts",
@@ -244,7 +244,7 @@ def command_texts(command: str) -> Sequence[str]:
 
 @lru_cache(MOST_REMEMBERED)
 def texts_within(text: str) -> Sequence[str]:
-    """Return what a text may have run by whoever takes lines out of it: what begins at each of its words."""
+    """Return the commands that a program might run if it took lines out of a text: one from each of its words on."""
     words = _NO_WORD.sub(" ", text).split()[:_MOST_WORDS_WITHIN]
     return tuple(" ".join((_program(words[at]), *words[at + 1 :])) for at in range(len(words)))
 
@@ -313,7 +313,7 @@ def _word_lists(command: str) -> Iterator[tuple[list[str], range]]:
 
 
 def _hides_a_line(words: Sequence[str]) -> bool:
-    """Return whether a command line may stand in what is a setting or an argument to most other programs."""
+    """Return whether a command line may be hidden in a word that is a setting or an argument to most other programs."""
     programs = {_program(word) for word in words}
     return any(map(_NAMES_A_COMMAND.match, words)) or any(
         needed <= programs and (not beginnings or any(word.startswith(beginnings) for word in words))

@@ -118,9 +118,9 @@ _VALUE = re.compile(r"""(?:^|\s)[A-Za-z_]\w*\+?=((?:'[^']*'|"(?:[^"\\]|\\.)*"|[^
 
 
 def _told_texts(subject: Subject) -> Iterator[str]:
-    """Yield texts in which a line may stand that a program runs: words of several words, and values of variables.
+    """Yield texts that may contain a line that a program runs: words of several words, and values of variables.
 
-    A program that is not known to take them for mere text may be any that runs others.
+    A program may run them unless it is known to take them for mere text.
     """
     from panpan.shell_analysis.runners import behind_wrappers, program_name  # as below
     from panpan.shell_analysis.writers import is_writer

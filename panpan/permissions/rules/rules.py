@@ -73,7 +73,7 @@ class Rule:
 
     text: str
     source: str
-    """For people, such as "--allowedTools" or "~/.panpan/settings.toml:7"."""
+    """Place for people, such as "--allowedTools" or "~/.panpan/settings.toml:7"."""
     tool: str
     specifier: Specifier | None
 

@@ -1,7 +1,7 @@
 """The rules that "always" may save.
 
-The narrowest one allows the same call again, and nothing beside it; for the runners of a short list there is one that
-allows any arguments, besides.
+The narrowest one allows the same call again, and nothing else. For the runners of a short list there is also one that
+allows any arguments.
 
 The rule: a command is here only where its arguments choose among what the project says, or are data. Whatever runs the
 code or the program that its operands name is not, however often it is used: interpreters and shells (python, node,

@@ -109,7 +109,7 @@ def _only(patterns: Iterable[str]) -> SearchedNames:
 
 
 def _alternatives(glob: str) -> Sequence[str]:
-    """Return what the braces in a glob stand for; with others than one plain pair, the glob as it is."""
+    """Return the alternatives of the braces in a glob; with others than one plain pair, the glob as it is."""
     found = _BRACES.fullmatch(glob)
     return [found[1] + choice + found[3] for choice in found[2].split(",")] if found else [glob]
 
@@ -206,7 +206,7 @@ class _Reader:
         self._given: list[tuple[str, str]] = []
         """Flags in their order, each with its value, if it has one."""
         self._before: set[str] = set()
-        """Those in front of all operands, which are flags to every program."""
+        """Flags in front of all operands, which every program takes for flags."""
         self._folder: str | None = None
 
     def read(self, words: Sequence[Word]) -> Reading:

@@ -1,8 +1,8 @@
-"""The folders of a line: where each of its commands runs, and which folder the shell puts into a word such as `$HOME`.
+"""The folders of a line: the directory of each of its commands, and the folder in a word such as `$HOME`.
 
 The rule: where a command runs counts as known only where every way through the line leads to one of a few directories.
 It is assumed that the shell starts in its physical directory with neither CDPATH nor OLDPWD nor functions in its
-environment; whoever starts it has to see to that. Words are read for judging alone, and that never makes a line more
+environment; the code that starts it ensures that. Words are read for judging alone, and that never makes a line more
 harmless, since what runs is the line as it is written: where it is not certain which folder a word will be, it is the
 likeliest path, and says that it is a guess.
 """
@@ -331,7 +331,7 @@ class FolderPlacer:
 
 
 def _stands_alone(folder: _Folder, source: str, at: int, end: int) -> bool:
-    """Return whether `.` can stand for the folder, with nothing around it that would be a part of its name."""
+    """Return whether `.` can replace the folder, with nothing around it that would be a part of its name."""
     is_alone = _BEFORE_PATH.fullmatch(source, 0, at) and _BEHIND_FOLDER.match(source, end)
     return folder.path != "." or is_alone is not None
 

@@ -18,11 +18,11 @@ SIGNED_NAME = re.compile(r"^[-+@]")
 PARTED_NAME = re.compile(r"""[\s'"\\]""")
 """A path that xargs takes apart where it is not told to take paths as they are."""
 SPLIT_NAME = re.compile(f"{SIGNED_NAME.pattern}|{PARTED_NAME.pattern}")
-"""Either of these."""
+"""A path of either kind."""
 QUOTED_NAME = re.compile(rf"{SPLIT_NAME.pattern}|[^\x00-\x7f]")
-"""Either of these, or a path that git puts in quotes."""
+"""A path of either kind, or one that git puts in quotes."""
 BARE_NAME = re.compile(rf"(?:^|/)[-+@]|{PARTED_NAME.pattern}")
-"""Either of these, where a name is not printed with the folder that it lies in."""
+"""A path of either kind, if names are printed without the folder that they are in."""
 UNSIGNED_NAMES = "[!+@-]*"
 """The pattern of all other names than signed ones."""
 
@@ -41,13 +41,13 @@ class Word:
     source: str
     """The word as written in the line."""
     text: str | None
-    """After quote removal, where it is one fixed word whatever the environment and the files are; None where the shell
-    would expand it: variables, substitutions, live globs, braces, tildes."""
+    """The word after quote removal, if it is one fixed word whatever the environment and the files are. None if the
+    shell would expand it: variables, substitutions, live globs, braces, tildes."""
     is_glob: bool = False
     """True if the only thing that is not fixed are the names that a live `*`, `?` or `[…]` matches, so that it
     becomes file names that fit `pattern`."""
     pattern: str = ""
-    """For a glob: what the names fit, quoted parts escaped with a backslash."""
+    """Pattern of a glob, with quoted parts escaped by a backslash."""
     at_home: str = ""
     """The word, such as `~/src`, if its leading tilde, for the home, is all that is not fixed; else empty."""
     is_guess: bool = False
@@ -115,8 +115,8 @@ class ParsedLine:
     """A command line, taken apart."""
 
     commands: tuple[SimpleCommand, ...]
-    """Every simple command that may run, in the order in which they stand, those in substitutions, loops, functions and
-    branches too, and behind them what a shell or `xargs` is given to run, as far as that is written in the line."""
+    """Every simple command that may run, in their order, with those in substitutions, loops, functions and branches,
+    and behind them the commands that a shell or `xargs` is given to run, as far as they are written in the line."""
     oddities: tuple[str, ...] = ()
     """Parts other than simple commands joined by `|`, `&&`, `||`, `;` and line ends, each in a few words, such as "a
     loop" or "what could not be parsed: `<<<`". A line with any is never read-only."""
@@ -147,7 +147,7 @@ class Search:
     """Folders whose files a command shows or hands on."""
 
     folders: tuple[str, ...] = ()
-    """Those of its reads that, where they are folders, have what is in their files shown."""
+    """Reads that, if they are folders, have the contents of their files shown."""
     only_names: tuple[str, ...] = ()
     """Patterns, one of which the name of each file fits that is shown; empty where they may have any."""
     leaves_out_hidden: bool = False
@@ -168,7 +168,7 @@ class Look:
     globs: tuple[str, ...] = ()
     """Patterns among its paths, as `Word.pattern`; each may match links, and their folders are among the reads."""
     bare_globs: tuple[str, ...] = ()
-    """Those of `globs` whose names would be unknown to its program where they are signed."""
+    """Patterns among its paths that may match a file named like a flag."""
     opens_nothing: bool = False
     """True if it asks the file system about what it names, and opens none of the files."""
     gathers: tuple[Word, ...] = ()
@@ -291,7 +291,7 @@ class LineFacts:
 
     line: ParsedLine
     effects: tuple[Effect, ...]
-    """One for each simple command, in their order."""
+    """Effects of the simple commands, in their order."""
     is_read_only: bool = field(init=False, compare=False)
     """True if every part of it is known and only looks; found out once, since every rule asks."""
 

@@ -36,7 +36,7 @@ _FIND_PRINTS_NAMES = re.compile(
 )
 """Words that begin with a dash in an expression of find that prints names and nothing else; also negative numbers."""
 _JOINS_ANY = frozenset({"-o", "-or", ",", "(", ")"})
-"""With these in an expression of find, a test in it need not hold for what is found."""
+"""Words in an expression of find with which a test in it need not hold for what is found."""
 _PLAIN_PATTERN = re.compile(r"[\w.*?-]+")
 """Patterns that the fnmatch of C and that of Python read alike."""
 _LISTING: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
@@ -64,7 +64,7 @@ class Listing:
     """Names that a search prints."""
 
     search: Search
-    """With `odd_names` as they do not arrive where they are not parted by NUL."""
+    """The search, with `odd_names` for names that do not arrive whole unless NULs separate them."""
     globs: tuple[str, ...] = ()
     leads: tuple[str, ...] = ()
     """Beginnings of the names; empty where they may begin in any way."""
@@ -241,7 +241,7 @@ def _effects(
 
 
 def _names_of(listing: Listing) -> Sequence[Word]:
-    """Return words that stand for the names: like those that a pattern matches in each folder, or anywhere."""
+    """Return words in place of the names: like those that a pattern matches in each folder, or anywhere."""
     leads = [_SPECIAL.sub(r"\\\g<0>", lead.rstrip("/")) for lead in listing.leads]
     patterns = [f"{lead}/*" for lead in leads] or [UNSIGNED_NAMES]
     return [Word("{}", None, is_glob=True, pattern=pattern) for pattern in patterns]

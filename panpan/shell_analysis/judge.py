@@ -1,6 +1,6 @@
 """Analysis of a command line: its text is parsed, and the effect of each of its simple commands is judged.
 
-The rule: `analyse` is the one way in; whoever decides about a command line decides on these facts. A command is
+The rule: `analyse` is the one way in; every decision about a command line uses these facts. A command is
 read-only only on the word of a row of the table of programs. What is said of all others serves to refuse and to
 explain: where it is not certain, it is None.
 """
@@ -93,7 +93,7 @@ _MOST_WRAPPERS = 10
 _MOST_SEARCHES = 20
 """Words of a command that are held to be the search which it runs, at most."""
 _NO_FILES = frozenset({"-", "/dev/null"})
-"""For those that only look: a stream, and what gives nothing."""
+"""Operands that name no file for commands that only look: standard input, and a file that is always empty."""
 
 
 def judge(command: SimpleCommand) -> Effect:

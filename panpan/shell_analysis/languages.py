@@ -164,7 +164,7 @@ Left out are `%n`, which assigns, and the modifiers `h`, `j`, `l`, `L`, `t` and 
 
 
 def without_bracket(name: str, words: Sequence[Word]) -> Sequence[Word]:
-    """Return the words of `test`, as which they stand in brackets where it is called `[`.
+    """Return the words of `test`, without the closing bracket if it is called `[`.
 
     Raises:
         NotHarmlessError: The closing bracket is missing.

@@ -52,7 +52,7 @@ them to `isdigit`, which looks them up in a table of 256 entries."""
 
 
 class ShellParser:
-    """Parses command lines; built once by whoever needs it, for one thread at a time."""
+    """Parser of command lines, to be built once and used by one thread at a time."""
 
     def __init__(self) -> None:
         import tree_sitter_bash

@@ -24,7 +24,7 @@ _HARMLESS_VALUES: Mapping[str, str] = {
     "COLUMNS": "[0-9]{1,4}",
     "GIT_OPTIONAL_LOCKS": "0",
 }
-"""For each name, the values that are harmless."""
+"""Harmless values for each name."""
 _HARMLESS_NAME = re.compile("|".join(_HARMLESS_VALUES))
 _HARMLESS = re.compile("|".join(f"(?:{name})=(?:{value})" for name, value in _HARMLESS_VALUES.items()))
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(?:\+?=|\[)")
@@ -60,7 +60,7 @@ _STREAMS = ("", "0", "1", "2")
 _PIPES = ("|", "|&")
 _LONG_PIPELINE = 10
 _TIMED = re.compile(r"[ \t]+(?:(-p)[ \t]+)?(?=[\w./:])")
-"""Behind `time`: its one option, and the beginning of a program's name."""
+"""Text behind `time`: its one option, and the beginning of a program's name."""
 _MOST_DEEP = 5
 """Groups within groups."""
 

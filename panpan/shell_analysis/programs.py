@@ -71,7 +71,7 @@ class Table:
     """The whole file."""
 
     programs: Mapping[str, Row]
-    """By name; a program with several names is there under each."""
+    """Rows by the names of their programs; a program with several names is there under each."""
     never: Mapping[str, str]
     """Programs that are never harmless, and why."""
 
@@ -167,7 +167,8 @@ _RUNS_CODE = frozenset({
     "bash", "conda", "docker", "gem", "go", "mamba", "node", "pip", "pipx", "podman", "python", "python3", "make",
     "cmake", "ninja", "gcc", "g++", "clang", "clang++", "cc", "perl", "sqlite3", "tar",
 })  # fmt: skip
-"""Beside those that the table says are never harmless; compilers and archivers run helpers that arguments name."""
+"""Programs that run code, beside those that are never harmless. Compilers and archivers run helpers that arguments
+name."""
 
 
 def kind_of(name: str, arguments: Sequence[str]) -> Kind:

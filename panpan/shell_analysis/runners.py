@@ -112,7 +112,7 @@ _INTERPRETERS = frozenset({
 })  # fmt: skip
 _ALWAYS = frozenset({"at", "batch"})
 _OTHER_USER = frozenset({"doas", "su", "sudo"})
-"""Without a command they run a shell."""
+"""Programs that run a shell if no command is given."""
 _SOURCES = frozenset({".", "source"})
 _ADDS_WORDS = frozenset({"parallel", "xargs"})
 TAKE_LINES = SHELLS | {"env", "eval", "script", "su", "trap"}
@@ -120,7 +120,7 @@ TAKE_LINES = SHELLS | {"env", "eval", "script", "su", "trap"}
 _INPUT = frozenset({"-", "/dev/fd/0", "/dev/stdin", "/proc/self/fd/0"})
 _MATTERING = frozenset({"", *TAKE_LINES, *_ALWAYS, *_OTHER_USER, *_SOURCES, *_ADDS_WORDS, *WRAPPERS})
 _CODE_FLAG = re.compile(r"-(?![OWX])[A-Za-z]*[cem].*")
-"""Behind which an interpreter finds its program; only of flags that begin a word."""
+"""Flags behind which an interpreter finds its program; only those that begin a word."""
 _VERSION = re.compile(r"[\d.]*$")
 _MOST_LAYERS = 5
 

@@ -16,7 +16,7 @@ _CHANGES_SHELL = frozenset({
     "getopts", "hash", "history", "jobs", "let", "local", "mapfile", "popd", "pushd", "read", "readarray", "readonly",
     "set", "shopt", "source", "trap", "typeset", "unalias", "unset", "wait",
 })  # fmt: skip
-"""Those of bash 5.2 that run text, set variables or options, or define names; `jobs -x` runs, `wait -p` sets."""
+"""Builtins of bash 5.2 that run text, set variables or options, or define names; `jobs -x` runs, `wait -p` sets."""
 
 _RUN_BUILTINS = frozenset({"builtin", "command"})
 _HARMLESS_LETTERS = frozenset("CETabehmntuvx")
@@ -29,7 +29,8 @@ _HARMLESS_SHOPTS = frozenset({
     "checkhash", "checkjobs", "checkwinsize", "cmdhist", "dotglob", "execfail", "failglob", "gnu_errfmt", "histappend",
     "huponexit", "inherit_errexit", "nocaseglob", "progcomp", "shift_verbose",
 })  # fmt: skip
-"""Those of `shopt`; with two of them a pattern matches more, as is assumed behind any `shopt`."""
+"""Options of `shopt` that are as harmless; with two of them a pattern matches more, as is assumed behind any
+`shopt`."""
 _DECIDING_NAMES = re.compile(r"\b(?:BASHOPTS|CDPATH|SHELLOPTS)\b")
 """Variables that set options, or by which `cd` goes elsewhere."""
 _SHELL_LETTERS = _HARMLESS_LETTERS | frozenset("cils")
@@ -75,7 +76,7 @@ def _is_harmless_shopt(words: Sequence[Word]) -> bool:
 
 
 def _is_harmless_set(words: Sequence[Word], *, is_shell: bool) -> bool:
-    """True if the options of `set`, or of a shell, are all harmless; operands stand behind them."""
+    """True if the options of `set`, or of a shell, are all harmless; operands follow them."""
     letters = _SHELL_LETTERS if is_shell else _HARMLESS_LETTERS
     rest = iter(words)
     for word in rest:

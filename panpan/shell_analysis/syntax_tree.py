@@ -46,7 +46,7 @@ _PARTS_OF_ODD = frozenset({
     "case_item", "do_group", "elif_clause", "else_clause", "heredoc_body", "heredoc_content", "heredoc_end",
     "heredoc_start", "postfix_expression", "subscript", "ternary_expression", "variable_assignments",
 })  # fmt: skip
-"""Only ever part of something odd, and named there."""
+"""Nodes that are always part of something odd, and are reported with that."""
 
 _LOOKED_UP = frozenset({"${", "}", "variable_name", "special_variable_name"})
 """Nodes of an expansion in braces that only looks up a variable."""

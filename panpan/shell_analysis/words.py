@@ -71,7 +71,7 @@ _END = frozenset(" \t\n|&;<>)")
 _BARE = re.compile(r"""[^ \t\n|&;<>()'"\\$`*?\[{~]+""")
 _DOUBLE_QUOTED_PLAIN = re.compile(r"""[^"\\$`]+""")
 _PARAMETER = re.compile(r"(?:[A-Za-z_][A-Za-z_0-9]*|[0-9@*#?$!-]|\{(?:[A-Za-z_][A-Za-z_0-9]*|[0-9]+|[@*#?$!-])\})")
-"""Behind a `$`: parameters that are only looked up; other forms in braces may assign or run something."""
+"""Text behind a `$`: parameters that are only looked up; other forms in braces may assign or run something."""
 _SPECIAL_IN_PATTERN = re.compile(r"[\\*?\[\]!^-]")
 
 

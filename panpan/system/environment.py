@@ -202,7 +202,7 @@ def install_command(*requirements: str, prefix: Path | None = None) -> Sequence[
 
     pipx is asked where it has made the environment, so that they stay there when panpan is upgraded. Otherwise the
     command names the environment's Python, since the `pip` of the user's shell is often another one's. It names the
-    packages themselves, since panpan is on no package index: whoever registered its name there would be installed.
+    packages themselves, since panpan is on no package index: a stranger's package of that name would be installed.
 
     Args:
         requirements: Packages with their bounds, as in pyproject.toml.

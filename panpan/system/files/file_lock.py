@@ -60,7 +60,7 @@ def hold_lock(path: Path, *, wait_s: float, lock: Callable[[int, int], None] = f
 
 
 def is_held(path: Path) -> bool:
-    """True if somebody, of this process or another, has the lock on a file or folder.
+    """True if any process holds the lock on a file or folder.
 
     False where there is no such file, it cannot be looked at, or its file system has no locks.
     """
@@ -116,7 +116,7 @@ def _try_lock(fd: int, path: Path, lock: Callable[[int, int], None]) -> bool:
 
 
 def _is_still(fd: int, path: Path) -> bool:
-    """True if the name still means the locked file; somebody may have removed it meanwhile."""
+    """True if the name still means the locked file; it may have been removed meanwhile."""
     try:
         named = path.stat()
     except FileNotFoundError:
@@ -204,7 +204,7 @@ def locked(path: Path) -> Iterator[None]:
 
     It keeps writers of one file apart between the check of its old content and the rename of the new one. The lock lies
     on the old file itself, so it leaves nothing behind. After the rename it guards a file that has no name any more, so
-    whoever waited looks again which file the path leads to. It blocks the thread.
+    a waiting process looks again which file the path leads to. It blocks the thread.
 
     What remains: a program that takes no lock, such as an editor or a command, can write in the instant between the
     comparison and the rename, some microseconds, and what it wrote is lost then. Files have no operation that compares

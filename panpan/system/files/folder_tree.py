@@ -119,7 +119,7 @@ class _Level:
     name: str
     identity: tuple[int, int]
     folders: list[str]
-    """Those in it that are still to be removed."""
+    """Folders in it that are still to be removed."""
 
 
 def remove_tree(folder: Path | str, *, dir_fd: int | None = None) -> None:

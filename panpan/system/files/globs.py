@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from panpan.errors import ToolError
 
 MAX_ALTERNATIVES = 200
-"""Most patterns that the braces of one pattern may stand for."""
+"""Most patterns that the braces of one pattern may expand to."""
 
 MAX_PATTERN_CHARS = 1000
 
@@ -41,7 +41,7 @@ def compile_gitignore(pattern: str) -> re.Pattern[str]:
     """Return a regular expression whose `fullmatch` on a relative path says whether a line of .gitignore excludes it.
 
     It also matches whatever lies below what the pattern names. A folder has a slash at its end, or is taken for a file.
-    Braces stand for themselves, and a line that takes back (`!`) or comments (`#`) is for the caller.
+    Braces are literal, and a line that takes back (`!`) or comments (`#`) is for the caller.
 
     Raises:
         ToolError: The line names nothing, is too long, or has a class or escape that is not closed.

@@ -1,7 +1,7 @@
 """Keeping output that is too large for a result: head and tail for the reader, the whole in a private file.
 
 The rule: what a command prints costs constant memory here, however much it is, and nothing is cut without a note. Its
-pipe is read as long as somebody can write to it, whatever becomes of the file. A pipe that nobody reads ends the
+pipe is read as long as a process can write to it, whatever becomes of the file. A pipe that nobody reads ends the
 process at its next line (SIGPIPE), and one that is full stops it.
 """
 
@@ -128,7 +128,7 @@ class OutputStore:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutput:
-    """An output that its collector has left to somebody else, in a file."""
+    """An output that its collector has left to another reader, in a file."""
 
     path: Path
     """Holds what was printed so far; may not be there where that is nothing, or could not be written."""
@@ -149,7 +149,7 @@ class OutputCollector:
         self._start = ""
         """The first `max_chars` characters and one more."""
         self._end = ""
-        """At least the last `max_chars` characters."""
+        """The last `max_chars` characters, or more."""
         self._file = _Spill(path, max_file_bytes)
         self._result: str | None = None
 
@@ -180,7 +180,7 @@ class OutputCollector:
         return self._result
 
     def leave(self) -> LeftOutput:
-        """Write what was printed so far into the file, for somebody who goes on with the output there."""
+        """Write the output so far into the file, for a reader who goes on with the output there."""
         path, failure = self._file.leave()
         return LeftOutput(path, self._keys, failure)
 

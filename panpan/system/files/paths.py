@@ -1,4 +1,4 @@
-"""The path resolver: the one way from a path that somebody wrote to a place on disk.
+"""The path resolver: the one way from a written path to a place on disk.
 
 The rule: every path of a model, tool, patch or archive goes through here, and what comes out is canonical and used as
 it is. Inside means inside on the canonical path, by components, whatever links or `..` lead there. The path of a call
@@ -37,12 +37,12 @@ class Location:
     is_readable: bool
     """True if it lies inside, or below a readable root."""
     protection: str | None
-    """Reason why only a person may open it for writing, in every mode; ends the sentence "it …"."""
+    """Reason why only a person may open it for writing, in every mode, as the end of the sentence "it …"."""
 
     is_secret: bool = False
-    """Only a person may open it for reading as well."""
+    """True if only a person may open it for reading as well."""
     is_only_as_named: bool = False
-    """Protected against calls alone that are known to write this very place."""
+    """True if it is protected only against calls that are known to write this very place."""
 
     @property
     def is_protected(self) -> bool:
@@ -110,7 +110,7 @@ class PathResolver:
 
     @property
     def approved(self) -> frozenset[Path]:
-        """Canonical paths that this view accepts besides."""
+        """Further canonical paths that this view accepts."""
         return self._approved
 
     def absolute(self, text: str) -> str:
@@ -140,7 +140,7 @@ class PathResolver:
         return text if text.startswith("/") else f"{self.cwd}/{text}"
 
     def locate(self, text: str) -> Location:
-        """Return where `text` leads and what may be done there; a path as somebody wrote it.
+        """Return where `text`, a path as it was written, leads and what may be done there.
 
         Raises:
             ToolError: It is no usable path: empty, holds a NUL, too long, in a loop of links, or not to be followed.

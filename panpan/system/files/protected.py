@@ -24,16 +24,16 @@ class ProtectedGroup:
     """Names that are protected for one reason."""
 
     reason: str
-    """Ends the sentence "it is protected, since it …"."""
+    """End of the sentence "it is protected, since it …"."""
     names: tuple[str, ...]
     """One or more components, each with shell wildcards; a leading `/` ties the name to the root of the file system."""
     is_never_workspace: bool = False
-    """It stays protected when the workspace itself lies in it."""
+    """True if it stays protected when the workspace itself lies in it."""
     is_secret: bool = False
-    """Closed to reading, too."""
+    """True if it is closed to reading, too."""
     is_only_as_named: bool = False
-    """Closed only to what is known to write this very file. Programs are handed such files all day, and
-    installers make them: what only mentions one, takes its folder away or works in the sandbox is not held up."""
+    """True if it is closed only to calls that are known to write this very file. Programs get such files all day, and
+    installers make them: a call that only mentions one, deletes its folder or works in the sandbox is not held up."""
 
 
 PROTECTED_GROUPS = (
@@ -191,7 +191,7 @@ def may_be_protected(name: str) -> bool:
 
 
 def plain_names() -> Iterator[tuple[str, ProtectedGroup]]:
-    """Yield the names that hold no wildcard and may stand anywhere, relative to some folder, each with its group."""
+    """Yield the names that hold no wildcard and may be in any folder, each with its group."""
     for group in PROTECTED_GROUPS:
         for name in group.names:
             if not name.startswith("/") and "*" not in name:

@@ -86,7 +86,7 @@ async def harmless_git_variables(
 ) -> dict[str, str]:
     """Return the variables with which a form of git that only asks runs nothing that a repository names.
 
-    For commands that somebody else wrote, so that no switch can be added to them. All other variables whose names
+    They are for commands of others, to which no switch can be added. All other variables whose names
     begin with `GIT_` must be missing.
 
     Links in a git folder may lead to the `roots`, which are canonical. The time is for each question that it takes.
@@ -310,7 +310,7 @@ def _users_excludes() -> str:
 
 
 _TREES_S = 60.0
-"""For each question about worktrees."""
+"""Time limit of each question about worktrees."""
 _MAX_REASON_CHARS = 200
 
 

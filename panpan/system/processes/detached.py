@@ -106,8 +106,8 @@ def exit_code_in(file: Path) -> int | None:
 _AT_ONCE_S = 0.05
 """Time for which everything else waits."""
 _LOOKS = 20
-"""Looks after that, while new processes are found or those that were signalled do not stand still: half a second, and
-longer on a machine that takes long for a look, since what no look has seen is not stopped."""
+"""Further looks while new processes are found, or signalled ones still run. They take half a second, and more on a
+machine on which a look takes long, since a process that no look has seen is not stopped."""
 _POLL_S = 0.005
 _REST_POLL_S = 0.02
 _STOPPED = frozenset(("T", "t", "Z", "X", ""))
@@ -121,7 +121,7 @@ def marked_as_users(tree: ProcessTree, env: Mapping[str, str]) -> dict[str, str]
 
 
 class HeldProcesses:
-    """Processes of some trees that are stopped as they stand, to go on later as if nothing had been.
+    """Processes of some trees that are stopped, to go on later as if nothing had happened.
 
     `state_of` returns the state of a process in a letter (proc_pid_stat(5)); empty where that cannot be seen.
     """
@@ -183,10 +183,10 @@ class HeldProcesses:
         return bool(new)
 
     def _going_on(self) -> list[RunningProcess]:
-        """Return what does not stand still; where that cannot be seen, a signal that was sent counts.
+        """Return the processes that are not stopped; where that cannot be seen, a signal that was sent counts.
 
         A shell that was just starting a program waits in the kernel for its child (vfork(2)), and cannot be stopped
-        before that has begun; where the child is stopped first, both stand still.
+        before that has begun; if the child is stopped first, both are.
         """
         states = {process.pid: self._state_of(process) for process in self._held}
         moving = [process for process in self._held if states[process.pid] not in _STOPPED]

@@ -216,7 +216,7 @@ def _not_started(program: str, env: Mapping[str, str], exc: OSError | ValueError
 
 
 INTERRUPT_GRACE_S = 0.3
-"""Seconds between TERM and KILL where whoever ran a program has left: a user who interrupts waits for it."""
+"""Seconds between TERM and KILL if the caller of a program has left: a user who interrupts waits for it."""
 
 _REST_GRACE_S = 0.1
 """Time for a pipe that others hold to end by itself, as after a process that was about to end anyway."""
@@ -256,9 +256,9 @@ class Captured:
     stdout: bytes
     stderr: bytes
     timed_out: bool
-    """Ended because its time was up; the output is what came until then."""
+    """True if it was ended because its time was up; the output is what came until then."""
     is_truncated: bool
-    """It printed more than was asked for; it was ended then, and the exit code tells only that."""
+    """True if it printed more than was asked for. It was ended then, and the exit code tells only that."""
 
 
 async def run_process(

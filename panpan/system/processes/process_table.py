@@ -44,8 +44,8 @@ class Origin:
     """Signs of where a process comes from."""
 
     marks: frozenset[str] = frozenset()
-    """Those in the environment that it was started with. Processes of other users do not tell; nor, on macOS, do those
-    of the system."""
+    """Marks in the environment that it was started with. Processes of other users hide it; so do those of the system on
+    macOS."""
     output_pipes: frozenset[int] = frozenset()
     """Inodes of the pipes that it writes its output and its errors to, where that can be seen."""
 
@@ -278,7 +278,7 @@ class Looks:
 
 
 _looks: RunVar[Looks] = RunVar("looks")
-"""Those of the running event loop; what is kept in it ends with the loop."""
+"""Looks of the running event loop; they end with the loop."""
 
 
 async def look() -> Mapping[int, RunningProcess]:
@@ -311,7 +311,7 @@ STOP_LIMIT_S = 3.0
 
 _END_POLL_S = 0.02
 _KILL_AGAIN_S = 0.1
-"""After so long, what was killed and is still there is looked for again, with what it has started meanwhile."""
+"""Seconds after which killed processes that are still there are looked for again, with those that they have started."""
 
 
 def with_mark(env: Mapping[str, str], mark: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Choice of the sandbox that works here: bubblewrap, else Landlock; on macOS Seatbelt; else none, and why.
 
-The rule: only what has just kept a command from writing is taken. Nothing is remembered; whoever asks keeps the answer.
+The rule: only a sandbox that has just kept a command from writing is used. Nothing is remembered; the caller keeps the
+answer.
 """
 
 import os

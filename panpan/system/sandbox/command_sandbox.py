@@ -1,7 +1,7 @@
-"""The sandbox of one session's commands: which it is, what each command is held to, and what they leave behind.
+"""The sandbox of one session's commands: its choice, the profile of each command, and cleaning up after them.
 
-The rule: it is looked for once, before the first command. Where it was to be had and does not work, whoever decides
-about commands is told so; nothing runs unboxed in silence.
+The rule: it is looked for once, before the first command. If it is wanted and does not
+work, the gate is informed; no command silently runs outside of a box.
 """
 
 import fcntl
@@ -63,9 +63,9 @@ class Domains:
     """The hosts that commands may reach although the network is off."""
 
     named: Sequence[str] = ()
-    """Those that the settings name, and the usual ones."""
+    """Hosts that the settings name, and the usual ones."""
     own: Sequence[str] = ()
-    """Those of the user's own setup, which may be in their own network."""
+    """Hosts of the user's own setup, which may be in their own network."""
 
 
 NO_DOMAINS = Domains()
@@ -85,7 +85,7 @@ class Bounds:
     """Files of panpan's that it writes, whatever else it may do."""
     has_network: bool = False
     hosts: Sequence[str] = ()
-    """Hosts that it may reach besides, as the setting `sandbox.domains` names them."""
+    """Further hosts that it may reach, as the setting `sandbox.domains` names them."""
     is_outside: bool = False
     """True if the user has let it out of the sandbox."""
     shown: frozenset[Path] = frozenset()
@@ -444,7 +444,7 @@ def _folder_for_temporary_files() -> Path:
 
 
 WAIT_S = 5.0
-"""Seconds for whoever removes a place, which takes milliseconds."""
+"""Seconds to wait while another process removes a place, which takes milliseconds."""
 _POLL_S = 0.002
 
 

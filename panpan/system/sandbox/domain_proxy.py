@@ -70,7 +70,7 @@ class DomainGrant:
     host: str
     address: IPv4Address | IPv6Address | None
     port: int | None
-    """None for `WEB_PORTS`."""
+    """Port; None for `WEB_PORTS`."""
     is_for_subdomains: bool
     """True for all hosts below `host`, and then not for `host` itself."""
 
@@ -202,11 +202,12 @@ def _parsed(text: str) -> DomainGrant:
 
 
 MAX_CONNECTIONS = 128
-"""Most of one session at the same time; package managers open some dozens."""
+"""Most connections of one session at the same time; package managers open some dozens."""
 MAX_COMMANDS = 64
-"""Most of one session at the same time, those in the background included."""
+"""Most commands of one session at the same time, those in the background included."""
 MAX_LOOKUPS = 4
-"""At the same time. The event loop has few threads for them, and who serves a granted domain may let them wait."""
+"""Most look-ups at the same time. The event loop has few threads for them, and the name server of a granted domain may
+let them wait."""
 MAX_REFUSED = 20
 
 
@@ -350,9 +351,9 @@ class DomainAccess(AsyncContextManagerMixin):
         """Return an entrance for one command, which is about to start.
 
         Args:
-            domains: Those that it alone may reach besides.
-            own_hosts: Such that may lead into the user's own network.
-            shares_loopback: As of the sandbox in which it runs.
+            domains: Further hosts that it alone may reach.
+            own_hosts: Hosts that may lead into the user's own network.
+            shares_loopback: True if the sandbox in which it runs does.
 
         Raises:
             ToolError: A domain is none, too many commands have one, or too many files are open.

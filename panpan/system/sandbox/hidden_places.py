@@ -1,7 +1,7 @@
-"""Places that a box does not show: what holds secrets, what rules close and, where nobody was asked, the home.
+"""Places that a box does not show: secrets, places that rules close and, unless the user was asked, the home.
 
-The rule: a place is hidden whatever a command calls it, since the box has nothing there. What git tracks in a workspace
-is no secret, for whoever has the repository has it.
+The rule: a place is hidden whatever a command calls it, since the box has nothing there. Files that git tracks in a
+workspace are no secrets, since they are in every copy of the repository.
 """
 
 import os
@@ -56,7 +56,7 @@ _BESIDE = {
     ".local": (".local/lib", ".local/share/uv", ".local/pipx", ".local/share/pipx"),
     ".ghcup": (".cabal", ".stack"),
 }
-"""For folders of the home, further ones that programs in them need."""
+"""Further folders that programs in these folders of the home need."""
 _ENVIRONMENTS = (".venv", "venv", "env", ".env")
 _MOST_PROGRAMS = 1_000
 """Entries of one folder of programs that are looked at."""
@@ -118,7 +118,7 @@ def is_secret_of_workspace(place: Path) -> bool:
 
 
 def is_tracked(place: Path) -> bool:
-    """Return whether git tracks the file; whoever has the repository has that, so that it is no secret."""
+    """Return whether git tracks the file; it is in every copy of the repository then, and so no secret."""
     index = GitIndex.around(place.parent)
     return index is not None and index.has(place)
 

@@ -33,7 +33,7 @@ _SCOPES = 1 << 0 | 1 << 1
 _DEVICES = Path("/dev")
 _HARMLESS_DEVICES = tuple(_DEVICES / name for name in ("null", "zero", "full", "random", "urandom", "tty"))
 _SHARED = Path("/dev/shm")
-"""Without it Python's multiprocessing has no locks."""
+"""Folder without which Python's multiprocessing has no locks."""
 
 Grant = tuple[Path, int]
 """A file or folder, and what Landlock allows there."""
@@ -53,7 +53,8 @@ class Landlock:
 
     name = "Landlock"
     can_grant_domains = False
-    """It knows ports and no addresses: a box that may reach the proxy's port may reach that port of any machine."""
+    """False, since Landlock knows ports and no addresses: a box that may reach the proxy's port may reach that port of
+    any machine."""
     shares_loopback = True
     can_seal = False
 

@@ -74,11 +74,11 @@ class ProtectedPlaces:
 
     root: Path
     places: Sequence[Path]
-    """Those of `ALWAYS` first."""
+    """Protected places, those of `ALWAYS` first."""
     unseen: frozenset[Path]
     """Folders that were not looked through to their end."""
     hidden: Sequence[Path] = ()
-    """Those that hold secrets, and files that rules close; see `hidden_places`."""
+    """Places that hold secrets, and files that rules close; see `hidden_places`."""
 
     def has_looked_for(self, place: Path) -> bool:
         """True if the look would have found `place`, which lies below the root, had it been there."""
@@ -133,7 +133,7 @@ def _closed_names() -> Iterator[str]:
 def is_placeholder(folder: str, *, dir_fd: int | None = None) -> bool:
     """True if a path leads to an empty folder of a name in `ALWAYS`, such as a box needs while it runs.
 
-    Nobody keeps anything in it, so it is neither shown nor counted, whoever made it.
+    It contains nothing, so it is neither shown nor counted.
     """
     if folder.rpartition("/")[2] not in ALWAYS:
         return False
@@ -367,14 +367,14 @@ class Boxed:
     pass_fds: Sequence[int] = ()
     """Descriptors that it has to inherit under the same numbers."""
     placeholders: Collection[Path] = ()
-    """Those of `Sandbox.placeholders` that it needs, also while it is being made."""
+    """Members of `Sandbox.placeholders` that it needs, also while it is being made."""
 
 
 class Sandbox(Protocol):
     """Keeps commands within a profile, by means of the operating system."""
 
     placeholders: set[Path]
-    """The empty folders that stand for protected places which did not exist, as far as they were not removed again."""
+    """Empty folders that were made in place of protected places that did not exist, and are not removed yet."""
 
     @property
     def name(self) -> str: ...
@@ -410,7 +410,7 @@ class Sandbox(Protocol):
         """Count further empty folders as `placeholders`: those of other sessions."""
 
     async def tidy(self, needed: Collection[Path] = ()) -> None:
-        """Remove the empty folders that stood for protected places which did not exist.
+        """Remove the empty folders that were made in place of protected places that did not exist.
 
         Call it after each command, and when the session has ended what it left behind. What something boxed still needs
         stays until the next call; `needed` names those of boxes that may not be whole yet, so that nobody could see it.

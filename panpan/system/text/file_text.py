@@ -42,9 +42,9 @@ class Encoding:
     label: str
     bom: bytes = b""
     is_damaged: bool = False
-    """Bytes that are not valid in the encoding are carried through unchanged."""
+    """True if bytes that are not valid in the encoding are carried through unchanged."""
     is_guess: bool = False
-    """Nothing in the file says that this is its encoding."""
+    """True if nothing in the file says that this is its encoding."""
     addable: frozenset[str] | None = None
     """Characters beyond ASCII that may be added; None: all that the codec has.
 
@@ -178,9 +178,9 @@ def _is_mostly_utf8(text: str) -> bool:
 
 
 def _has_lone_letters(data: bytes) -> bool:
-    """True if most bytes beyond ASCII stand between ASCII ones, as accented letters do in Western text.
+    """True if most bytes beyond ASCII are between ASCII ones, as accented letters are in Western text.
 
-    In Cyrillic, Greek or East Asian encodings they stand in rows.
+    In Cyrillic, Greek or East Asian encodings they come in rows.
     """
     rows = re.findall(rb"[\x80-\xff]+", data)
     return 2 * sum(len(row) == 1 for row in rows) > sum(len(row) for row in rows)

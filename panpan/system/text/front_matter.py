@@ -7,7 +7,7 @@
       Reads a change.
     ---
 
-Every value stays text; whoever knows the key says what it means. Much of what is written so for other agents is no
+Every value stays text; the code that knows the key interprets it. Much of what is written so for other agents is no
 valid YAML, as a description with ": " in it, or `tools: *`. Each key of such a head is read by itself, and the text of
 those that are no YAML is taken as it is.
 
@@ -41,7 +41,7 @@ class Node:
     line: int
     items: tuple["Node", ...] | None = None
     pairs: tuple[tuple["Node", "Node"], ...] | None = None
-    """In their order, with keys that are repeated."""
+    """Keys and values in their order, with keys that are repeated."""
 
 
 class YamlError(ValueError):
@@ -153,7 +153,7 @@ class FrontMatter:
     head: Mapping[str, Entry]
     body: str
     repeated: Mapping[str, int]
-    """Keys that stand there twice, and in which line again; the last one is in the head."""
+    """Keys that are in it twice, with the line of the second; the last one is in the head."""
 
 
 class FrontMatterError(YamlError):

@@ -119,7 +119,7 @@ def shows_nothing(char: str) -> bool:
 
 
 def misplaced_marks(text: str) -> set[int]:
-    """Return the positions of combining marks that stand on no letter of their script, or on too many other marks."""
+    """Return the positions of combining marks that are on no letter of their script, or on too many other marks."""
     marks = {char for char in set(text) if char >= _FIRST_MARK and _is_mark(char)}
     found: set[int] = set()
     if not marks:

@@ -72,7 +72,7 @@ class Answer(Protocol):
 
 
 Ask: TypeAlias = Callable[[Mapping[str, str]], AbstractAsyncContextManager[Answer]]
-"""Requests the file with these headers besides its own; raises `CutError`."""
+"""Function that requests the file with these headers besides its own; raises `CutError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class ExpectedFile:
     """The file as it was announced."""
 
     size: int | None
-    """In bytes; None: the server does not say."""
+    """Size in bytes; None if the server does not say."""
     max_bytes: int = 0
     """Limit for a file of unknown size."""
     validator: str = ""
@@ -280,7 +280,7 @@ def sent_range(headers: Mapping[str, str]) -> tuple[int, int | None] | None:
 def validator_of(headers: Mapping[str, str]) -> str:
     """Return the strong ETag of an answer, else the time of the last change, else an empty text.
 
-    Only these may stand in If-Range (RFC 9110, section 13.1.5), and nothing that could not be sent back.
+    Only these may be in If-Range (RFC 9110, section 13.1.5), and nothing that could not be sent back.
     """
     etag = headers.get("etag", "").strip()
     validator = etag if etag.startswith('"') else headers.get("last-modified", "").strip()

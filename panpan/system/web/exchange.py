@@ -291,7 +291,7 @@ _OTHER_CODINGS = ("br", "zstd", "compress", "gzip", "deflate")
 
 
 class GuardedResponse:
-    """Made by `GuardedClient.stream`; its body can be read once, while that is entered.
+    """Answer of a server, made by `GuardedClient.stream`. Its body can be read once, while that is entered.
 
     Raises:
         ToolError: The body comes in a coding that was not asked for.
@@ -321,7 +321,7 @@ class GuardedResponse:
         """Yield the body as it comes, decoded. To be consumed under `aclosing`.
 
         Raises:
-            ToolError: It was cut, stood still, or cannot be decoded.
+            ToolError: It was cut, stopped arriving, or cannot be decoded.
         """
         if self._is_read:
             raise RuntimeError("a body can be read once")

@@ -30,9 +30,9 @@ from panpan.system.web.proxy_connection import (
 from panpan.system.web.url_guard import Authority, PrivateHosts, plain_url, public_addresses
 
 MAX_CONNECTIONS = 256
-"""At the same time; a browser opens up to six for each host of a page."""
+"""Most connections at the same time; a browser opens up to six for each host of a page."""
 MAX_LOOKUPS = 4
-"""At the same time. The event loop has few threads for them."""
+"""Most look-ups at the same time. The event loop has few threads for them."""
 MAX_REFUSED = 20
 MAX_HOSTS = 1000
 MAX_SAID = 1000
@@ -44,7 +44,7 @@ class FilterProxy(AsyncContextManagerMixin):
     """Listens while it is entered."""
 
     port: int
-    """On 127.0.0.1."""
+    """Port on 127.0.0.1."""
 
     def __init__(self, network: WebNetwork, *, waits: Waits | None = None) -> None:
         self._network = network

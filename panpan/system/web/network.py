@@ -279,7 +279,7 @@ class GuardedClient:
 
         Args:
             method: GET, HEAD, POST …
-            url: As somebody wrote it.
+            url: The address as it was written.
             headers: What to send beside what every request has. With an `accept-encoding` of its own, such as
                 `identity`, or a `range`, the body is decoded only where that was asked for.
             content: What to send.

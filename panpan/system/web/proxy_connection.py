@@ -154,10 +154,10 @@ class ProxyConnection:
     """Serves one client.
 
     Args:
-        stream: The connection; whoever made it closes it.
-        find_route: Says where a host is dialled.
+        stream: The connection; the caller closes it.
+        find_route: Returns the addresses at which a host is dialled.
         dial: Connects.
-        note: Told what is refused, before the client is: it may end at once, and whoever started it asks then.
+        note: Gets each refusal before the client does: the client may end at once, and its caller asks for them then.
         waits: How long it may take.
         say: Told all that the client is told in place of an answer of a server.
     """

@@ -1,7 +1,7 @@
-"""The URL guard: the one way from an address that somebody wrote to the addresses that may be dialled.
+"""The URL guard: the one way from a written address to the addresses that may be dialled.
 
 The rule: an address that two programs could read in two ways is refused, and so is a host of which any address is not
-public. Whoever asks dials what comes out and nothing else, without asking a name server again, and passes each redirect
+public. The caller dials what comes out and nothing else, without asking a name server again, and passes each redirect
 through here as a new address.
 """
 
@@ -96,7 +96,7 @@ class PlainUrl:
     """An address that can be read in one way only."""
 
     url: str
-    """As it is to be asked for: the scheme and the host in lower case, without a default port or a dot at the end."""
+    """Address to request: the scheme and the host in lower case, without a default port or a dot at the end."""
     scheme: str
     host: str
     """A name of ASCII letters, or an IP address without brackets."""
@@ -169,7 +169,7 @@ class GuardedUrl:
 
 
 async def guard_url(url: str, resolve: Resolve, private: PrivateHosts = NO_PRIVATE_HOSTS) -> GuardedUrl:
-    """Return where `url`, as somebody wrote it or a redirect named it, may be asked for.
+    """Return `url`, which anybody may have written, with the IP addresses that may be dialled for it.
 
     Raises:
         ToolError: It may not be asked for; says why.
@@ -242,7 +242,7 @@ def read_url(url: str) -> PlainUrl:
 
 
 def plain_authority(text: str) -> Authority:
-    """Return host and port as they stand in an address, `example.org:8080` or `[::1]`.
+    """Return host and port as they are in an address, `example.org:8080` or `[::1]`.
 
     It says nothing about whether they may be asked for.
 

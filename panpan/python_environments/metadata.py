@@ -100,7 +100,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One that is installed, whole or in part."""
+    """A package that is installed, whole or in part."""
 
     name: str
     """Normalised, as in PEP 503."""

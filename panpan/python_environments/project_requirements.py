@@ -137,7 +137,7 @@ class ProjectRequirements:
 
     folder: str
     names: frozenset[str] = frozenset()
-    """Those of the project itself, normalised."""
+    """Names of the project itself, normalised."""
     python: tuple[PythonRequirement, ...] = ()
     packages: tuple[PackageRequirement, ...] = ()
     unclear: tuple[Unclear, ...] = ()

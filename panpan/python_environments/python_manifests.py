@@ -220,7 +220,7 @@ def setup_cfg_requirements(files: ProjectFiles) -> Iterator[Said]:
 
 
 def setup_py_requirements(files: ProjectFiles) -> Iterator[Said]:
-    """Yield what the call of `setup` says in literals, or by names that stand for some."""
+    """Yield the arguments of the call of `setup`, as far as they are literals or names for literals."""
     text = files.text("setup.py")
     if text is None:
         return
@@ -253,7 +253,7 @@ def _lines(written: str) -> list[str]:
 
 
 def _arguments(tree: ast.Module) -> Mapping[str, ast.expr]:
-    """Return what `setup` is called with, names of the module replaced by what they stand for."""
+    """Return the arguments of `setup`, with names of the module replaced by their values."""
     named = {
         target.id: node.value
         for node in tree.body

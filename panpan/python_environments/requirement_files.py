@@ -127,7 +127,7 @@ def line_requirement(
 
 MAX_FILES = 20
 _NAMES = {"": re.compile(r"[\w.-]*requirements?[\w.-]*\.txt"), "requirements": re.compile(r"[\w.-]+\.txt")}
-"""By the folder that they lie in."""
+"""Names of files of requirements, by the folder that they are in."""
 
 
 def optional_requirements(files: ProjectFiles, *, are_all: bool) -> Iterator[Said]:

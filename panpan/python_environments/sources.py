@@ -115,7 +115,7 @@ def hosts_of(addresses: Sequence[str]) -> list[str]:
 
 
 def addresses_in(text: str) -> list[str]:
-    """Return the addresses that stand in a text, without user names and passwords."""
+    """Return the addresses in a text, without user names and passwords."""
     return [without_login(address) for address in ADDRESS.findall(text)]
 
 

@@ -3,8 +3,8 @@
 The rule: nothing is opened and no link is followed here; what is no file and no link, is too large or cannot be read
 is left out, with the reason.
 
-git looks, in two processes side by side, and is told of no ignore rules. Folders of which it knows no file it only
-names, repositories and empty folders among them; these are walked through here.
+git looks, in two processes side by side, and gets no ignore rules. It only names folders of which it knows no file,
+repositories and empty folders among them; these are walked through here.
 """
 
 import errno

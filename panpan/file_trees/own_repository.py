@@ -118,7 +118,7 @@ class OwnRepository:
             settings: Such as `core.bigFileThreshold=0`, for this command.
             timeout_s: Seconds, after which it is ended.
             max_bytes: Most that it may print.
-            note_warnings: Told what it says beside that, where it has done it all the same.
+            note_warnings: Gets its warnings, if it succeeds.
 
         Raises:
             TooMuchError: It took too long or printed too much.
@@ -150,7 +150,7 @@ class OwnRepository:
         return (await self.run("write-tree", index=index)).decode().strip()
 
     def _write(self, name: str, data: bytes, *, mode: int = 0o600) -> None:
-        """Write a file of the repository, whole or not at all, whoever else writes it now."""
+        """Write a file of the repository, whole or not at all, even if another process writes it now."""
         place = self.folder / name
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = place.with_name(f"{place.name}.{os.getpid()}.lock")  # a name that git takes for no reference

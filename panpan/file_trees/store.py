@@ -52,7 +52,7 @@ class KeptFolders:
         self.bits: dict[str, int] = {}
         """Permission bits of each folder that is there."""
         self.empty: frozenset[str] = frozenset()
-        """Those in which no file is kept, however deep."""
+        """Folders in which no file is kept, however deep."""
         self._root = root
         self._files = Counter(map(folder_of, paths))
         """Number of files kept right in a folder."""

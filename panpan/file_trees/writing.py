@@ -48,7 +48,7 @@ async def write_changes(
 ) -> None:
     """Make each changed file what it is in `after`, all of them or none.
 
-    `changes` are from what is there now to what shall be.
+    `changes` lead from what is there now to what it becomes.
 
     Raises:
         SnapshotError: A file could not be written, or is not what it was taken for; those before it were put back.
@@ -201,7 +201,7 @@ def _remove_empty_below(folder: Path) -> None:
 
 
 class _SyncedAtTheEnd(DiskOperations):
-    """The disk, for so many files that each cannot be waited for; whoever uses it syncs all at the end."""
+    """The disk, for so many files that each cannot be waited for; the caller syncs all at the end."""
 
     def fsync(self, fd: int) -> None: ...
 

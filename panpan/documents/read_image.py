@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_EDGE_PIXELS = 1568
 """Longest edge that models look at without scaling it down themselves (Messages API, "Vision")."""
 _MAX_IMAGE_BYTES = 3_700_000
-"""So that it stays below 5 MB in base64, the limit of the Messages API for one picture."""
+"""Largest picture; it stays below 5 MB in base64, the limit of the Messages API for one."""
 _MEDIA_TYPE = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 
 

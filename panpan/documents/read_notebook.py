@@ -124,7 +124,7 @@ def _joined(value: Any) -> str:
 
 
 def _shortened(text: str, max_chars: int) -> str:
-    """Return the beginning and, since errors stand there, the end of a long text."""
+    """Return the beginning and the end of a long text; errors are at the end."""
     text = text.rstrip("\n")
     if len(text) <= max_chars:
         return text
@@ -343,7 +343,7 @@ class _Style:
         return _HALF.sub(self._half, made).replace("\n", self.gap(level))
 
     def _half(self, match: re.Match[str]) -> str:
-        """Return half of a letter as it can stand in a file: only its number can."""
+        """Return half of a letter as a file can contain it: as an escape, unless it is a byte of a damaged file."""
         return match[0] if match[0] in self.undecoded else f"\\u{ord(match[0]):04x}"
 
 
@@ -374,7 +374,7 @@ def _after_blanks(text: str, start: int) -> int:
 
 
 def _members(text: str, start: int) -> dict[str, tuple[int, int]]:
-    """Return where the values of a whole object stand; of a key that is written twice the last counts."""
+    """Return the ranges of the values of a whole object by key; of a key that is written twice the last counts."""
     members: dict[str, tuple[int, int]] = {}
     at = _after_blanks(text, _opened(text, start, "{"))
     while text[at] != "}":
@@ -387,7 +387,7 @@ def _members(text: str, start: int) -> dict[str, tuple[int, int]]:
 
 
 def _elements(text: str, start: int) -> list[tuple[int, int]]:
-    """Return where the elements of an array stand, which is known to be whole."""
+    """Return the ranges of the elements of an array, which is known to be whole."""
     elements: list[tuple[int, int]] = []
     at = _after_blanks(text, _opened(text, start, "["))
     while text[at] != "]":

@@ -1,4 +1,4 @@
-"""One page of a text file: numbered lines, cut where they are endless, and where to go on.
+"""One page of a text file: numbered lines, cut if they are endless, and the place to go on from.
 
 The file is in memory once; its lines are found by searching and never all taken apart. Synchronous.
 """

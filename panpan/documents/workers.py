@@ -14,7 +14,7 @@ from panpan.errors import ToolError
 
 _SIZE_BYTES = 4
 _MAX_EDGE_PIXELS = 1568
-"""As for other pictures, see `read_image`."""
+"""Longest edge, as for other pictures; see `read_image`."""
 _POINTS_PER_INCH = 72
 _MOST_PIXELS_PER_INCH = 200
 """Highest resolution, for small pages, which get no clearer with more."""

@@ -152,8 +152,8 @@ async def commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:
     """Write all `changes` and note that the model knows the new contents.
 
     Raises:
-        ToolError: One failed; the text says what is left changed. It is a `FileChangedError` if somebody else changed
-            the only file.
+        ToolError: One failed; the text says what is left changed. It is a `FileChangedError` if the first
+            file was changed by somebody else.
     """
     await anyio.to_thread.run_sync(_commit, changes, seen_files)
 

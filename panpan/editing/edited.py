@@ -102,7 +102,7 @@ class PlannedTool(Tool[InputT]):
     notes_changes: ClassVar[bool] = True
 
     async def planned(self, args: InputT, ctx: ToolContext) -> Plan | Output:
-        """Return what `plan` does; for tools that have to ask somebody first."""
+        """Return what `plan` does; for tools that have to ask first."""
         return await anyio.to_thread.run_sync(self.plan, args, ctx, abandon_on_cancel=True)
 
     @abstractmethod
@@ -148,7 +148,7 @@ def _require_as_shown(plan: Plan, shown: DiffDisplay) -> None:
 
 
 def _whole(plan: Plan) -> DiffDisplay | None:
-    """Return the diffs for somebody who is to judge them; None where a change has no lines that could be shown."""
+    """Return the diffs for a person to judge; None if a change has no lines that could be shown."""
     display = diffs_of(plan)
     changes_modes = any(change.mode is not None or change.is_new_program for change in plan.changes)
     return display if all(file.diff for file in display.files) and not changes_modes else None

@@ -1,6 +1,6 @@
 """Running a search: with ripgrep where there is one, else with the slower search in Python.
 
-The rule: ripgrep and the search that stands in for it get the same request and print the same form, so that nothing
+The rule: ripgrep and the search that replaces it get the same request and print the same form, so that nothing
 outside of here knows which of them ran. A search program is started without being asked for, so it is never one that
 lies in the workspace; and it is bounded in time and output, with a note in the result where a bound was met.
 """

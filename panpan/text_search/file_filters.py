@@ -150,14 +150,14 @@ class IgnoreRules:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Facts of a folder that come from where it lies."""
+    """Facts about a folder that come from the folders around it."""
 
     is_in_repository: bool
-    """A git repository is around it. Rules end at its top, and at the tops of repositories inside; where there is none,
-    .gitignore files count all the same, and nothing ends them."""
+    """True if a git repository is around it. Rules end at its top, and at the tops of repositories inside. Without one,
+    .gitignore files still count, and nothing ends them."""
     rules: IgnoreRules | None
-    """Rules set by the folders above; None if they set none, or exclude the folder. One that is excluded and yet asked
-    for by name stands for itself."""
+    """Rules set by the folders above; None if they set none, or exclude the folder: if it is searched
+    by name, only its own rules count."""
 
 
 def surroundings_of(folder: Path) -> Surroundings:

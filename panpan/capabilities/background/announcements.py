@@ -46,7 +46,7 @@ class News:
         return any(not task.is_running and task.id not in self._told_ended for task in tasks)
 
     def take(self, tasks: Iterable[Task]) -> Sequence[SystemReminder]:
-        """Return what the model has to be told now; it counts as told."""
+        """Return the reminders that are due; they count as told."""
         reminders = []
         for task in tasks:
             if not task.is_running and task.id not in self._told_ended:
@@ -103,7 +103,7 @@ def told_in(messages: Iterable[Message]) -> tuple[set[str], set[str]]:
 
 
 def end_reminder(record: TaskRecord) -> SystemReminder:
-    """Return what tells the model that a task has ended."""
+    """Return the reminder that a task has ended."""
     lines = [f"Background {state_line(record.info)}", f"It was: {clean_line(record.title)}"]
     if record.report:
         lines.append(record.report)
@@ -113,6 +113,6 @@ def end_reminder(record: TaskRecord) -> SystemReminder:
 
 
 def running_reminder(record: TaskRecord) -> SystemReminder:
-    """Return what tells the model of a resumed session that a task still runs."""
+    """Return the reminder, in a resumed session, that a task still runs."""
     text = f"Background task {record.id} was started before panpan was, and still runs: {clean_line(record.title)}"
     return SystemReminder(text=_TAG.sub("&lt;", text), cause=f"task:{record.id}:running")

@@ -163,7 +163,7 @@ class BackgroundTasks(Hook, Background):
         return task.info
 
     def take_command(self, command: MovedCommand, resources: AsyncExitStack) -> TaskInfo:
-        if self._group is None:  # the user wanted it a moment before he closed the session
+        if self._group is None:  # the user asked for it just before they closed the session
             raise ToolError("the session ends, so that nothing goes on in the background; the command was ended")
         task = take_over(command, self._tasks)
         follow = partial(
@@ -237,7 +237,7 @@ class BackgroundTasks(Hook, Background):
         return await self._outputs.all(task, pattern=pattern, max_bytes=max_bytes)
 
     async def output(self, task_id: str, *, pattern: str | None, max_bytes: int) -> TaskOutput:
-        """Return what a task printed, or the lines that match a pattern; at most the last `max_bytes`."""
+        """Return the output of a task, or its lines that match a pattern; at most the last `max_bytes`."""
         return await self._outputs.all(self._tasks.known(task_id), pattern=pattern, max_bytes=max_bytes)
 
     async def close(self, *, keep: bool, is_held: bool = False) -> Sequence[TaskInfo]:

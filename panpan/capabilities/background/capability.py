@@ -158,7 +158,7 @@ async def _look(terminal: Terminal, task_id: str) -> Mapping[str, Display]:
 
 
 async def gpu_use(env: Mapping[str, str]) -> str:
-    """Return how busy each GPU is, such as `GPU 0 45% 3.2/24.0 GB`; empty where nvidia-smi does not say."""
+    """Return the load of each GPU, such as `GPU 0 45% 3.2/24.0 GB`; empty if nvidia-smi fails."""
     if (program := shutil.which("nvidia-smi", path=env.get("PATH"))) is None:
         return ""
     try:

@@ -112,7 +112,7 @@ class TaskSet:
 
 
 Ripgrep: TypeAlias = Callable[[], str | None]
-"""Says which ripgrep to run, if any."""
+"""Returns the path of ripgrep; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ _LEAD_BYTES = 16 * 1024
 
 
 def window_of(path: Path, start: int, *, max_bytes: int, keys: KnownKeys, grows: bool = False) -> Window:
-    """Return what an output holds from byte `start`, or its last `max_bytes`; a missing file is empty."""
+    """Return an output from byte `start` on, or its last `max_bytes`; a missing file is empty."""
     try:
         fd = open_private_file(path, os.O_RDONLY)
     except FileNotFoundError:

@@ -43,7 +43,7 @@ def record(ctx: click.Context, file: str, words: tuple[str, ...]) -> int:
 
     FILE must not exist. It holds what was said, what the model was sent, and what the tools answered, but no keys.
     """
-    folder = ["--cwd", str(chosen_folder(ctx, None))]  # what stands behind it is stronger
+    folder = ["--cwd", str(chosen_folder(ctx, None))]  # a later --cwd overrides it
     return run_panpan(ctx, ["--record", file, *folder, *words])
 
 
@@ -160,7 +160,7 @@ async def _played(
 
 @contextmanager
 def _workspace(folder: Path, mode: "Mode", *, is_copied: bool, is_read: bool) -> Iterator[Path | None]:
-    """Say where to work: in a copy of the folder, in it, or nowhere."""
+    """Yield the folder to work in: a copy of the folder, the folder itself, or None."""
     from panpan.capabilities.cassettes.replay_run import copy_of
 
     if mode != "live-tools" or not is_copied:
@@ -171,7 +171,7 @@ def _workspace(folder: Path, mode: "Mode", *, is_copied: bool, is_read: bool) ->
 
 
 def _shown(program: Program) -> "Show":
-    """Return what prints prompts and events as they come."""
+    """Return a function that prints prompts and events as they come."""
     from panpan.cli_kit.failures import StdoutWriter
     from panpan.types.events import Event
     from panpan.types.messages import UserMessage
@@ -189,7 +189,7 @@ def _shown(program: Program) -> "Show":
 
 
 def _lines(report: "ReplayReport") -> Iterator[str]:
-    """Yield what came out."""
+    """Yield the lines of the report."""
     counts = f"{_counted(report.turns, 'turn')}, {_counted(report.requests, 'request')}, "
     counts += _counted(report.tool_calls, "call")
     for other in report.other_texts:

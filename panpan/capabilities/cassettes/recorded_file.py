@@ -63,7 +63,7 @@ def is_recorded(path: Path) -> bool:
 
 
 def read_recorded(path: Path) -> RecordedFile:
-    """Return what a recorded cassette says; a last line that is torn, as a crash leaves it, does not count.
+    """Return the contents of a recorded cassette, without a last line that a crash cut off.
 
     Raises:
         ConfigError: The file is not there, or is no recorded cassette; names the file, and the line where there is one.
@@ -245,7 +245,7 @@ def header_line(session: SessionContext, askers: Askers) -> dict[str, Any]:
 
 
 def header_of(file: RecordedFile) -> Header:
-    """Return what the first line says; raise `ConfigError` if it is damaged."""
+    """Return the parsed first line; raise `ConfigError` if it is damaged."""
     match file.header:
         case {
             "model": str(),
@@ -274,7 +274,7 @@ def _names(found: Any) -> Sequence[str] | None:
 
 
 def _checked(settings: Mapping[str, Any], place: str) -> Mapping[str, Any]:
-    """Return what counts of the recorded settings; raise `ConfigError` if one is invalid."""
+    """Return the recorded settings that a replay uses; raise `ConfigError` if one is invalid."""
     keys = {*map(dotted, _SETTINGS), "max_rounds", "permission.deny", "compaction.window_tokens"}
     chosen = {key: value for key, value in settings.items() if key in keys}
     values: dict[str, Any] = {}
@@ -296,7 +296,7 @@ def _settings(session: SessionContext) -> dict[str, Any]:
         if value != default:
             chosen[dotted(path)] = value
     if removed := [rule for rule in session.settings.permission.deny if "(" not in rule]:
-        chosen["permission.deny"] = removed  # takes tools away, which the model is told of
+        chosen["permission.deny"] = removed  # takes tools away, which changes what the model is sent
     if session.setup.context_window is not None:
         chosen["compaction.window_tokens"] = session.setup.context_window
     return chosen | {"max_rounds": session.main.permissions.max_rounds}

@@ -131,7 +131,7 @@ class RecordedReply:
         return self.message is None and self.failure is None
 
     def as_json(self) -> dict[str, Any]:
-        """Return what a line of a cassette says of it."""
+        """Return the fields of its line in a cassette."""
         return {
             "events": [[round(at_s, 4), event_json(event)] for at_s, event in self.events],
             "failure": None if self.failure is None else _failure_json(self.failure),

@@ -126,7 +126,7 @@ class RecordedSession:
 
 
 def read_session(path: Path) -> RecordedSession:
-    """Return what a recorded cassette says; raise `ConfigError` if it is not there, or damaged."""
+    """Return the conversation of a recorded cassette; raise `ConfigError` if the file is missing or damaged."""
     return _Reader(read_recorded(path)).session
 
 
@@ -197,7 +197,7 @@ class _Reader:
         self._beside = []
 
     def _say_what_waits(self) -> None:
-        """Take what was said outside of turns for a step of its own, since something else comes behind it."""
+        """Make messages from outside of turns a step of their own, since something else follows them."""
         said = [message for message in self._waiting if isinstance(message, UserMessage)]
         self.session.steps += map(Said, said)
         self._waiting.clear()
@@ -230,7 +230,7 @@ class _Reader:
             requests[-1] = replace(requests[-1], reply=reply)
 
     def _take_record(self, record: Mapping[str, Any]) -> None:
-        """Take what the session's log says."""
+        """Take a record of the session's log."""
         match session_record(record):
             case RewindRecord():
                 self._rewind(record.get("parentUuid"))
@@ -279,7 +279,7 @@ def _number(line: Mapping[str, Any]) -> int:
 
 
 def relocation(source: str, target: str) -> Change:
-    """Return what puts the path `target` for `source` wherever a text has it; both are absolute.
+    """Return a function that replaces the path `source` by `target` in a text; both are absolute.
 
     The root of the file system is in every path, and stays as it is.
     """

@@ -1,7 +1,7 @@
 """Records a session: the interceptor that writes a cassette of all that crosses the session's borders.
 
-What the log keeps is written as the log has it; between that stand the requests, the streams of the replies with their
-times, and what somebody was asked and said. Nothing of it goes into the file before secrets are taken out.
+Records of the log are written as the log has them. Between them are the requests, the streams of the replies with their
+times, and questions with their answers. Secrets are redacted before anything is written.
 """
 
 import time
@@ -109,7 +109,7 @@ def user_answers(said: Any) -> Sequence[UserAnswer] | None:
 
 
 def plan_answer(said: Any) -> PlanAnswer:
-    """Return what a line says of a plan; no, where it cannot be told."""
+    """Return the recorded answer to a plan; a no if the line is not clear."""
     match said:
         case {"kind": "PlanApproved", "mode": str(mode)} if is_permission_mode(mode):
             return PlanApproved(mode)

@@ -1,4 +1,4 @@
-"""Plays a recorded cassette: the interceptor that stands in for the model and, where nothing is run, for the tools.
+"""Plays a recorded cassette: the interceptor that replaces the model and, if nothing is run, the tools.
 
 The rule: a request that does not fit what was recorded gets no reply. Which of the two differ first, and where, is the
 result of the replay then.
@@ -225,7 +225,7 @@ class Replay(SessionInterceptor):
         return self._turn is None or self._next >= len(self._turn.requests)
 
     def additions(self, live: Sequence[SystemReminder] = ()) -> Sequence[UserMessage | SystemReminder]:
-        """Return what was put into the conversation before the next request, once."""
+        """Return the messages that were added before the next request, once."""
         if self._turn is None or self.is_turn_over:
             return ()
         request = self._turn.requests[self._next]
@@ -237,7 +237,7 @@ class Replay(SessionInterceptor):
         return with_current_rules(request.additions, live, self.recorded.header.workspace, self._as_recorded)
 
     def pinned(self) -> Sequence[SystemReminder]:
-        """Return what stayed in the next compaction."""
+        """Return the reminders that were pinned in the next compaction."""
         return next(self._pins, ())
 
     # the model
@@ -264,7 +264,7 @@ class Replay(SessionInterceptor):
         return recorded
 
     async def events(self, recorded: RecordedRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield what the model said; raise `ProviderError` if the request failed when it was recorded."""
+        """Yield the recorded reply; raise `ProviderError` if the request failed when it was recorded."""
         reply = changed_reply(recorded.reply, self._to_here)
         for _, event in reply.events:
             yield event
@@ -277,11 +277,11 @@ class Replay(SessionInterceptor):
             await anyio.sleep_forever()
 
     def count(self) -> int | None:
-        """Return how many tokens the provider said that a request has, each time that it was asked."""
+        """Return the next token count that the provider returned when it was recorded."""
         return next(self._counts, None)
 
     def check_reply(self, recorded: RecordedRequest, reply: AssistantMessage) -> None:
-        """Let a reply of another model stand in the place of the recorded one, if it makes the same calls.
+        """Accept a reply of another model in place of the recorded one if it makes the same calls.
 
         Raises:
             CassetteError: It makes others, or the recorded one is not whole.

@@ -1,4 +1,4 @@
-"""Stands in for the parts of a session in a replay: the model, the tools, those who are asked, and the hooks.
+"""Replacements for parts of a session in a replay: the model, the tools, those who are asked, and the hooks.
 
 The rule: a cassette is a file, and a file grants nothing that matters. With real tools, a call may run that ran in the
 recording, within the workspace and the sandbox. What is protected, lies outside or would leave the sandbox stays

@@ -18,7 +18,7 @@ from panpan.types.messages import AssistantMessage, Message, SystemReminder, Too
 
 
 def canonical_message(message: Message) -> dict[str, Any]:
-    """Return what is sent of a message."""
+    """Return the canonical form of a message: the fields that are sent."""
     match message:
         case UserMessage(content=content):
             return {"role": "user", "content": _dumped(content)}
@@ -32,7 +32,7 @@ def canonical_message(message: Message) -> dict[str, Any]:
 
 
 def canonical_tool(tool: ToolDefinition) -> dict[str, Any]:
-    """Return what is sent of a tool."""
+    """Return the canonical form of a tool: the fields that are sent."""
     return {"name": tool.name, "description": tool.description, "input_schema": plain(tool.input_schema)}
 
 
@@ -46,7 +46,7 @@ def canonical_request(request: ModelRequest) -> dict[str, Any]:
 
 
 def outline(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what was done in canonical messages, whatever was said: each call, and whether it failed."""
+    """Return each call in canonical messages with whether it failed, and none of the text."""
     rows: list[dict[str, Any]] = []
     names: dict[str, str] = {}
     for message in messages:
@@ -98,7 +98,7 @@ class RequestWriter:
         self._recorded[message.uuid] = digest(changed_json(canonical_message(message), self._change))
 
     def line(self, request: ModelRequest, options: ModelOptions) -> dict[str, Any]:
-        """Return what the line of the next request says."""
+        """Return the line for the next request."""
         kept = sum(1 for _ in _same(self._sent, request.messages))
         new = request.messages[kept:]
         self._sent[kept:] = new
@@ -240,7 +240,7 @@ class Divergence:
 
     @property
     def sentence(self) -> str:
-        """Say which request and which field differ."""
+        """Sentence that names the request and the field that differ."""
         return f"{self.what or f'request {self.request}'} differs in {self.difference.field or 'its kind'}"
 
     def as_json(self) -> dict[str, Any]:

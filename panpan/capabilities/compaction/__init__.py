@@ -6,7 +6,7 @@ and `/compact` takes all of them:
 
 1. Output of tools that is older than the newest messages (`keep_recent_tokens`) gives way to a note that says how to
    read it again, until what is sent fills 70 % of the room.
-2. Reminders stand for what is older than the newest messages: what the user said, quoted, and what was done, computed
+2. Reminders replace what is older than the newest messages: what the user said, quoted, and what was done, computed
    from all calls and results. The project context, rules files, the notice of plan mode and the prompt of a running
    turn stay as messages. What a hook says is `pinned`, such as the plan and the todo list, is told as it is now.
 3. A summary under fixed headings joins them. A model is asked for it without tools. If its answer does not keep to the

@@ -88,7 +88,7 @@ class ComputedRecord:
 
 
 def computed_record(messages: Sequence[Message]) -> ComputedRecord:
-    """Return what was done in a conversation."""
+    """Return the record of a conversation."""
     record = ComputedRecord()
     uses: dict[str, ToolUseBlock] = {}
     for message in messages:

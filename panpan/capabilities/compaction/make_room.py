@@ -65,7 +65,7 @@ class Compactor:
         trigger: CompactionTrigger,
         hint: str = "",
     ) -> Compaction | None:
-        """Return what makes the next request shorter; None where nothing does. What is said and sent stays as it is.
+        """Return a compaction for the next request; None if nothing makes it shorter. The conversation stays as it is.
 
         Raises:
             ProviderError: The provider cannot be reached or does not accept the key; nothing has changed.

@@ -69,11 +69,11 @@ class BoundedStream:
         return self._stream.tell()
 
     def seekable(self) -> bool:
-        """Return that it can seek."""
+        """Return True: it can seek."""
         return True
 
     def close(self) -> None:
-        """Leave the stream open: who opened it closes it."""
+        """Leave the stream open; its owner closes it."""
 
     def _count(self, size: int) -> None:
         if self.left is None:
@@ -117,7 +117,7 @@ def is_archive(name: str) -> bool:
 
 
 def folder_name(name: str) -> str:
-    """Return what the folder of an archive's content is called."""
+    """Return the name of the folder for an archive's content."""
     suffix = next(
         suffix for suffix in sorted((".zip", *_TAR_SUFFIXES), key=len, reverse=True) if name.lower().endswith(suffix)
     )
@@ -277,7 +277,7 @@ class _Unpacking:
 
 @contextmanager
 def _decompressed(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Yield what is in a compressed file, or the file itself, by how it begins."""
+    """Yield the decompressed content of a file, or the file itself, by its first bytes."""
     head = file.read(6)
     file.seek(0)
     if head.startswith(b"\x1f\x8b"):

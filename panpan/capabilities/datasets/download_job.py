@@ -376,7 +376,7 @@ def _unpacked(archive: Path, folder: Path, limits: UnpackLimits, is_wanted: thre
 
 @contextmanager
 def _ends_with_the_caller() -> Iterator[threading.Event]:
-    """Yield what is set as long as the caller waits, so that a thread which was given up ends, too."""
+    """Yield an event that is set as long as the caller waits, so that an abandoned thread ends, too."""
     wanted = threading.Event()
     wanted.set()
     try:

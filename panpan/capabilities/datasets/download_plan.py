@@ -254,7 +254,7 @@ def load_data_config(
     user_agent: str,
     new_restriction: Callable[[str, str], str | None] = lambda _, __: None,
 ) -> DataConfig:
-    """Return what the downloads of a session need."""
+    """Return client, token and limits for the downloads of a session."""
     most = int(data.max_gb * 10**9)
     return DataConfig(
         client=GuardedClient(network, user_agent=user_agent, own=(data.hub,)),

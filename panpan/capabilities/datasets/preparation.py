@@ -56,7 +56,7 @@ _CODINGS = ("gzip", "deflate", "br", "zstd")
 
 
 async def inspect_file(client: GuardedClient, url: str, allow: Allow, *, name: str = "") -> RemoteFile:
-    """Return what a server tells of a file, called `name` or else as the server or the address calls it.
+    """Return a server's facts about a file, called `name` or else as the server or the address calls it.
 
     Raises:
         ToolError: It cannot be had, or may not be asked for.
@@ -299,7 +299,7 @@ async def make_plan(
 
 
 def require_space(plan: DownloadPlan) -> None:
-    """Refuse what does not fit onto the disk; raise `ToolError` otherwise."""
+    """Raise `ToolError` if the download does not fit onto the disk."""
     if plan.needed_bytes is not None and plan.needed_bytes > plan.free_bytes:
         raise ToolError(
             f"{plan.shown_folder} has {size_text(plan.free_bytes)} free, and the download needs "

@@ -192,7 +192,7 @@ def _built_for_numpy_1(root: MachineRoot, binaries: Sequence[Binary]) -> tuple[s
 
 
 def binary_findings(layer: BinaryLayer) -> list[Finding]:
-    """Return what the layer has, for the report: how many binaries, and each module with what it is linked with."""
+    """Return the findings of the layer: the number of binaries, and each module with its linked libraries."""
     machines = Counter(binary.elf.machine for binary in layer.binaries)
     counted = ", ".join(f"{count} {machine}" for machine, count in machines.most_common()) or "none"
     found = [Finding(layer="binary", name="binaries", value=counted)]

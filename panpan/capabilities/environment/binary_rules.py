@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _PLATFORM = re.compile(r"(manylinux|musllinux|linux|macosx)(1|2010|2014|_\d{1,3}_\d{1,3})?_([a-z]\w*)")
 _OLD_NAMES = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
-"""Versions of glibc that the first names stand for (PEP 600)."""
+"""Versions of glibc that the older names mean (PEP 600)."""
 _TAG_CHARS = 300
 
 
@@ -32,7 +32,7 @@ class _Fault:
 
 
 def wheel_constraints(facts: "Facts") -> Iterator[Constraint]:
-    """Yield what the wheels of packages ask for, one constraint a package that does not get it."""
+    """Yield the needs of the packages' wheels, one constraint for each package whose needs are not met."""
     tagged = [package for package in facts.python.packages if package.origin.tags]
     pairs = _pairs(facts)
     unfit = 0
@@ -61,7 +61,7 @@ def _pairs(facts: "Facts") -> frozenset[tuple[str, str]]:
 
 
 def _fault(tag: str, pairs: frozenset[tuple[str, str]], facts: "Facts") -> _Fault | None:
-    """Return what is wrong with one tag here; None where nothing is, or nobody can tell."""
+    """Return the reason why one tag does not fit here; None if it fits or cannot be judged."""
     parts = tag.split("-")
     if len(parts) != 3:
         return None
@@ -111,7 +111,7 @@ _BUILT_FOR_PT = re.compile(r"\+pt(\d)(\d+)(?:cu(\d{2})\d+|cpu)?")
 
 
 def binary_constraints(facts: "Facts") -> Iterator[Constraint]:
-    """Yield what the layer of binaries asks for."""
+    """Yield the constraints of the layer of binaries."""
     yield from wheel_constraints(facts)
     yield from _interpreters(facts)
     yield from _architectures(facts)

@@ -185,7 +185,7 @@ def _nvidia(root: MachineRoot, search: LibrarySearch) -> NvidiaDriver:
 
 
 def driver_findings(layer: DriverLayer) -> Sequence[Finding]:
-    """Return what the layer has, for the report."""
+    """Return the findings of the layer, for the report."""
     nvidia = layer.nvidia
     libc = {"glibc": f"glibc {dotted(layer.glibc) or 'of an unknown version'}", "musl": "musl", "": "unknown"}
     driver = driver_text(nvidia.version) or ("of an unknown version" if nvidia.is_loaded else "none")
@@ -293,7 +293,7 @@ def look_at_hardware(root: MachineRoot, place: str = "/") -> HardwareLayer:
 
 
 def hardware_findings(layer: HardwareLayer) -> list[Finding]:
-    """Return what the layer has, for the report."""
+    """Return the findings of the layer, for the report."""
     found = [Finding(layer="hardware", name="GPU", value=_described(gpu)) for gpu in layer.gpus]
     if not found:
         none = "none" if layer.lists_devices else "unknown: the kernel lists no devices here"

@@ -37,7 +37,7 @@ class ElfFile:
 
 
 def read_elf(stream: BinaryIO) -> ElfFile | None:
-    """Return what an ELF file says of itself; None where it is none, such as a linker script.
+    """Return the parsed headers of an ELF file; None if it is not one, such as a linker script.
 
     Raises:
         ToolError: It is damaged.
@@ -189,7 +189,7 @@ class LibrarySearch:
         self._exists: dict[str, bool] = {}
 
     def find(self, name: str, *, of: str = "", search: tuple[str, ...] = ()) -> str:
-        """Return where a library lies; empty where it is nowhere.
+        """Return the path of a library; empty if there is none.
 
         `of`: the binary that needs it. `search`: the folders that this binary names.
         """

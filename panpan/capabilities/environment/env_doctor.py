@@ -147,7 +147,7 @@ class Facts:
     hardware: HardwareLayer
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return what each layer has, for the report."""
+        """Return the findings of all layers, for the report."""
         return (
             *python_findings(self.python),
             *binary_findings(self.binaries),
@@ -177,7 +177,7 @@ MAX_OF_A_KIND = 20
 def examine(
     root: MachineRoot, environment: Environment | None, variables: Mapping[str, str], project: str = ""
 ) -> EnvReport:
-    """Return what is known of an environment on a machine; nothing of either is run.
+    """Return the report on an environment on a machine; nothing of either is run.
 
     `environment`: as `find_environment` finds it; None: there is none, and the report is about the machine.
     `variables`: environment variables; LD_LIBRARY_PATH counts. `project`: the folder whose manifests say what the
@@ -205,7 +205,7 @@ def examine(
 
 
 def _first_of_each_kind(constraints: Iterable[Constraint]) -> list[Constraint]:
-    """Return what fits into a report: the first of each kind, and how many more there are of it."""
+    """Return the first constraints of each kind, and the number of the others."""
     counts: Counter[tuple[str, State]] = Counter()
     kept = []
     for one in constraints:

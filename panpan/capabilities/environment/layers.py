@@ -213,7 +213,7 @@ def constraint_rows(report: EnvReport) -> list[Row]:
 
 
 def verdict_lines(report: EnvReport) -> list[str]:
-    """Return which layer is the first that is broken, why, and what to do."""
+    """Return the lowest broken layer, the reason, and what to do."""
     broken = report.first_broken
     if broken is None:
         risks = sum(one.state == "risk" for one in report.constraints)
@@ -227,7 +227,7 @@ def verdict_lines(report: EnvReport) -> list[str]:
 
 
 def heading(report: EnvReport) -> str:
-    """Return which environment it is."""
+    """Return the environment, and the reason why it was chosen."""
     if report.environment:
         return _line(f"{report.environment}: {report.chosen}")
     return _line(f"no environment in {report.project}" if report.project else "no environment")
@@ -241,12 +241,12 @@ def detail_lines(report: EnvReport, layer: Layer) -> list[str]:
 
 
 def unread_lines(report: EnvReport) -> list[str]:
-    """Return what could not be read."""
+    """Return a line for each file that could not be read."""
     return [_line(f"not read: {one}") for one in report.unread]
 
 
 def _not_compared(report: EnvReport) -> list[str]:
-    """Return that nobody says what the environment is for, lest its layers are taken for all that is wanted."""
+    """Return a warning if no manifest was found, since layers that hold may still not be what the project needs."""
     return [] if report.project else ["no manifest was found that says what a project asks for"]
 
 

@@ -70,7 +70,7 @@ def remaking(facts: "Facts", folder: str, specifiers: Sequence[str]) -> str:
 
 
 def lacking(root: MachineRoot, command: str) -> str:
-    """Return what has to be done before a command that makes an environment; empty where nothing has."""
+    """Return the step needed before a command that makes an environment; empty if there is none."""
     program = command.partition(" ")[0]
     if not program.startswith("python3.") or _is_there(root, program):
         return ""
@@ -78,7 +78,7 @@ def lacking(root: MachineRoot, command: str) -> str:
 
 
 def filling(facts: "Facts", requirements: ProjectRequirements, entry: PackageRequirement) -> str:
-    """Return the command, to be run in the project's folder, that installs what a entry is part of."""
+    """Return the command, run in the project's folder, that installs the requirements with this entry."""
     prefix, file = facts.environment.path, entry.file
     managed = _managed(facts.root, requirements.folder, prefix)
     if managed and file in _OF_MANAGERS:
@@ -133,14 +133,14 @@ def _fitting_minor(root: MachineRoot, specifiers: Sequence[str], near: int) -> i
 
 
 def project_findings(requirements: ProjectRequirements) -> list[Finding]:
-    """Return what is asked for, for the report; with what belongs to extras and groups, which nobody has to install."""
+    """Return the project's requirements for the report, including optional ones of extras and groups."""
     python = (_finding("python", one.specifier, one.source) for one in requirements.python)
     kinds = ((f"package of {one.group}" if one.group else "package", one) for one in requirements.packages)
     return [*python, *(_finding(kind, one.text, one.source) for kind, one in kinds)]
 
 
 def project_constraints(facts: "Facts", requirements: ProjectRequirements) -> Iterator[Constraint]:
-    """Yield what the project asks for, and whether the environment has it."""
+    """Yield a constraint for each requirement of the project."""
     apart = _files_for_others(facts, requirements)
     for file in sorted(apart):
         has = f"{facts.environment.path} is none of conda's, and other files say what belongs into it"
@@ -224,7 +224,7 @@ def _counts(
 def _lacks(
     facts: "Facts", requirement: "Requirement", versions: Mapping[str, str], markers: Mapping[str, str]
 ) -> Iterator[tuple[str, str | None]]:
-    """Yield what is asked for, also by the extras of it, with what is there in its place, as `unmet` says."""
+    """Yield each unmet requirement, also of its extras, with the version that is installed instead, as in `unmet`."""
     yield f"{requirement.name}{requirement.specifier}", unmet(requirement, versions)
     package = facts.python.package(normalised(requirement.name))
     for extra in sorted(requirement.extras) if package else ():

@@ -94,7 +94,7 @@ def look_at_python(root: MachineRoot, environment: Environment) -> PythonLayer:
 
 
 def python_findings(python: PythonLayer) -> list[Finding]:
-    """Return what the layer has, for the report: the interpreter, and each package with the tag of its wheel."""
+    """Return the findings of the layer: the interpreter, and each package with the tag of its wheel."""
     found = [
         Finding(layer="python", name="python", value=python.version or "unknown", source=python.program),
         Finding(layer="python", name="ABI tag", value=python.abi or "unknown"),
@@ -115,7 +115,7 @@ def _elf(root: MachineRoot, program: str) -> ElfFile | None:
 
 
 def _prefixes(root: MachineRoot, environment: Environment) -> list[str]:
-    """Return where an environment lies; Debian's own interpreter has packages in /usr and in /usr/local."""
+    """Return the prefixes of an environment; Debian's own interpreter has packages in /usr and in /usr/local."""
     prefix = environment.path.rstrip("/")
     is_of_system = environment.kind == "python" and prefix in _OF_SYSTEM
     return [*_OF_SYSTEM] if is_of_system and not program_of(root, ["/usr/local"]) else [prefix]
@@ -162,7 +162,7 @@ def marker_values(facts: "Facts") -> Mapping[str, str]:
 
 
 def python_constraints(facts: "Facts") -> Iterator[Constraint]:
-    """Yield what packages ask of the interpreter and of each other."""
+    """Yield the packages' constraints on the interpreter and on each other."""
     yield from _required_python(facts)
     yield from _whole_packages(facts)
     yield from _one_version_each(facts)
@@ -170,7 +170,7 @@ def python_constraints(facts: "Facts") -> Iterator[Constraint]:
 
 
 def interpreter_constraints(facts: "Facts") -> Iterator[Constraint]:
-    """Yield that there is no interpreter, where there is none."""
+    """Yield a broken constraint if there is no interpreter."""
     python = facts.python
     if not python.program:
         has = f"bin/python of {facts.environment.path} leads to nothing"

@@ -81,7 +81,7 @@ class ToolkitLayer:
 
 
 def look_at_toolkit(root: MachineRoot, python: PythonLayer, binaries: BinaryLayer) -> ToolkitLayer:
-    """Return which runtimes the packages were built for and which there are."""
+    """Return the runtimes that packages were built for, and those that are installed."""
     toolkit, source = _system_cuda(root)
     rocm = (root.text("/opt/rocm/.info/version", max_bytes=1_000) or "").strip().partition("\n")[0]
     found = [*_headers(root), *_found_libraries(python, binaries)]
@@ -93,7 +93,7 @@ def look_at_toolkit(root: MachineRoot, python: PythonLayer, binaries: BinaryLaye
 
 
 def toolkit_findings(layer: ToolkitLayer, binaries: BinaryLayer) -> list[Finding]:
-    """Return what the layer has and what is asked of it, for the report."""
+    """Return the findings of the layer, found and required, for the report."""
     asked = [
         Finding(
             layer="toolkit",
@@ -113,7 +113,7 @@ def toolkit_findings(layer: ToolkitLayer, binaries: BinaryLayer) -> list[Finding
 
 
 def local_platform(version: str) -> tuple[Platform, Version] | None:
-    """Return what the local part of a version says: `2.3.0+cu121` was built for CUDA 12.1; None where it says nothing.
+    """Return the platform in the local part of a version: CUDA 12.1 for `2.3.0+cu121`; None if it has none.
 
     PyTorch's wheels are named so: `cpu`, `cu118`, `rocm6.0`.
     """
@@ -207,7 +207,7 @@ _NEED_AVX = ("jaxlib", "tensorflow", "tensorflow-cpu", "tf-nightly")
 
 
 def gpu_constraints(facts: "Facts") -> Iterator[Constraint]:
-    """Yield what the three lowest layers owe to the frameworks above."""
+    """Yield the frameworks' constraints on the three lowest layers."""
     yield from _processor(facts)
     if any(one.platform == "cuda" for one in facts.toolkit.frameworks):
         yield from _driver(facts)

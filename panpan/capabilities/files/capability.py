@@ -76,7 +76,7 @@ class _State:
 _NOTHING = _State(0, 0, 0, 0)
 """State of a file which is gone, also where something else than a file has its name now."""
 _TOO_LARGE = b"too large"
-"""Stands for a digest: the model never read so much."""
+"""Used in place of the digest of a file that is larger than any the model has read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class FileChanged(ReminderSource):
         return (SystemReminder(text=text, cause=f"file:changed:{_digest_of(changes)}:{place}", priority="high"),)
 
     def _changes(self) -> Iterator[_Change]:
-        """Yield what is other than the model knows, once: a log that grows is not told with every line."""
+        """Yield each file that differs from what the model knows, once; a growing log is not told for every line."""
         for path, sight in self._seen_files.newest(MOST_FILES):
             if self._told.get(path) == sight.number:
                 continue

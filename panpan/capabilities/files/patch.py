@@ -66,7 +66,7 @@ _MAX_ECHOED_FILES = 3
 
 
 def parse_patch(text: str) -> list[FilePatch]:
-    """Return what a patch in either format asks for.
+    """Return the changes in a patch of either format.
 
     Raises:
         ToolError: It is in neither format, or not whole.
@@ -426,7 +426,7 @@ def _kept_at_end(hunk: Hunk) -> int:
 
 
 def _runs(hunk: Hunk, place: int) -> Iterator[_Run]:
-    """Yield what the hunk changes, without the lines that it keeps."""
+    """Yield the changed runs of lines of a hunk, without the lines that it keeps."""
     at = start = place
     added: list[HunkLine] = []
     for line in hunk.lines:

@@ -20,7 +20,7 @@ class HunkLine:
     text: str
     r"""Without mark, line break and a "\r" before it."""
     has_cr: bool = False
-    r"""A "\r" stood at its end."""
+    r"""A "\r" was at its end."""
     is_unterminated: bool = False
     """The patch says that the file has no line break here."""
 
@@ -119,7 +119,7 @@ _FILE_HEADERS = (_ADD, _UPDATE, _DELETE)
 
 
 def parse_envelope_patch(text: str) -> list[FilePatch]:
-    """Return what the patch asks for.
+    """Return the changes in the patch, file by file.
 
     Raises:
         ToolError: It is not whole, or a line is not what the format has there.
@@ -229,7 +229,7 @@ _ESCAPED = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, '"': 34,
 
 
 def parse_unified_patch(text: str) -> list[FilePatch]:
-    """Return what the diff asks for.
+    """Return the changes in the diff, file by file.
 
     Raises:
         ToolError: It holds no diff, a binary one, or something that cannot be applied as text.
@@ -324,7 +324,7 @@ class _UnifiedParser:
 
 
 def _read_git_header(line: str, draft: _Draft) -> bool:
-    """Note what one line after `diff --git` says; False where it is none of git's."""
+    """Note one header line after `diff --git`; return False if it is not one of git's."""
     key, _, value = line.partition(" ")
     if line.startswith(("rename from ", "rename to ")):
         side, _, path = value.partition(" ")

@@ -85,7 +85,7 @@ class ReadTool(Tool[ReadInput], FileViewer):
 
 
 async def _output_of(found: Found, data: bytes, args: ReadInput, shown: str, sandbox: CommandSandbox) -> Output:
-    """Return what the model is shown of a file; what only programs of their own may decode is decoded there."""
+    """Return the output for a file. Formats that have to be decoded in a separate process are decoded there."""
     match found:
         case Output():
             return found
@@ -111,7 +111,7 @@ async def _with_its_pictures(notebook: NotebookPage, shown: str, sandbox: Comman
 
 
 async def _with_pages(pdf: PdfText, data: bytes, args: ReadInput, shown: str, sandbox: CommandSandbox) -> Output:
-    """Return what the model is shown of a PDF: its text, and its pages where they are asked for or are pictures."""
+    """Return the output for a PDF: its text, and its pages as pictures if asked for or if they have no text."""
     wanted = tuple(range(pdf.first, pdf.last + 1)) if args.pictures else pdf.scans
     count = f"{pdf.total} page{'' if pdf.total == 1 else 's'}"
     part = count if pdf.last - pdf.first + 1 == pdf.total else f"pages {pdf.first}-{pdf.last} of {pdf.total}"
@@ -140,7 +140,7 @@ def _look(args: ReadInput, ctx: ToolContext) -> tuple[Path, bytes, Found]:
 
 
 def _found(data: bytes, args: ReadInput, path: Path, shown: str) -> Found:
-    """Return what the model is shown of `data`, or what it is to be decoded as, by what its content says that it is."""
+    """Return the output for `data`, or the format that it still has to be decoded as, judged by its content."""
     if is_pdf(data):
         if args.offset > 1 or args.limit != DEFAULT_LINES:
             raise ToolError(_PDF_LINES_UNUSED)

@@ -27,7 +27,7 @@ class RenameInput(BaseModel):
 
 
 class RenameTool(PlannedTool[RenameInput]):
-    """Replace a name by another wherever it stands as a whole word, and search for places where it is left."""
+    """Replace a name by another wherever it is a whole word, and search for places where it is left."""
 
     name = "Rename"
     asks = "Rename {title}?"

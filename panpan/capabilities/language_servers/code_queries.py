@@ -108,7 +108,7 @@ class CodeQueries:
         self._servers = servers
 
     async def related(self, relation: Relation, point: CodePoint) -> Found:
-        """Return where a relation leads to."""
+        """Return the places that a relation leads to."""
         from panpan.capabilities.language_servers.wire import locations
 
         match relation:
@@ -127,14 +127,14 @@ class CodeQueries:
         return asked.found(list(dict.fromkeys(places)))
 
     async def hover(self, point: CodePoint) -> str:
-        """Return what the server tells about a symbol, such as type and documentation; empty for nothing."""
+        """Return the server's text about a symbol, such as type and documentation; empty if it has none."""
         from panpan.capabilities.language_servers.wire import hover_text
 
         asked = await self._asked(point.path, "hoverProvider")
         return hover_text(await asked.server.request("textDocument/hover", asked.position(point)))
 
     async def symbols(self, path: Path) -> Found:
-        """Return what is defined in a file, in its order."""
+        """Return the symbols that a file defines, in its order."""
         asked = await self._asked(path, "documentSymbolProvider")
         answer = await asked.server.request("textDocument/documentSymbol", {"textDocument": {"uri": asked.uri}})
         return asked.found(list(islice(_symbols(answer, path, 0), MAX_PLACES)))
@@ -156,7 +156,7 @@ class CodeQueries:
         return sorted(found, key=lambda problem: (not problem.is_error, problem.line, problem.column))
 
     async def rename(self, point: CodePoint, new_name: str) -> Sequence[FileChanges]:
-        """Return what would have to be changed to give a symbol another name; nothing is changed."""
+        """Return the changes that rename a symbol; nothing is changed yet."""
         asked = await self._asked(point.path, "renameProvider")
         params = {**asked.position(point), "newName": new_name}
         answer = await asked.server.request("textDocument/rename", params)
@@ -291,7 +291,7 @@ def _edited(answer: Any, name: str) -> Iterator[tuple[str, Sequence[Any]]]:
 
 
 def problem_of(found: "Diagnostic") -> Problem:
-    """Return what a server has found, in our words."""
+    """Return a server's diagnostic as a `Problem`."""
     code = found.code if isinstance(found.code, str | int) else ""
     start = found.range.start
     return Problem(start.line + 1, start.character + 1, found.is_error, found.message, str(code))

@@ -86,7 +86,7 @@ def _length(header: bytes) -> int:
 
 
 def parsed(body: bytes) -> dict[str, Any]:
-    """Return what a body says. Raise FramingError if it is no object of JSON."""
+    """Return the parsed body. Raise FramingError if it is not a JSON object."""
     try:
         message = json.loads(body)
     except (ValueError, RecursionError) as exc:
@@ -247,7 +247,7 @@ class Connection:
                     return
 
     async def read(self) -> None:
-        """Take what the server sends, until it is gone."""
+        """Handle the server's messages until it is gone."""
         reader = FrameReader()
         try:
             while not self.gone:

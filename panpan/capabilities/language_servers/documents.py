@@ -158,7 +158,7 @@ class Documents:
                 self.close(path)
 
     def published(self, params: Any) -> None:
-        """Take what the server tells of a file."""
+        """Take the problems that the server reports for a file."""
         if not isinstance(params, Mapping) or not isinstance(params.get("uri"), str):
             return
         path = path_of(params["uri"])
@@ -171,7 +171,7 @@ class Documents:
         document.told = anyio.Event()
 
     def answered(self, document: Document, problems: Sequence[Diagnostic]) -> None:
-        """Take what the server has answered of the present text; it tells no more."""
+        """Take the server's answer for the present text; no more reports follow."""
         document.problems, document.is_told, document.quiet_since = problems, True, -math.inf
 
     def all_known(self, path: Path, text: str) -> Sequence[Diagnostic] | None:
@@ -249,7 +249,7 @@ class WatchedFiles:
         """True if a look has found more files than can be watched, so that the folder is not watched."""
 
     def changes(self) -> Sequence[dict[str, Any]]:
-        """Return what changed since the last call, as the protocol tells it; nothing at the first. Synchronous."""
+        """Return the files that changed since the last call, in the protocol's form; none at the first. Synchronous."""
         if self.is_too_large:
             return ()
         before, now = self._known, self._look()
@@ -325,7 +325,7 @@ class ShownTexts:
         """Held while a text is shown that need not be the one on disk, until its problems are known."""
 
     def published(self, params: Any) -> None:
-        """Take what the server tells of a file by itself; one that is asked has told all."""
+        """Take the problems that the server reports by itself; ignored if it is asked for them."""
         if not self.is_asked:
             self._documents.published(params)
 
@@ -360,7 +360,7 @@ class ShownTexts:
         return self._documents.all_known(path, text)
 
     async def problems(self, path: Path, text: str) -> Sequence[Diagnostic]:
-        """Return what is wrong with a text that is, was or will be at a path; the caller bounds how long it waits.
+        """Return the problems of a text that is, was or will be at a path; the caller bounds how long it waits.
 
         More may follow where the server tells them by itself, see `all_problems`.
 
@@ -400,7 +400,7 @@ class ShownTexts:
         return document
 
     async def problems_now(self, path: Path) -> Sequence[Diagnostic]:
-        """Return what is wrong with a file on disk, beside what is in all others now.
+        """Return the problems of a file on disk, together with the present state of all others.
 
         Raises:
             ToolError: The file cannot be read, or it does not answer.

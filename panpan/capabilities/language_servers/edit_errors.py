@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LONGEST_S = 60.0
-"""After which nobody cares any more."""
+"""Seconds after which a look is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class EditLook:
         self._changed = anyio.Event()
 
     def changed(self, after: str | None) -> None:
-        """Take what the file says after the call; None: there is nothing to look at."""
+        """Take the text of the file after the call; None: there is nothing to look at."""
         self._after = after
         self._changed.set()
 
@@ -242,7 +242,7 @@ class EditErrors(Hook):
         return self._come_since()  # so that the turn goes on, should the model think that it is done
 
     def _come_since(self) -> Sequence[Addition]:
-        """Return what was not told with the result of its call, once."""
+        """Return, once, the errors that came too late for the result of their call."""
         done = [late for late in self._late if late.look.done.is_set()]
         self._late = [late for late in self._late if late not in done]
         reminders = []
@@ -271,7 +271,7 @@ def _changed_paths(call: ToolCall) -> Sequence[Path]:
 
 
 def _text_of(path: Path) -> str | None:
-    """Return what a file says; None where there is none, or nothing that a server could read."""
+    """Return the text of a file; None if there is no file, or none that a server could read."""
     try:
         return source_text(path)
     except ToolError:
@@ -286,7 +286,7 @@ def _told(head: str, path: str, server: str, errors: Sequence[Problem]) -> str:
 
 
 def _noted(path: str, server: str, errors: Sequence[Problem]) -> str:
-    """Return what the user is told: how many there are, and the first of them."""
+    """Return the note for the user: the number of errors, and the first of them."""
     count = "1 new error" if len(errors) == 1 else f"{len(errors):,} new errors, the first"
     return f"{path}: {count} ({server}): {_line(errors[0])}"
 

@@ -37,7 +37,7 @@ class Progress:
         self._ended = anyio.Event()
 
     def take(self, params: Any) -> None:
-        """Take what the server tells."""
+        """Take a progress notification of the server."""
         value = params.get("value") if isinstance(params, Mapping) else None
         kind = value.get("kind") if isinstance(value, Mapping) else None
         if kind not in ("begin", "end"):
@@ -113,7 +113,7 @@ def folders_of(root: Path) -> list[dict[str, str]]:
 
 
 def answer(method: str, params: Any, root: Path) -> Any:
-    """Return what a server gets that asks. Raise KeyError if nobody answers that."""
+    """Return the answer to a server's request. Raise KeyError if the method is unknown."""
     match method:
         case "workspace/configuration":
             asked = items_of(params.get("items")) if isinstance(params, Mapping) else ()

@@ -196,7 +196,7 @@ def told_problems(problems: Sequence[Problem], shown: str) -> Output:
 
 
 def told_hover(text: str, symbol: str | None) -> Output:
-    """Return what a server tells about a symbol."""
+    """Return the output for a server's text about a symbol."""
     clean = clean_for_terminal(text[: 4 * MAX_HOVER_CHARS]).strip()
     cut = clean if len(clean) <= MAX_HOVER_CHARS else f"{clean[:MAX_HOVER_CHARS]} [cut]"
     return Output(cut or f"nothing is known of {symbol} there")

@@ -42,7 +42,7 @@ class ServerProcess:
         self._first_errors, self._last_errors = b"", b""
 
     async def keep_errors(self) -> None:
-        """Read what it writes to its standard error until that is closed, and keep the beginning and the end."""
+        """Read its standard error until that is closed, and keep the beginning and the end."""
         pipe = self.child.stderr
         while pipe is not None and not pipe.is_at_end:
             chunk = pipe.read()
@@ -57,7 +57,7 @@ class ServerProcess:
         self._last_errors = (self._last_errors + chunk)[-_MAX_KEPT_BYTES:]
 
     async def how_it_ended(self) -> str:
-        """Return how a server ended whose output is closed, such as "ended with code 1: out of memory"."""
+        """Return the end of a server whose output is closed, such as "ended with code 1: out of memory"."""
         with move_on_after(_END_S):
             await self.child.wait()
         if self.child.stderr is not None:

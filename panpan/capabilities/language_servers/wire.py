@@ -25,12 +25,12 @@ def lines_of(text: str) -> list[str]:
 
 
 def line_starts(text: str) -> list[int]:
-    """Return at which character of the text each of its lines begins."""
+    """Return the index of the first character of each line."""
     return [0, *(found.end() for found in _LINE_BREAK.finditer(text))]
 
 
 def units(text: str, encoding: Encoding) -> int:
-    """Return how long a text is in the units of a server."""
+    """Return the length of a text in the units of a server."""
     if text.isascii() or encoding == "utf-32":
         return len(text)
     if encoding == "utf-8":
@@ -39,7 +39,7 @@ def units(text: str, encoding: Encoding) -> int:
 
 
 def characters(line: str, column: int, encoding: Encoding) -> int:
-    """Return how many characters of `line` lie before a column of a server."""
+    """Return the number of characters of `line` before a column of a server."""
     if line.isascii() or encoding == "utf-32":
         return min(column, len(line))
     left = column
@@ -147,7 +147,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def read_as(model: type[ModelT], value: Any) -> ModelT | None:
-    """Return what a value says; None where it is something else."""
+    """Return a value as a model; None if it does not fit."""
     try:
         return model.model_validate(value)
     except (ValidationError, RecursionError):
@@ -181,7 +181,7 @@ def hover_text(answer: Any) -> str:
 
 
 def encoding_of(capabilities: Mapping[str, Any]) -> Encoding:
-    """Return what the server counts columns in; UTF-16 where it says nothing, or something that nobody offered."""
+    """Return the unit of the server's columns; UTF-16 if it names none, or one that was not offered."""
     chosen = capabilities.get("positionEncoding")
     return "utf-8" if chosen == "utf-8" else "utf-32" if chosen == "utf-32" else "utf-16"
 

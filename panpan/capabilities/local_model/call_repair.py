@@ -49,8 +49,8 @@ def with_edit_for_sed(use: ToolUseBlock) -> ToolUseBlock:
 
 
 # It takes the new word for the old one where the user names the new one first. "Use tea instead of coffee": it replaces
-# tea by coffee, finds no tea, and says that it is done. Where the words of the user say which of the two is to stand
-# there, the call is turned round before it is made.
+# tea by coffee, finds no tea, and says that it is done. Where the words of the user say which of the two is the new
+# one, the call is turned round before it is made.
 
 _NAMES = {"Edit": ("old_string", "new_string"), "Rename": ("old_name", "new_name")}
 

@@ -50,12 +50,12 @@ class LocalModel:
 
     @classmethod
     def of(cls, ctx: click.Context) -> Self:
-        """Return what the context was given, else what is on this machine."""
+        """Return the model of the context, else the one on this machine."""
         return ctx.find_object(cls) or cls.here()
 
     @classmethod
     def here(cls) -> Self:
-        """Return what is on this machine."""
+        """Return the model on this machine."""
         store = embedded_store(os.environ)
         is_interactive = sys.stdin.isatty() and sys.stdout.isatty()
         return cls(store, usual_sources(store, os.environ), is_interactive)
@@ -91,7 +91,7 @@ class ProgressLine:
         self._width = 0
 
     def show(self, progress: Progress) -> None:
-        """Show where the set-up is now, if it is worth a new line or a new look."""
+        """Show the progress if it has changed enough for a new line or a redraw."""
         now = self._clock()
         if progress.note:
             self._say(progress.note)
@@ -293,7 +293,7 @@ def fetch(model: LocalModel) -> int | None:
 
 
 def introduce(model: LocalModel) -> None:
-    """Say what is about to be fetched, and from where to where."""
+    """Print what is about to be fetched, with its source and destination."""
     store, weights = model.store, model.store.weights
     kept = f", {megabytes(store.partial_bytes)} of them are here already" if store.partial_bytes else ""
     lines = {

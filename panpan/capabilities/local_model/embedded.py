@@ -1,6 +1,6 @@
 """The embedded model: a server of our own, started by the first request and asked like any other.
 
-What is particular to so small a model is done here, so that nothing above knows of it: the worked examples stand
+What is particular to so small a model is done here, so that nothing above knows of it: the worked examples come
 before the conversation, rounds that do not fit any more are left out, its usual slips are mended, and one request is
 answered after the other.
 """
@@ -55,7 +55,7 @@ class RecentRounds:
         return _kept(messages, start)
 
     def _cut(self, messages: Sequence[Message], least: int) -> int:
-        """Return how many messages to leave out, so that what stays is small enough or the newest round alone."""
+        """Return the number of messages to leave out, so that the rest fits or is the newest round alone."""
         limit = KEPT_SHARE * self._room_tokens
         begins = (AssistantMessage, UserMessage)  # a round or a turn
         starts = [least, *(at for at in range(least + 1, len(messages)) if isinstance(messages[at], begins))]
@@ -76,7 +76,7 @@ def tokens_of(messages: Sequence[Message]) -> int:
 
 
 def room_tokens(context_tokens: int, output_tokens: int, system: str, tools: Sequence[ToolDefinition]) -> int:
-    """Return how many tokens of messages fit beside the reply, the system prompt and the tools."""
+    """Return the tokens of messages that fit beside the reply, the system prompt and the tools."""
     fixed = [system, *(f"{tool.name} {tool.description} {tool.input_schema}" for tool in tools)]
     return context_tokens - output_tokens - sum(map(_tokens_in, fixed))
 
@@ -164,7 +164,7 @@ class EmbeddedProvider:
         await self._stack.aclose()
 
     def _running(self) -> OpenAICompatibleProvider | None:
-        """Return what asks the server; None where there is none any more, or not yet."""
+        """Return the provider that asks the server; None if the server has not started or has ended."""
         return None if self._served is None or self._served.has_ended() else self._inner
 
     async def _start(self) -> OpenAICompatibleProvider:
@@ -193,6 +193,6 @@ class EmbeddedProvider:
 def _begun(
     inner: OpenAICompatibleProvider, request: ModelRequest, options: ModelOptions, text: str
 ) -> AsyncGenerator[StreamEvent, None]:
-    """Yield what follows on a reply that begins with `text`; llama.cpp goes on with a last message of the model."""
+    """Yield the rest of a reply that begins with `text`; llama.cpp continues a last message of the model."""
     begun = AssistantMessage(content=(TextBlock(text=text),), model=options.model)
     return inner.stream(replace(request, messages=[*request.messages, begun]), options)

@@ -96,7 +96,7 @@ class PipDownload:
         return cls(requirement, folder, python, child)
 
     async def sizes(self, stall_s: float) -> AsyncGenerator[int, None]:
-        """Yield how many bytes of the wheel are there, until it is whole.
+        """Yield the bytes of the wheel that have arrived, until it is whole.
 
         Raises:
             SourceUnavailableError: pip failed, or stalls for `stall_s`.
@@ -119,7 +119,7 @@ class PipDownload:
             raise self._failure(said.decode("utf-8", "replace"))
 
     def wheel(self) -> Path:
-        """Return where the wheel is, once it is whole; raise `SourceUnavailableError` if there is not exactly one."""
+        """Return the path of the whole wheel; raise `SourceUnavailableError` if there is not exactly one."""
         wheels = list((self._folder / "wheel").glob("*.whl"))
         if len(wheels) != 1:
             raise SourceUnavailableError(f"pip fetched {len(wheels)} wheels of {self.requirement} and not one")
@@ -136,7 +136,7 @@ class PipDownload:
                 remove_tree(self._folder)
 
     def _failure(self, said: str) -> FetchError:
-        """Return what to tell the user of what pip said; its warnings are harmless where it succeeds."""
+        """Return the error for pip's output after a failure; its warnings are harmless if it succeeds."""
         if "No module named pip" in said:
             return SourceUnavailableError(
                 f"{self._python} has no pip to fetch packages with; run: {self._python} -m ensurepip (or, with uv: "

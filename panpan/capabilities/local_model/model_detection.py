@@ -45,7 +45,7 @@ class Answer:
 
     @classmethod
     def of(cls, kept: object) -> Self | None:
-        """Return what was kept; None of what no answer was kept as."""
+        """Return a saved answer; None if the value is not one."""
         match kept:
             case {
                 "is_allowed": bool(is_allowed),
@@ -65,7 +65,7 @@ class Answer:
         return next((model for model in server.models if model in self.models), None)
 
     def outdated_by(self, server: LocalServer) -> str:
-        """Return why the answer does not hold for what listens there now; empty where it does."""
+        """Return the reason why the answer does not hold for the present server; empty if it does."""
         if self.program != server.program:
             return f"it calls itself {_shown(server.program)} and not {_shown(self.program)}"
         if self.user != server.user:
@@ -153,7 +153,7 @@ async def detect_model(
     say: Callable[[str], None],
     find: Callable[[], Awaitable[tuple[LocalServer, ...]]] = find_local_servers,
 ) -> DetectedModel:
-    """Return what to use, after saying on one line which and why; without `ask` nobody is there to be asked.
+    """Return the model to use, after one line that names it and the reason; without `ask` nobody can be asked.
 
     Raises:
         ConfigError: There is none; says the ways to get one.

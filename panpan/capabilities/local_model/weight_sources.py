@@ -120,7 +120,7 @@ class PartialWeights(PartialFile):
 
 
 def disk_is_full(path: Path) -> FetchError:
-    """Return what to say when there is no space left in the folder of `path`."""
+    """Return the error for a full disk in the folder of `path`."""
     return FetchError(f"the disk of {path.parent} is full; make space and run {SETUP_COMMAND} again, which goes on")
 
 
@@ -209,7 +209,7 @@ class _HubAnswer:
 
 
 def _reason(exc: BaseException) -> str:
-    """Return what went wrong, on one line; time-outs say nothing of themselves."""
+    """Return the reason of a failure on one line; time-outs have no message of their own."""
     while isinstance(exc, BaseExceptionGroup):
         exc = exc.exceptions[0]
     return printable(Redactor().redact(str(exc))) or (

@@ -394,7 +394,7 @@ class WeightStore:
 
 
 def embedded_store(env: Mapping[str, str]) -> WeightStore:
-    """Return where the embedded model's weights are kept for this user.
+    """Return the store of the embedded model's weights for this user.
 
     Raises:
         ConfigError: There is no home folder.

@@ -90,13 +90,13 @@ async def with_mentions(
     """Return the prompt with what it mentions, and one sentence for each mention that stays out.
 
     Args:
-        prompt: What the user says; mentions stand in what he typed of it, and never in the data behind that.
+        prompt: The user's message. Mentions are looked for in the part that the user typed, never in data after it.
         ctx: As for a tool; a file that is attached counts as read.
         viewers: Tools that show what is mentioned.
         agents: Names behind an @ that mean agents and no files.
-        keys: What is taken out of the files, as it is out of tool results.
+        keys: Keys that are redacted in the files, as in tool results.
         gate: Asked about each file as about a call of Read or LS. Only what it denies stays out: the user has named
-            the file himself, so he is not asked.
+            the file, so they are not asked.
     """
     message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
     attachments = _Attachments(ctx, viewers, keys or KnownKeys(), gate)

@@ -51,7 +51,7 @@ _MOST_FAILURE_CHARS = 4_000
 def outcome(
     plan: Plan, ran: Ran, changes: Changes, files: Sequence[FileStep], notes: Sequence[str], *, existed: bool
 ) -> Output:
-    """Return what to tell of a call that has run.
+    """Return the output of a call that has run.
 
     `existed`: True if the environment was there before.
     """
@@ -74,12 +74,12 @@ def outcome(
 
 
 def way_back(plan: Plan) -> str:
-    """Return how what was changed by a call that did not end well is taken back."""
+    """Return a hint on how to take back the changes of a call that did not end well."""
     return "the same rollback goes on with it" if plan.step is not None else "rollback takes that back"
 
 
 def has_changed(plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: bool) -> bool:
-    """Return whether a call has changed anything."""
+    """True if a call has changed anything."""
     return bool(changes or files or (not existed and plan.target.prefix.exists()))
 
 
@@ -113,7 +113,7 @@ def _ending(plan: Plan, ran: Ran) -> list[str]:
 
 
 def changed_in_words(plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: bool) -> str:
-    """Return what was changed, on one short line."""
+    """Return the changes on one short line."""
     made = [f"made {plan.target.prefix.name}"] if not existed and plan.target.prefix.exists() else []
     names = [Path(file.path).name for file in files]
     said = [*made, *([changes.summary(plan.asked)] if changes else []), *names]
@@ -153,7 +153,7 @@ def inconsistencies(target: Target, changes: Changes, requirements: ProjectRequi
 
 
 def _required_here(requirements: ProjectRequirements | None, target: Target) -> Iterator[PackageRequirement]:
-    """Yield what has to be in the environment, but for what conda has under names of its own."""
+    """Yield the requirements for this environment, without packages that conda has under names of its own."""
     for entry in requirements.packages if requirements is not None else ():
         if not (
             entry.group or entry.is_bound or entry.is_condas or (is_for_conda(entry.file) and target.kind != "conda")
@@ -213,13 +213,13 @@ async def run_with_mirrors(
 
 
 _CLEANUP_S = 10.0
-"""For telling what was changed until an interrupt."""
+"""Seconds for finding out what was changed until an interrupt."""
 
 
 async def apply_plan(
     plan: Plan, ctx: ToolContext, environment: Mapping[str, str], setup: "PackageConfig", *, manager: str, what: str
 ) -> AsyncGenerator[Progress | Output, None]:
-    """Yield what the commands of a plan print, then what they have changed. Consume it under `aclosing`.
+    """Yield the output of a plan's commands, then the changes that they made. Consume it under `aclosing`.
 
     `what`: what it was asked to do, on one line.
     """
@@ -261,7 +261,7 @@ async def _frozen(plan: Plan) -> list[Installed]:
 
 
 def _broken(plan: Plan, changes: Changes, ctx: ToolContext, setup: "PackageConfig") -> list[str]:
-    """Return what does not fit together any more, also what the project asks for, as far as that may be read."""
+    """Return the needs of packages and of the project that are no longer met, as far as its files may be read."""
     target = plan.target
     environment = Environment(str(target.prefix), target.kind, target.why)
     folder = readable_folder(project_of(environment.path, environment, str(ctx.paths.cwd)), ctx.paths)
@@ -294,7 +294,7 @@ def _restore(files: Sequence[FileStep]) -> None:
 
 
 def _done(plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: bool) -> str:
-    """Return what was changed until an interrupt, in the place of the result that would tell it."""
+    """Return the changes until an interrupt, in place of the result that would name them."""
     if not has_changed(plan, changes, files, existed=existed):
         return f"changed nothing in {plan.target.prefix}"
     said = changed_in_words(plan, changes, files, existed=existed)

@@ -191,7 +191,7 @@ class CondaTool(PackageTool[CondaInput]):
 
 
 def _own_settings(prefix: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what an environment's own settings of conda or mamba say, as it has to be told, and the hosts of it."""
+    """Return an environment's own settings of conda or mamba, as text for the user, and the hosts in them."""
     named: list[str] = []
     hosts: list[str] = []
     for name in _OWN_SETTINGS:

@@ -85,7 +85,7 @@ class Conflict:
 
 
 def conflict_in(output: str) -> Conflict | None:
-    """Return why a solver found no answer; None where the output tells of none that is understood."""
+    """Return the conflict that a solver reported; None if the output has none that is understood."""
     needs = [*_of_pip(output), *_of_uv(output), *_of_trees(output), *_of_conda(output)]
     missing = [*_missing(output), *(f"{need.package}{need.versions}" for need in needs if need.who == "")]
     chosen = _contradicting([need for need in needs if need.who])
@@ -120,7 +120,7 @@ def _of_uv(text: str) -> Iterator[Need]:
 
 
 def _of_trees(text: str) -> Iterator[Need]:
-    """Yield what the nodes of a tree require: a node that requires, and its children."""
+    """Yield the needs in a tree: a node that requires something, with its children."""
     parents: list[tuple[int, str]] = []
     for line in text.splitlines():
         found = _TREE_LINE.match(line)
@@ -298,13 +298,13 @@ KNOWN_FAILURES: Sequence[KnownFailure] = (
 
 
 def advice_for(output: str) -> str | None:
-    """Return what to do about a failure that is known; None where it is not."""
+    """Return the advice for a known failure; None if it is not known."""
     known = _known(output)
     return known.advice if known else None
 
 
 def is_unreached(output: str) -> bool:
-    """Return whether an index was not reached, as far as the output of a failure tells."""
+    """True if the output of a failure says that an index was not reached."""
     known = _known(output)
     return known is not None and known.name == _UNREACHED
 

@@ -155,7 +155,7 @@ class PackageTool(Tool[PackageInputT]):
 
     @abstractmethod
     def plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
-        """Return what the call is going to do. Called in a worker thread; runs nothing and changes nothing.
+        """Return the plan of the call. Called in a worker thread; runs nothing and changes nothing.
 
         Raises:
             ToolError: It cannot be done; says what to do instead.
@@ -184,7 +184,7 @@ class PackageTool(Tool[PackageInputT]):
         return Plan(find_target(ctx.paths, args.environment, ctx.own_environment or ctx.environment))
 
     def query(self, args: PackageInputT, target: Target) -> str:
-        """Return what an operation tells that only reads. Called in a worker thread.
+        """Return the result of an operation that only reads. Called in a worker thread.
 
         Raises:
             ToolError: It is about nothing, or about what is no package.
@@ -268,7 +268,7 @@ class PackageTool(Tool[PackageInputT]):
 
 
 def query(operation: str, packages: Sequence[str], target: Target) -> str:
-    """Return what `show`, `freeze` or `list` tells of an environment. Synchronous.
+    """Return the result of `show`, `freeze` or `list` in an environment. Synchronous.
 
     `packages`: what is to be shown, or parts of the names to be listed; none: all of them.
 

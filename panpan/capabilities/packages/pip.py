@@ -136,7 +136,7 @@ def undo_with_pip(uninstall: Sequence[str], install: Sequence[str], source: Sour
 
 
 def _pip(target: Target) -> tuple[str, ...]:
-    """Return how the pip of an environment is called. Raise ToolError if it has none."""
+    """Return the command of an environment's pip. Raise ToolError if it has none."""
     if not _has_pip(target):
         raise ToolError(f"{target.prefix} has no pip; use the uv tool for it, or create an environment that has one")
     return _called(target)
@@ -152,7 +152,7 @@ def _has_pip(target: Target) -> bool:
 
 
 def _bringing_pip(target: Target) -> tuple[str, ...]:
-    """Return what puts the pip into an environment that Python itself brings along; uv makes them without.
+    """Return the command that installs Python's bundled pip into an environment; uv makes them without pip.
 
     Raises:
         ToolError: The environment has no Python, either.

@@ -73,7 +73,7 @@ class Plan:
 
     @property
     def lines(self) -> Iterator[str]:
-        """Return its command lines, as a shell would take them."""
+        """Its command lines, quoted for a shell."""
         return (shlex.join(command) for command in self.commands)
 
     @property
@@ -104,7 +104,7 @@ class Plan:
         return [place for place in places if self.hosts and not self.runs_code and os.path.lexists(place)]
 
     async def sandbox_use(self, sandbox: CommandSandbox) -> SandboxUse:
-        """Return what it needs of the sandbox: the network, unless all hosts are granted to commands."""
+        """Return its use of the sandbox: with network, unless commands may reach all of its hosts anyway."""
         if not self.hosts:
             return "on"
         if sandbox.is_on and _are_granted((*self.hosts, *self.mirror_hosts), sandbox):
@@ -225,7 +225,7 @@ async def run_plan(
 
 
 def _opened(plan: Plan, ctx: ToolContext) -> frozenset[Path]:
-    """Return what the user has opened to the call, without what it only reads."""
+    """Return the paths that the user has opened to the call, without those that it only reads."""
     if not ctx.paths.approved:
         return frozenset()
     read = {ctx.paths.judged(use.path).path for use in plan.uses if use.access == "read"}

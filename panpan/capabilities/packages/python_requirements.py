@@ -46,7 +46,7 @@ class RequirementFile:
     """Contents of one file, with all files that it includes."""
 
     named: tuple[str, ...] = ()
-    """Its options, addresses and folders, as they stand there."""
+    """Its options, addresses and folders, as written."""
     hosts: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     """The files and folders that it includes; absolute."""
@@ -57,7 +57,7 @@ class RequirementFile:
 
 
 def read_requirement_file(path: str, paths: PathResolver) -> RequirementFile:
-    """Return what a file asks for beside packages of an index.
+    """Return the contents of a requirements file that do not come from an index alone.
 
     `paths`: knows what may be read; what only an answer opens is not looked at.
 
@@ -187,7 +187,7 @@ class PythonRequirements:
 
 
 def python_requirements(packages: Sequence[str], file: str | None, paths: PathResolver) -> PythonRequirements:
-    """Return what is to be installed. Raise ToolError if something of it cannot be installed so."""
+    """Return the checked requirements of a call. Raise ToolError if one cannot be installed."""
     wanted = [python_package(text, paths.absolute) for text in packages]
     said = RequirementFile() if file is None else read_requirement_file(file, paths)
     reads = [*([paths.absolute(file)] if file else []), *(one.path for one in wanted if one.path), *said.reads]

@@ -62,7 +62,7 @@ class RequestedPackage:
 
 
 def python_package(text: str, absolute: Callable[[str], str]) -> RequestedPackage:
-    """Return what `text` asks for: a requirement (PEP 508), an address, or a folder or wheel of this machine.
+    """Return the package in `text`: a requirement (PEP 508), an address, or a folder or wheel of this machine.
 
     `text`: as the model wrote it, such as `numpy>=2`, `./lib[extra]`, `name @ git+https://example.org/x`, or `-e ./lib`
     for a folder that is installed as it lies there.
@@ -87,7 +87,7 @@ def python_package(text: str, absolute: Callable[[str], str]) -> RequestedPackag
 
 
 def is_file_name(name: str) -> bool:
-    """Return whether pip and uv take a name for a file where there is one of that name."""
+    """True if pip and uv take a name for a file when a file of that name exists."""
     return re.search(r"(?i)\.(?:zip|whl|tar|tgz|tbz|txz|tlz|tar\.(?:gz|bz2|xz|lz|lzma|zst))$", name) is not None
 
 
@@ -120,7 +120,7 @@ def names_asked(packages: Sequence[str]) -> frozenset[str]:
 
 
 def is_channel(text: str) -> bool:
-    """Return whether a record names a channel that can be asked again."""
+    """True if a record names a channel that can be asked again."""
     return re.fullmatch(_CHANNEL, text) is not None or re.fullmatch(_URL, text) is not None
 
 
@@ -219,7 +219,7 @@ def require_some(packages: Sequence[str], *others: object) -> None:
 
 
 def is_plain(package: "Installed") -> bool:
-    """Return whether what a record says of a package can be given to a package manager: records are files of others."""
+    """True if a package's record can be given to a package manager; records are not written by panpan."""
     parts = ((package.name, _RECORDED_NAME), (package.version, _RECORDED_VERSION), (package.build, _RECORDED_BUILD))
     is_address = not package.address or re.fullmatch(_URL, package.address) is not None
     is_path = not package.path or (package.path.startswith("/") and package.path.isprintable())

@@ -137,7 +137,7 @@ def _read(root: MachineRoot, prefix: Path, kind: Literal["venv", "conda", "pytho
 
 
 def _led_away(prefix: Path, libraries: Sequence[Path]) -> tuple[Path, ...]:
-    """Return where links lead that stand in place of folders which package managers write into."""
+    """Return the targets, outside of the prefix, of links in place of folders that package managers write into."""
     folders = [prefix / name for name in ("bin", "lib", "lib64", "include", "share", "etc", "conda-meta")]
     folders += [place for folder in libraries for place in (folder, folder / "site-packages", folder / "dist-packages")]
     places = dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders if folder.exists())
@@ -145,7 +145,7 @@ def _led_away(prefix: Path, libraries: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def find_program(names: tuple[str, ...], variables: Mapping[str, str], paths: PathResolver) -> Path | None:
-    """Return where the first of these programs is that is found, never in the workspace; None where none is.
+    """Return the path of the first of these programs that is found, never in the workspace; None if none is.
 
     `paths`: knows the workspace, in which anybody could have put a program of that name.
     """
@@ -218,7 +218,7 @@ def read_installed(prefix: Path) -> list[Installed]:
 
 
 def shown_package(prefix: Path, name: str) -> str | None:
-    """Return what there is to know of one package, in lines; None where it is not installed."""
+    """Return the facts about one package, a line each; None if it is not installed."""
     root, wanted = MachineRoot(), normalised(name)
     packages = read_installed(prefix)
     package = next((one for one in packages if normalised(one.name) == wanted), None)
@@ -263,7 +263,7 @@ def _required(head: Head) -> set[str]:
 
 
 def _origin(direct_url: str | None) -> dict[str, Any]:
-    """Return what a package was installed from, as fields of `Installed`; nothing where an index gave it."""
+    """Return the source of a package as fields of `Installed`; nothing if it came from an index."""
     found = _json(direct_url)
     url = found.get("url")
     try:

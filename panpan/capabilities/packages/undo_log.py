@@ -61,7 +61,7 @@ class Changes:
 
 
 def difference(before: Sequence[Installed], after: Sequence[Installed]) -> Changes:
-    """Return what is other in `after` than in `before`."""
+    """Return the changes from `before` to `after`."""
     old, new = ({package.key: package for package in packages} for packages in (before, after))
     return Changes(
         added=tuple(package for key, package in new.items() if key not in old),
@@ -168,7 +168,7 @@ class Steps:
         return step
 
     def knows(self, prefix: Path) -> bool:
-        """Return whether a step of an environment is kept."""
+        """True if a step of an environment is kept."""
         return self._folder is not None and self._file(str(prefix)).exists()
 
     def forget(self, prefix: Path) -> None:
@@ -182,7 +182,7 @@ class Steps:
 
 
 def undo(step: Step, current: Sequence[Installed]) -> Undo:
-    """Return what takes a step back."""
+    """Return the changes that take a step back."""
     now = {package.key: package for package in current}
     changes = difference(step.before, step.after)
     remove: list[Installed] = []
@@ -230,7 +230,7 @@ def kept_texts(files: Sequence[Path]) -> dict[Path, str | None]:
 
 
 def changed_files(before: Mapping[Path, str | None]) -> tuple[FileStep, ...]:
-    """Return which of the files are not as they were, as `kept_texts` told them."""
+    """Return the files that have changed since `kept_texts`."""
     steps = [FileStep(path=str(path), before=text, after=digest(path)) for path, text in before.items()]
     return tuple(step for step in steps if step.after != _digest_of(step.before))
 

@@ -184,7 +184,7 @@ def _located(paths: PathResolver, *files: Path) -> tuple[Path, ...]:
 
 
 def _workspace_of(project: Path, paths: PathResolver) -> Path:
-    """Return where lock file and environment of a project lie: at the top of its workspace, if it is in one."""
+    """Return the folder with a project's lock file and environment: the top of its workspace, if it is in one."""
     for folder in (project, *project.parents):
         if "workspace" in table_in(folder / "pyproject.toml", "tool", "uv"):
             return folder

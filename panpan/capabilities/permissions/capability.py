@@ -89,7 +89,7 @@ async def _permissions(terminal: Terminal, wanted: str) -> None:
 
 
 async def _remove(terminal: Terminal, rule: str) -> None:
-    """Remove a rule; of others say where they stand."""
+    """Remove a rule; for those that cannot be removed here, say where they are set."""
     removal = await terminal.session.gate.remove_rule(rule)
     if removal.places:
         say(terminal, f"{rule} is removed from {' and '.join(removal.places)}")

@@ -1,4 +1,4 @@
-"""Plan mode: its tools, the plan, and what agents are told of it."""
+"""Plan mode: its tools, the plan, and the notices about it for agents."""
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager

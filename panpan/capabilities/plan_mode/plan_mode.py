@@ -1,6 +1,6 @@
 """Plan mode: the session's side of it. The gate keeps what may change; this knows the plan and tells the model.
 
-The rule: it belongs to one session, only the user ends it, and what the model is told of it stands at the tail of the
+The rule: it belongs to one session, only the user ends it, and notices about it for the model come at the end of the
 conversation, never in the system prompt.
 """
 
@@ -63,7 +63,7 @@ class PlanMode(Hook):
         self._turns_since_told = 0
         self._processes = HeldProcesses(*holds)
         self._has_rest = Event()
-        """Set when some of the processes do not stand still yet."""
+        """Set when some of the processes are not held yet."""
 
     @property
     def file(self) -> Path | None:
@@ -277,7 +277,7 @@ def find_plan_file(folder: Path, name: str) -> Path | None:
 
 
 def read_plan(file: Path, seen_files: SeenFiles) -> str:
-    """Return what stands in the file."""
+    """Return the text of the plan file."""
     _require_no_link(file)
     data = read_regular_file(file, max_bytes=MAX_BYTES)
     try:

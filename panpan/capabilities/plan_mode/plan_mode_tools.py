@@ -77,7 +77,7 @@ class ExitPlanModeTool(Tool[ExitPlanModeInput]):
     is_for_subagents: ClassVar[bool] = False
     asks_user: ClassVar[bool] = True
     timeout_s = None
-    """A person takes the time that he takes; an interrupt withdraws the question."""
+    """People take as long as they need; an interrupt withdraws the question."""
 
     def __init__(self, planning: Planning, ask: PlanAsker | None) -> None:
         self._planning = planning

@@ -105,7 +105,7 @@ class GivenContext(Hook):
 
 
 def project_context(conversation: Conversation | None) -> SystemReminder | None:
-    """Return what a conversation was told of the project at its start."""
+    """Return the project context that a conversation got at its start."""
     messages = conversation.messages if conversation is not None else ()
     reminders = (message for message in messages if isinstance(message, SystemReminder))
     return next((reminder for reminder in reminders if reminder.cause == PROJECT_CONTEXT), None)

@@ -44,7 +44,7 @@ class MemorySection:
 
 
 class Withholds(Protocol):
-    """Says which files the model is not told of."""
+    """Decides which files are kept from the model."""
 
     def __call__(self, path: Path, *, is_own: bool = False) -> bool:
         """True if a user's rule keeps a file from the model; `is_own` is True for files that no project brings."""

@@ -77,7 +77,7 @@ class AskUserQuestionTool(Tool[AskUserInput]):
     is_for_subagents: ClassVar[bool] = False
     asks_user: ClassVar[bool] = True
     timeout_s = None
-    """A person takes the time that he takes; an interrupt withdraws the questions."""
+    """People take as long as they need; an interrupt withdraws the questions."""
 
     def __init__(self, ask: UserAsker | None) -> None:
         self._ask = ask

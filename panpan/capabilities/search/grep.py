@@ -166,7 +166,7 @@ def _glob_parts(glob: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _secrets_note(root: Path, paths: PathResolver) -> list[str]:
-    """Return what to say of files for secrets right in the folder.
+    """Return the note about files for secrets right in the folder.
 
     It says the same whether they match or not; otherwise one could ask for what is in them, letter by letter.
     """

@@ -224,7 +224,7 @@ class _InBackground:
 
 
 def _output(text: str, notes: Sequence[str], told: Sequence[str], why: str, ended: ProcessEnded) -> Output:
-    """Return what it printed, with notes for everybody, notes for the model, and why it failed, for people."""
+    """Return the output, with notes for everybody, notes for the model, and the reason of a failure for people."""
     printed = "\n".join([text.rstrip("\n") or "(no output)", *(f"[{note}]" for note in notes)])
     is_error = ended.timed_out or ended.exit_code != 0
     if not told:

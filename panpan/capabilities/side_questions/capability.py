@@ -57,7 +57,7 @@ class SideQuestions(Capability):
 
 
 def said_so_far(conversation: Conversation) -> Sequence[Message]:
-    """Return what a request may hold now: without a reply whose calls still run."""
+    """Return the messages that a request may hold now: without a reply whose calls still run."""
     sent = conversation.sent
     if not conversation.open_tool_uses:
         return tuple(sent)

@@ -95,14 +95,14 @@ async def _redo(terminal: Terminal, rest: str) -> None:
 
 
 def undo_of(terminal: Terminal) -> Undo:
-    """Return what brings the files of the session back; raise `ConfigError` if the settings switch it off."""
+    """Return the session's undo; raise `ConfigError` if the settings switch snapshots off."""
     if (snapshots := terminal.session.find(Snapshots)) is None:
         raise ConfigError("undo is unavailable: snapshots are disabled ([snapshots] enabled = false)")
     return snapshots.undo
 
 
 async def carry_out(terminal: Terminal, undo: Undo, plan: RestorePlan) -> bool:
-    """Show what a plan does, ask, and do it; return True if it was done, or there was nothing to do."""
+    """Show a plan, ask, and carry it out; return True if it was done or there was nothing to do."""
     for line in plan_lines(plan):
         say(terminal, line)
     for line in diff_lines(plan):

@@ -83,7 +83,7 @@ def _asked(plan: RestorePlan) -> bool:
 
 
 def _which(session: SessionSummary) -> str:
-    """Return which session it is about, on one line."""
+    """Return a line that identifies the session."""
     when = datetime.fromtimestamp(session.written_at).strftime("%Y-%m-%d %H:%M")
     how = "" if session.is_interactive else ", a run with -p or a pipe"
     return f"Session “{printable(session.title or session.prompt)}”, last used {when}{how}: {printable(session.id)}"

@@ -140,7 +140,7 @@ class UndoHistory:
                 pass
 
     def close(self, after: Trees, time: str = "") -> None:
-        """Take what is there now for what came of a change that has not ended; it was looked at at `time`, or now."""
+        """End an open change with `after` as its result; `time` is when that was taken, or empty for now."""
         if (change := self._open) is None:
             return
         self._open = None
@@ -214,7 +214,7 @@ def _trees(value: Trees | None) -> Trees | None:
 
 _MARKS = (b'"subtype":"snapshot"', b'"type":"user"')
 _RESULT = b'"type":"tool_result"'
-"""Stands in each record of a result, as `records.encoded` writes it; in text its quotes would be escaped."""
+"""Part of each record of a result, as `records.encoded` writes it; in text its quotes would be escaped."""
 
 
 class SnapshotJournal:

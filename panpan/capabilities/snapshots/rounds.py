@@ -258,7 +258,7 @@ class RoundSnapshots(Hook):
         return after
 
     async def _files_of_turn(self) -> Sequence[FileChange]:
-        """Return what the steps of this turn have changed together; what only the user changed meanwhile is not it."""
+        """Return the combined changes of this turn's steps, without files that only the user changed meanwhile."""
         if len(self._steps) <= 1:
             return next((files for _, _, files in self._steps), ())
         touched = {file.path for _, _, files in self._steps for file in files}

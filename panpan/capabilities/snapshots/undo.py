@@ -115,7 +115,7 @@ class RestorePlan:
 async def plan_revert(
     store: SnapshotStore, steps: Sequence[tuple[Snapshot, Snapshot]], shared: Set[str] = frozenset()
 ) -> FolderPlan:
-    """Return what undoes in one folder `steps`, before and after each, the oldest first; `shared` files stay."""
+    """Return the plan that undoes `steps` in one folder, each before and after, oldest first; `shared` files stay."""
     now = await store.take()
     back = Revert(store.repository, now, shared)
     for before, after in reversed(steps):
@@ -143,7 +143,7 @@ class Undo:
         self._journal = journal
 
     async def plan_undo(self) -> RestorePlan:
-        """Return what it takes to undo the newest turn, undo or rewind that changed files and is not undone.
+        """Return the plan to undo the newest turn, undo or rewind that changed files and is not undone.
 
         Raises:
             SnapshotError: There is none, or it cannot be worked out.
@@ -155,7 +155,7 @@ class Undo:
         return await self._plan("undo", operation.steps)
 
     async def plan_redo(self) -> RestorePlan:
-        """Return what it takes to do again what was undone last.
+        """Return the plan to redo the last undo.
 
         Raises:
             SnapshotError: Nothing was undone since files were last changed, or it cannot be worked out.
@@ -165,7 +165,7 @@ class Undo:
         return await self._plan("redo", operation.steps)
 
     async def plan_rewind(self, message_uuid: str) -> RestorePlan:
-        """Return what it takes to bring the files to where they were before a message of the user.
+        """Return the plan to bring the files back to their state before a message of the user.
 
         Raises:
             SnapshotError: The log does not have the message, or it cannot be worked out.
@@ -228,7 +228,7 @@ class Undo:
 
 
 async def done_diff(plan: RestorePlan) -> str:
-    """Return what a plan would take back, as a unified diff of how it was done. Not cleaned for a terminal.
+    """Return the changes that a plan would take back as a unified diff, not cleaned for a terminal.
 
     Raises:
         SnapshotError: A snapshot cannot be read.

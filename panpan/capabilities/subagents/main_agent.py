@@ -34,7 +34,7 @@ def main_agent(
     tools: Callable[[], Sequence[Tool[Any]]],
     warn: Callable[[str], None],
 ) -> MainAgent:
-    """Return what a definition makes of a session.
+    """Return the prompt and settings that a definition gives a session.
 
     Raises:
         ConfigError: There is none of that name, it leaves no tool, or one of `given` cannot be used.

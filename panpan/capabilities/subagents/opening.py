@@ -145,7 +145,7 @@ def open_child(host: SubagentHost, parent: Parent, task: SubagentTask, opened: O
 
 
 def find(host: SubagentHost, parent: Parent, task: SubagentTask) -> Opened:
-    """Return what a task begins with.
+    """Return the record, definition and log that a task begins with.
 
     Raises:
         ConfigError: There is no such kind of subagent, or none with the id, or that is of another kind: rules, and what

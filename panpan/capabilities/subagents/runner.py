@@ -160,7 +160,7 @@ class RunningSubagent:
                 self._run.failure.append(error)
 
     def _end_of_turn(self) -> AgentEnd:
-        """Return how the turn ended; one that used up its rounds is done."""
+        """Return the kind of end of the turn; one that used up its rounds is done."""
         failures = self._run.failure
         if failures and not isinstance(failures[0], TurnLimitError):
             return "failed"

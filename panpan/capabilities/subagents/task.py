@@ -55,7 +55,7 @@ class AgentMentioned(ReminderSource):
 
 
 PREFIX = "agent-"
-"""May stand before the name, so that it can mean nothing else."""
+"""Optional prefix of the name, which makes it unambiguous."""
 
 
 def names_behind_at(agents: Collection[str]) -> frozenset[str]:
@@ -80,7 +80,7 @@ def _meant(name: str, agents: Collection[str]) -> str:
 
 
 def _newest(messages: Sequence[Message]) -> Iterator[UserMessage]:
-    """Yield what the user said since the last reply but one: a message may have come right before the last one."""
+    """Yield the user's messages since the last reply but one: one may have come right before the last reply."""
     replies = 0
     for message in reversed(messages):
         if isinstance(message, UserMessage):
@@ -192,7 +192,7 @@ def _cut(text: str, limit: int) -> str:
 
 def _task(args: TaskInput) -> SubagentTask:
     return SubagentTask(
-        description=clean_line(args.description),  # it stands in the name of the subagent, wherever that is shown
+        description=clean_line(args.description),  # it is part of the subagent's name, wherever that is shown
         prompt=args.prompt,
         agent=args.subagent_type,
         resume=args.resume or "",

@@ -254,7 +254,7 @@ def _is_canonical(folder: Path) -> bool:
 
 
 def _judged(path: Path, root: Path | None) -> Path:
-    """Return where a file really is; refuse links out of the project and to secrets."""
+    """Return the canonical path of a file; refuse links out of the project and to secrets."""
     canonical = canonical_path(path)
     if root is None:
         return canonical

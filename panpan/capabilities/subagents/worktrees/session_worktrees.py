@@ -81,7 +81,7 @@ class SessionWorktrees:
 
 
 async def worktree_for(worktrees: "Worktrees", record: AgentRecord) -> tuple[Path, bool]:
-    """Return where a subagent works that has a worktree, and whether that is new: else it is the one that it had."""
+    """Return the folder in which a subagent with a worktree works, and True if its worktree is new."""
     worktree = worktrees.find(record.id)
     return (worktree or await worktrees.make(record.id)).path, worktree is None
 

@@ -140,7 +140,7 @@ async def _read(response: "GuardedResponse") -> FetchedPage:
 
 
 def kind_of(media_type: str, head: bytes) -> Kind:
-    """Return what can be made of an answer; its first bytes count first, as servers call much `text/plain`."""
+    """Return the kind of an answer, judged by its first bytes first, since servers call much `text/plain`."""
     if head.startswith(b"%PDF-"):
         return "pdf"
     if image_format(head) is not None:
@@ -291,7 +291,7 @@ class Robots:
 
     @classmethod
     def read(cls, text: str, product: str) -> "Robots":
-        """Return what a robots.txt says to a program, such as `panpan`, whatever the case of its name."""
+        """Return the rules of a robots.txt for a program, such as `panpan`, whatever the case of its name."""
         own, everybody = _Group(), _Group()
         names_it = False
         for group in _groups(text):
@@ -313,7 +313,7 @@ class Robots:
 
 
 def product_of(user_agent: str) -> str:
-    """Return what a program is called in a robots.txt, by what it tells servers of itself: its first word."""
+    """Return a program's name in a robots.txt: the first word of its user agent."""
     found = _PRODUCT.match(user_agent)
     return found[0] if found else user_agent
 
@@ -398,7 +398,7 @@ class _ElsewhereError(Exception):
 
 
 class SiteRobots:
-    """Says which pages are closed to panpan."""
+    """Checks pages against the robots.txt of their sites."""
 
     def __init__(self, client: GuardedClient, user_agent: str) -> None:
         self._client = client

@@ -51,7 +51,7 @@ class PageText:
 
 
 def page_text(html: str, url: str, *, wants_all: bool) -> PageText:
-    """Return what a page says, whatever it is; a page that cannot be read at all says nothing."""
+    """Return the text of any page; empty if it cannot be read at all."""
     tree = parsed(html)
     facts = facts_of(tree)
     make_links_whole(tree, url)
@@ -108,7 +108,7 @@ def _markdown(html: str) -> str:
 
 
 def _without_tags(html: str) -> str:
-    """Return what is left of a document that is nested too deep for a tree."""
+    """Return the text of a document that is nested too deep for a tree, its tags removed."""
     import html as entities
 
     parts: list[str] = []

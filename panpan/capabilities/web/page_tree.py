@@ -57,7 +57,7 @@ def parsed(html: str) -> "HtmlElement":
 
 
 def facts_of(tree: "HtmlElement") -> PageFacts:
-    """Return what a page shows; the tree stays as it is."""
+    """Return the facts about a page; the tree stays as it is."""
     seen = deepcopy(tree)
     noscript = " ".join(" ".join(_all_text(each).split()) for each in tree.iter("noscript"))
     drop_unseen(seen)
@@ -280,7 +280,7 @@ def obstacle_of(
 
 
 def status_obstacle(status: int, headers: Mapping[str, str]) -> Obstacle | None:
-    """Return what the status of an answer says against it; None where it says nothing."""
+    """Return the obstacle that the status of an answer means; None if it means none."""
     if status < 400:
         return None
     default: tuple[ObstacleKind, str] = (
@@ -293,7 +293,7 @@ def status_obstacle(status: int, headers: Mapping[str, str]) -> Obstacle | None:
 
 
 def _without_scripts(facts: PageFacts) -> Obstacle | None:
-    """Return that scripts make the page; only perhaps, where it is short and has some, and does not say so."""
+    """Return the obstacle of a page that needs scripts, partial if it only may need them; None if it does not."""
     if len(facts.text) >= LITTLE_TEXT_CHARS:
         return None
     words = f"{facts.text} {facts.noscript if facts.scripts else ''}"

@@ -68,11 +68,11 @@ class SearchEngine(Protocol):
     """Advice after an answer with 401 or 403, as the end of a sentence."""
 
     def request(self, query: SearchQuery) -> EngineRequest:
-        """Return what to send."""
+        """Return the request for a query."""
         ...
 
     def pages(self, answer: bytes) -> Sequence[FoundPage]:
-        """Return what an answer with status 200 holds, best first; raise `ToolError` if it is no such answer."""
+        """Return the results in an answer with status 200, best first; raise `ToolError` if it cannot be read."""
         ...
 
 
@@ -103,7 +103,7 @@ def text_of(row: Mapping[str, Any], key: str) -> str:
 
 
 def complaint(answer: bytes) -> str:
-    """Return what an engine says is wrong, as far as it says it in one of the usual ways; empty where it does not."""
+    """Return an engine's error message if it is in one of the usual fields; empty otherwise."""
     try:
         found: Any = json.loads(answer)
     except (ValueError, RecursionError):
@@ -221,7 +221,7 @@ def _of_class(element: Any, name: str) -> list[Any]:
 
 
 def _target(href: str) -> str:
-    """Return where a link leads in the end; empty for what leads to an advertisement."""
+    """Return the final target of a link; empty if it leads to an advertisement."""
     try:
         whole = urljoin("https://duckduckgo.com/", href)
         parts = urlsplit(whole)

@@ -62,7 +62,7 @@ class PageReader(Protocol):
     """Most characters of a page that it is given at once."""
 
     async def answer(self, prompt: str, page_text: str) -> str:
-        """Return what the page says to a question.
+        """Return the answer of the page to a question.
 
         Raises:
             ToolError: Nobody could answer; half a sentence that says why.
@@ -129,7 +129,7 @@ class WebFetchTool(Tool[WebFetchInput]):
         yield Output(content, SummaryDisplay(text=summary), is_error=not _is_whole(page))
 
     async def _answered(self, args: WebFetchInput, page: WebPage, text: str) -> str:
-        """Return what a small model says to the prompt, or the page where none can."""
+        """Return a small model's answer to the prompt, or the page if none can answer."""
         if self._reader is None:
             why = "there is no small model in this session"
         else:
@@ -154,7 +154,7 @@ def _piece_told(page: WebPage, piece: Piece) -> str:
 
 
 def _head(page: WebPage) -> str:
-    """Return what panpan says of the page, in lines of its own."""
+    """Return panpan's own lines about the page."""
     lines = [f"{_plain(to_ascii(page.url, MAX_SHOWN_CHARS))} (status {page.status}, {_plain(page.what)})"]
     if page.obstacle is not None:
         is_not = "this is not all of the page" if page.obstacle.is_partial else "this is not the page"
@@ -163,7 +163,7 @@ def _head(page: WebPage) -> str:
 
 
 def _text_of(page: WebPage) -> str:
-    """Return what the page says, below its title."""
+    """Return the text of the page, below its title."""
     text, title = page.text.strip("\n"), clean_line(page.title)
     return f"Title: {title}\n\n{text}" if title and text else text
 
@@ -205,7 +205,7 @@ class PageAnswers:
         self._keep = keep
 
     async def answer(self, prompt: str, page_text: str) -> str:
-        """Return what the page says to a question.
+        """Return the answer of the page to a question.
 
         Raises:
             ToolError: Nobody could answer; half a sentence that says why.

@@ -295,7 +295,7 @@ class WebPages:
 
 
 def parse_sandboxed(sandbox: CommandSandbox) -> ParsePage:
-    """Return what makes text of pages in a process in the sandbox."""
+    """Return a function that parses pages in a process in the sandbox."""
 
     async def parse(request: "ParseRequest") -> "ParsedPage":
         from panpan.capabilities.web.fetching import parse_page

@@ -176,7 +176,7 @@ class SearchUnavailable:
 def make_searcher(
     settings: WebSettings, env: Mapping[str, str], network: WebNetwork, user_agent: str
 ) -> WebSearcher | SearchUnavailable:
-    """Return what asks the engine of a session."""
+    """Return the searcher of a session, or the reason why there is none."""
     engine = choose_engine(settings, env)
     if isinstance(engine, SearchUnavailable):
         return engine
@@ -187,7 +187,7 @@ def make_searcher(
 
 
 def choose_engine(settings: WebSettings, env: Mapping[str, str]) -> SearchEngine | SearchUnavailable:
-    """Return which engine is asked."""
+    """Return the engine that the settings choose, or the reason why there is none."""
     variables = {"tavily": settings.tavily_key_env, "brave": settings.brave_key_env, "exa": settings.exa_key_env}
     match settings.search:
         case "off":

@@ -238,7 +238,7 @@ class SavedLogins:
         return sorted(path.stem for path in self._folder.glob("*.json") if _SITE.fullmatch(path.stem))
 
     def storage_for(self, host: str) -> Mapping[str, Any] | None:
-        """Return what is kept for the site of a host, the nearest one above it counting; None where nothing is.
+        """Return the log-in kept for the site of a host, or for the nearest one above it; None if there is none.
 
         Raises:
             ToolError: It cannot be read.
@@ -324,7 +324,7 @@ def browser_of(
 
 
 def launch_of(settings: WebSettings, env: Mapping[str, str], search_path: str, *, has_window: bool = False) -> "Launch":
-    """Return how Chromium is started; `env` holds no keys, and `search_path` no folders of the project.
+    """Return the launch of Chromium; `env` holds no keys, and `search_path` no folders of the project.
 
     Raises:
         ToolError: There is none; says what to do.

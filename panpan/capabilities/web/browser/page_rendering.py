@@ -181,7 +181,7 @@ SCRIPTS = "playwright-stealth>=2,<3"
 
 
 def without_driver(user_agent: str) -> str:
-    """Return what Chromium says of itself where it has a window."""
+    """Return the user agent of a Chromium that has a window."""
     return user_agent.replace("HeadlessChrome", "Chrome")
 
 
@@ -213,7 +213,7 @@ _OF_PROXY = "panpan: "
 async def rendered_page(
     chromium: RunningChromium, network: WebNetwork, request: RenderRequest, profile: BrowserProfile, waits: Waits
 ) -> RenderedPage:
-    """Return the page as it became; raise `ToolError` if it cannot be shown, or not in time."""
+    """Return the page once it is loaded and read; raise `ToolError` if it cannot be shown, or not in time."""
     async with FilterProxy(network.for_page(request.plain)) as proxy:
         try:
             return await _shown_through(proxy, chromium, request, profile, waits)
@@ -367,7 +367,7 @@ async def _scroll(world: PageWorld, most: int, pause_s: float, *, is_step: bool)
 
 
 def _refusal_in(html: str) -> str:
-    """Return what the proxy says in place of a page; empty where it is a page."""
+    """Return the proxy's message in place of a page; empty if it is a page."""
     start, found, rest = html[:500].partition(_OF_PROXY)
     if not found or "<pre" not in start:
         return ""

@@ -93,7 +93,7 @@ def _elsewhere(env: Mapping[str, str]) -> Iterator[str]:
 
 
 def arguments(*, hides_driver: bool) -> tuple[str, ...]:
-    """Return what Chromium is started with, beside what Playwright starts it with."""
+    """Return Chromium's arguments, besides those of Playwright."""
     return (
         # No name leads anywhere but that of the proxy, and no address of this machine either: what Chromium would ask
         # for directly, it does not find. Names are looked up by the proxy.

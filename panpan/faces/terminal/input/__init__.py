@@ -1,1 +1,1 @@
-"""The input: completion, pastes, history, the editor, and the keys that make a new line."""
+"""The input box: text, completion, pastes, history and keys."""

@@ -1,7 +1,7 @@
-"""Completion of what is typed: `/command` at the beginning, what may stand behind it, `@path` and `@agent`.
+"""Completion in the input box: `/command` at the beginning, its arguments, `@path` and `@agent`.
 
-The rule: typing never waits. What is offered comes from lists that are there, and prompt_toolkit drops what comes too
-late (`Buffer` compares the text before it shows anything).
+The rule: typing never waits. Completions come from existing lists, and prompt_toolkit drops those that come too late
+(`Buffer` compares the text before it shows anything).
 """
 
 import re
@@ -26,14 +26,14 @@ from panpan.text_search.engine import RipgrepFinder, SearchRequest, Selection, f
 from panpan.types.attachments import written
 from panpan.types.dataclass import dataclass
 
-# The list of files is made by the search that Glob uses, so that what git ignores is not in it. Whoever asks gets what
-# is known, and waits only for the first list.
+# The list of files comes from the search that Glob uses, so it leaves out files that git ignores. Callers get the known
+# list, and wait only for the first one.
 
 MAX_PATHS = 50_000
 MAX_AGE_S = 15.0
-"""An older list is made again when somebody asks; so files that appear meanwhile are found a moment later."""
+"""Seconds after which a list is refreshed at the next request; so new files are found a moment later."""
 CHUNK_PATHS = 1_000
-"""Few enough to be searched in a millisecond or two."""
+"""Paths in one chunk: few enough to be searched in a millisecond or two."""
 
 
 PATH_MARK = "\x01"
@@ -42,21 +42,21 @@ NAME_MARK = "\x02"
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some paths as one text, which can be searched at once: `PATH_MARK`, folders, `NAME_MARK`, name, line break."""
+    """Paths as one searchable text, each as `PATH_MARK`, folders, `NAME_MARK`, name, line break."""
 
     text: str
     folded: str
-    """In lower case, each character where it is in `text`."""
+    """Text in lower case, with each character at the same index as in `text`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileList:
-    """Files found at one time."""
+    """Result of one search for files."""
 
     folder: Path | None = None
-    """Start of the paths; None before the first list."""
+    """Folder that the paths are relative to; None before the first list."""
     chunks: Sequence[Chunk] = ()
-    """The newest files first, then folders, which end in a slash."""
+    """Chunks of paths: the newest files first, then folders, which end in a slash."""
     total: int = 0
     is_partial: bool = False
     """True if there are more files than these."""
@@ -65,7 +65,7 @@ class FileList:
 
 
 class FileIndex:
-    """Keeps the list of the working directory. `run` it in a task; `clock` returns seconds that only grow."""
+    """Keeps the list of files of the working directory. `run` it in a task; `clock` is a monotonic clock in seconds."""
 
     def __init__(
         self, paths: PathResolver, *, find: RipgrepFinder = find_ripgrep, clock: Callable[[], float] = time.monotonic
@@ -78,7 +78,7 @@ class FileIndex:
         self._made = anyio.Event()
 
     async def known(self) -> FileList:
-        """Return the list; waits only while there is none of the working directory. An old one is made again."""
+        """Return the list; wait only if there is none yet. An old list is refreshed for the next request."""
         while True:
             is_ours = self.files.folder == self._paths.cwd
             if not is_ours or self._clock() - self.files.made_at_s >= MAX_AGE_S:
@@ -88,7 +88,7 @@ class FileIndex:
             await self._made.wait()
 
     async def run(self) -> None:
-        """Make the list now and whenever it is wanted, until cancelled."""
+        """Make the list now and at each request, until cancelled."""
         while True:
             self._wanted = anyio.Event()
             self.files = await self.look()
@@ -97,7 +97,7 @@ class FileIndex:
             await self._wanted.wait()
 
     async def look(self) -> FileList:
-        """Return what is there now."""
+        """Search the working directory and return a new list."""
         folder = self._paths.cwd
         try:
             request = await to_thread.run_sync(_request, folder, abandon_on_cancel=True)
@@ -118,9 +118,9 @@ def _listed(folder: Path, stdout: bytes, is_partial: bool, now_s: float) -> File
 
 
 def file_list(folder: Path, files: Sequence[str], *, is_partial: bool = False, made_at_s: float = 0.0) -> FileList:
-    """Return a list of `files`, relative to `folder`, and of the folders that they lie in.
+    """Return a list of `files`, relative to `folder`, and of their parent folders.
 
-    Names that a mention cannot hold are left out: with a quote, or with what cannot be seen.
+    Names that a mention cannot hold are left out: those with a quote or invisible characters.
     """
     usable = [path for path in files if path.isprintable() and '"' not in path]
     kept = usable[:MAX_PATHS]
@@ -130,7 +130,7 @@ def file_list(folder: Path, files: Sequence[str], *, is_partial: bool = False, m
 
 
 def folded(text: str) -> str:
-    """Return the lower case; where that is longer (as of İ), only of what keeps its place."""
+    """Return the text in lower case, except for characters whose lower case is longer, such as İ."""
     lower = text.lower()
     return lower if len(lower) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
@@ -152,24 +152,24 @@ def _parents(path: str) -> Iterator[str]:
         end = path.rfind("/", 0, end)
 
 
-# Paths are found by what is typed of them: `@mainpy`, `@faces/terminal`, `@conftset`. Better kinds of matches are
-# looked for first, until there are enough; names count more than paths. The search runs in the event loop in steps of a
-# few milliseconds, so that typing goes on: a thread would hold the interpreter, and could not be stopped.
+# Paths are found by fuzzy search: `@mainpy`, `@faces/terminal`, `@conftset`. Better kinds of matches are tried first,
+# until there are enough; names count more than paths. The search runs in the event loop in steps of a few
+# milliseconds, so that typing goes on: a thread would hold the interpreter, and could not be stopped.
 
 STEP_S = 0.002
 _MAX_OF_A_KIND = 200
-"""So many matches of one kind are compared with each other; the newest files come first."""
+"""Most matches of one kind that are ranked, the newest files first."""
 _ENOUGH = 5
-"""With fewer matches, misspelt names count as well."""
+"""Number of matches; with fewer, misspelt names count as well."""
 _MIN_MISSPELT_CHARS = 4
 _MIN_SIMILARITY = 78.0
-"""In per cent; two letters swapped in a word of eight are 87."""
+"""Least similarity of a misspelt name in per cent; two swapped letters in a word of eight give 87."""
 
 _Kind: TypeAlias = "re.Pattern[str]"
 
 
 async def find_paths(files: FileList, typed: str, limit: int) -> list[str]:
-    """Return the paths that have the typed letters in their order, the best first; with no letters, the newest."""
+    """Return the paths that contain the typed letters in order, the best first; without letters, the newest."""
     wanted = folded(typed.removeprefix("./"))
     found: dict[str, None] = {}
     step = _Step()
@@ -199,16 +199,16 @@ class _Step:
 
 
 def _kinds(wanted: str) -> Iterator[_Kind]:
-    """Yield what to look for, the best kind first. Each starts with a literal, which is looked for quickly.
+    """Yield patterns for the kinds of matches, the best first. Each starts with a literal, which is found quickly.
 
-    None of them tries twice at one place: what stands between two letters cannot hold the second of them.
+    None of them backtracks: the gap between two letters cannot hold the second of them.
     """
     whole = re.escape(wanted)
     letters = "".join(f"[^{re.escape(letter)}\n]*{re.escape(letter)}" for letter in wanted)
-    yield re.compile(f"{NAME_MARK}{whole}")  # the name begins so
-    yield re.compile(f"{whole}[^{NAME_MARK}\n]*\n")  # it is in the name
+    yield re.compile(f"{NAME_MARK}{whole}")  # the name begins with it
+    yield re.compile(f"{whole}[^{NAME_MARK}\n]*\n")  # the name contains it
     if wanted:
-        yield re.compile(whole.replace("/", f"/{NAME_MARK}?"))  # it is in the path
+        yield re.compile(whole.replace("/", f"/{NAME_MARK}?"))  # the path contains it
         yield re.compile(f"{NAME_MARK}{letters}")
         yield re.compile(f"{PATH_MARK}{letters}")
 
@@ -222,7 +222,7 @@ def _matches(kind: _Kind, chunk: Chunk) -> Iterator[str]:
 
 
 def _best_first(paths: list[str], wanted: str) -> list[str]:
-    """Return matches of one kind: paths that begin so, those with a word that does, then what is most like it."""
+    """Rank matches of one kind: paths that begin with `wanted`, then those with such a word, then the most similar."""
     if not wanted:
         return paths
     compared = str if "/" in wanted else _name
@@ -251,13 +251,13 @@ async def _misspelt(files: FileList, wanted: str, limit: int, step: _Step) -> It
         like = process.extract(
             wanted, names, scorer=fuzz.partial_ratio, score_cutoff=_MIN_SIMILARITY, limit=limit, processor=None
         )
-        # a name much shorter than what is typed is a part of it and no misspelling
+        # a name much shorter than the typed text is a part of it and no misspelling
         scored += [(score, paths[index]) for name, score, index in like if len(name) >= len(wanted) - 1]
     return [path for _, path in sorted(scored, key=lambda pair: -pair[0])]
 
 
 _MAX_TYPED_CHARS = 200
-"""Of a path; whoever pastes more behind an @ wants no completion."""
+"""Most typed characters of a path that are completed; a longer text after an @ is a paste."""
 
 _COMMAND = re.compile(r"/(\S*)")
 _ARGUMENTS = re.compile(r"/(?P<name>\S+) +(?P<typed>\S.*)")
@@ -265,7 +265,7 @@ _MENTION = re.compile(r'(?<![^\s(\[{])@(?:"(?P<quoted>[^"\n]*)(?P<closed>")?|(?P
 
 
 class InputCompleter(Completer):
-    """Offers commands, files, folders and agents, each of which has a line that says what it is for."""
+    """Completes commands, files, folders and agents, each with a line of description."""
 
     def __init__(
         self,
@@ -282,7 +282,7 @@ class InputCompleter(Completer):
         self._agents = agents or {}
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Return commands, or arguments of one; files are only offered asynchronously."""
+        """Return commands, or arguments of one; files are only completed asynchronously."""
         text = document.text_before_cursor
         if typed := _COMMAND.fullmatch(text):
             return self._command_completions(typed[1])
@@ -302,7 +302,7 @@ class InputCompleter(Completer):
             for completion in self._agent_completions(typed["word"]):
                 yield completion
         elif typed["closed"] and not typed["quoted"].endswith("/"):
-            return  # behind a closing quote only a folder goes on
+            return  # after a closing quote, only a folder has completions
         files = await self._index.known()
         meta = "the workspace has more files than are known here" if files.is_partial else ""
         for path in await find_paths(files, typed["word"] or typed["quoted"] or "", MAX_OFFERED):
@@ -311,7 +311,7 @@ class InputCompleter(Completer):
                 meta = ""  # once is enough
 
     def _command_completions(self, typed: str) -> Sequence[Completion]:
-        """Return the commands that fit, the best first."""
+        """Return the matching commands, the best first."""
         rank_by_name = {
             command.name: min(_rank(name, typed) for name in (command.name, *command.aliases))
             for command in self._commands
@@ -331,7 +331,7 @@ class InputCompleter(Completer):
         ]
 
     def _argument_completions(self, name: str, typed: str) -> Sequence[Completion]:
-        """Return what may stand behind a command and has all the words that are typed."""
+        """Return the arguments of a command that contain all typed words."""
         command = next((each for each in self._commands if name in (each.name, *each.aliases)), None)
         words = typed.lower().split()
         offered = self._arguments(command) if command is not None else ()
@@ -352,7 +352,7 @@ _NO_MATCH = 1000.0
 
 
 def _rank(name: str, typed: str) -> float:
-    """Return how well a name fits, less for better: begins so, a word does, has it, has its letters, is misspelt."""
+    """Return the rank of a name, lowest for the best match: prefix, start of a word, part, letters, misspelling."""
     name, typed = name.lower(), typed.lower()
     if name.startswith(typed):
         return float(len(name) - len(typed) if typed else 0)

@@ -1,4 +1,4 @@
-"""The text that the user is typing, with pastes folded in it; nothing of it is lost by being cleared."""
+"""The text that the user is typing, with long pastes folded; cleared text can be restored."""
 
 import os
 import re
@@ -21,9 +21,9 @@ from panpan.types.attachments import written
 
 
 def with_line_break(text: str, cursor: int) -> tuple[str, int] | None:
-    """Return text and cursor after Enter behind a backslash, which becomes a line break; None where Enter is Enter.
+    """Return text and cursor if Enter follows a backslash, which becomes a line break; None for any other Enter.
 
-    Two backslashes are one that is meant, and no line break.
+    Two backslashes are an escaped backslash, and no line break.
     """
     before = text[:cursor]
     backslashes = len(before) - len(before.rstrip("\\"))
@@ -32,14 +32,14 @@ def with_line_break(text: str, cursor: int) -> tuple[str, int] | None:
     return f"{before[:-1]}\n{text[cursor:]}", cursor
 
 
-# A few words stand for a long paste in the input. Only the exact words that were put there do: once changed, they are
-# the user's. So one backspace takes all of them (`span_before`), and no half of them is left by accident.
+# A long paste is shown as a placeholder of a few words. Only the exact words count: once changed, they are the user's
+# text. So one backspace deletes the whole placeholder (`span_before`), and no half of it is left by accident.
 
 MAX_SHOWN_LINES = 10
 MAX_SHOWN_CHARS = 1_000
 """A longer paste is folded."""
 MAX_PASTE_CHARS = 5_000_000
-"""Far more than any context window; so much comes by mistake."""
+"""Most characters of a paste: far more than any context window, so a larger one is a mistake."""
 
 _IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _ESCAPED = re.compile(r"\\(.)")
@@ -50,16 +50,16 @@ class PasteTooLargeError(PanpanError):
 
 
 class Pastes:
-    """Pastes of this run, by the words that stand for them."""
+    """Folded pastes of this run, by their placeholders."""
 
     def __init__(self) -> None:
         self._text_by_words: dict[str, str] = {}
 
     def fold(self, pasted: str) -> str:
-        """Return what to put into the input for a paste: its text, cleaned, or words that stand for it.
+        """Return the text to insert for a paste: the cleaned paste, or a placeholder if it is long.
 
         Raises:
-            PasteTooLargeError: It has more than `MAX_PASTE_CHARS`.
+            PasteTooLargeError: The paste has more than `MAX_PASTE_CHARS`.
         """
         if len(pasted) > MAX_PASTE_CHARS:
             raise PasteTooLargeError(
@@ -82,16 +82,16 @@ class Pastes:
         return re.sub(words, lambda match: self._text_by_words[match[0]], text)
 
     def span_before(self, text: str, cursor: int) -> int:
-        """Return how many characters a backspace at `cursor` should delete: all words of a paste, or 1, or 0."""
+        """Return the number of characters that a backspace at `cursor` deletes: a whole placeholder, or 1, or 0."""
         before = text[:cursor]
         found = next((words for words in self._text_by_words if before.endswith(words)), None)
         return len(found) if found else min(1, len(before))
 
 
 def image_mention(pasted: str, is_file: Callable[[Path], bool] = Path.is_file) -> str | None:
-    """Return a mention of the picture whose path was pasted, as terminals do it when a file is dropped on them.
+    """Return a mention of the picture whose path was pasted, as terminals do for a dropped file.
 
-    None where it is anything but the absolute path of one picture: quoted, with backslashes, or as `file://`.
+    None for anything but the absolute path of one picture: plain, quoted, with backslashes, or as `file://`.
     """
     text = pasted.strip()
     if "\n" in text or len(text) > 4096:
@@ -112,7 +112,7 @@ def image_mention(pasted: str, is_file: Callable[[Path], bool] = Path.is_file) -
 
 
 MAX_STASHED = 20
-"""So many texts can be brought back."""
+"""Most cleared texts that can be restored."""
 
 
 class Draft:
@@ -122,20 +122,20 @@ class Draft:
         self._box = box
         self._pastes = pastes
         self._stashed: list[str] = []
-        """Texts put aside, the newest last."""
+        """Cleared texts, the newest last."""
 
     @property
     def text(self) -> str:
-        """As it stands in the input."""
+        """Text of the input box, with pastes folded."""
         return self._box.text
 
     @property
     def unfolded(self) -> str:
-        """With every paste whole, and without line breaks behind it."""
+        """Text with every paste unfolded, and without line breaks at the end."""
         return self._pastes.unfold(self._box.text.rstrip("\n"))
 
     def take(self) -> str:
-        """Return what is to be sent, keep it in the history, and empty the input; empty where there is nothing."""
+        """Return the text to send, add it to the history, and clear the input; "" if there is nothing to send."""
         if not self.text.strip():
             return ""
         text = self.unfolded
@@ -146,14 +146,14 @@ class Draft:
         self._box.put(text)
 
     def give_back(self, text: str) -> None:
-        """Put text that was sent before what is typed; what is typed next, maybe that moment, joins neither."""
+        """Put a sent text back before the typed text, on lines of its own."""
         self._box.put(text if self.text else f"{text}\n")
 
     def replace(self, text: str) -> None:
         self._box.replace(text)
 
     def clear(self) -> bool:
-        """Put what is typed aside, so that the input is empty; return whether there was anything."""
+        """Clear the input, keeping the text for `bring_back`; return True if there was any."""
         text = self._box.text
         if text.strip():
             self._stashed = [*self._stashed[1 - MAX_STASHED :], text]
@@ -161,7 +161,7 @@ class Draft:
         return bool(text.strip())
 
     def bring_back(self) -> bool:
-        """Put what was put aside last into the input; return whether there was anything."""
+        """Restore the text that was cleared last; return True if there was any."""
         if not self._stashed:
             return False
         self._box.put(self._stashed.pop())
@@ -171,24 +171,24 @@ class Draft:
         self._box.buffer.insert_text(text)
 
     def paste(self, text: str) -> None:
-        """Put pasted text where the caret is, folded if it is long.
+        """Insert pasted text at the caret, folded if it is long.
 
         Raises:
-            PasteTooLargeError: It is larger than the input takes.
+            PasteTooLargeError: The paste is larger than the input takes.
         """
         self.insert(image_mention(text) or self._pastes.fold(text))
 
     def backspace(self) -> None:
-        """Delete what stands before the caret: a character, or all that stands for a paste."""
+        """Delete the character or the whole placeholder before the caret."""
         buffer = self._box.buffer
         buffer.delete_before_cursor(self._pastes.span_before(buffer.text, buffer.cursor_position))
 
     def enter(self) -> str:
-        """Do what Enter does: break the line, complete, or send; return what is to be sent, empty where nothing is."""
+        """Handle Enter: break the line, complete, or send; return the text to send, or ""."""
         return "" if self.break_line() or self.complete() else self.take()
 
     def complete(self) -> bool:
-        """Take what the list of completions offers; return whether that is all, as it is but for whole commands."""
+        """Take the offered completion; return False if Enter then sends: there was none, or it completes a command."""
         offered = self._box.menu.offered
         if offered is None:
             return False
@@ -197,7 +197,7 @@ class Draft:
         return not (is_whole and isinstance(offered, CommandCompletion) and offered.can_run)
 
     def break_line(self) -> bool:
-        r"""Let a backslash before the caret become a line break; return whether there was one."""
+        r"""Replace a backslash before the caret by a line break; return True if there was one."""
         buffer = self._box.buffer
         if (begun := with_line_break(buffer.text, buffer.cursor_position)) is None:
             return False
@@ -205,7 +205,7 @@ class Draft:
         return True
 
     def cancel_completion(self) -> bool:
-        """Close the list of completions; return whether it was open."""
+        """Close the list of completions; return True if it was open."""
         buffer = self._box.buffer
         if buffer.complete_state is None:
             return False
@@ -214,9 +214,9 @@ class Draft:
 
 
 TIMEOUT_S = 5.0
-"""A picture comes at once, or the program that has it does not answer."""
+"""Seconds to wait for a clipboard program; a picture comes at once, or never."""
 MAX_BYTES = 50_000_000
-"""Larger than any provider takes."""
+"""Most bytes of a picture, more than any provider takes."""
 _PNG = b"\x89PNG\r\n\x1a\n"
 _APPLE_SCRIPT = """\
 on run arguments
@@ -233,8 +233,8 @@ _NO_PICTURE = "there is no picture in the clipboard"
 class ClipboardPaste:
     """Pastes pictures into the draft.
 
-    `add_folder` lets what is mentioned be in one more folder, and may raise `PanpanError`; `say` is told why it does
-    not paste one.
+    `add_folder` allows mentions of files in one more folder, and may raise `PanpanError`; `say` gets the reason if a
+    picture cannot be pasted.
     """
 
     def __init__(
@@ -252,11 +252,11 @@ class ClipboardPaste:
         self._pasted = 0
 
     def want(self) -> None:
-        """Paste the picture where the caret is, as soon as it is there."""
+        """Request the picture in the clipboard; `run` inserts a mention of it at the caret."""
         self._is_wanted.set()
 
     async def run(self) -> None:
-        """Paste what is wanted, until cancelled; the files are gone then, since what was sent has the pictures."""
+        """Paste requested pictures until cancelled, then delete the files; sent messages hold the pictures."""
         folder: Path | None = None
         try:
             while True:
@@ -288,10 +288,10 @@ class ClipboardPaste:
 
 
 async def save_picture(file: Path, env: Mapping[str, str]) -> str:
-    """Write the picture in the clipboard into a new PNG file; where there is none, write no file and return a sentence.
+    """Write the picture in the clipboard into a new PNG file; if there is none, return the problem as a sentence.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     commands = readers(env, file)
     for command in commands:
@@ -301,7 +301,7 @@ async def save_picture(file: Path, env: Mapping[str, str]) -> str:
 
 
 def readers(env: Mapping[str, str], file: Path) -> Sequence[Sequence[str]]:
-    """Return the commands that may read a picture from the clipboard; each prints it, or writes it into `file`."""
+    """Return the commands to try for reading a picture from the clipboard; each prints it or writes it into `file`."""
     known: Sequence[tuple[bool, Sequence[str]]] = (
         (bool(env.get("WAYLAND_DISPLAY")), ("wl-paste", "--no-newline", "--type", "image/png")),
         (bool(env.get("DISPLAY")), ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")),
@@ -312,7 +312,7 @@ def readers(env: Mapping[str, str], file: Path) -> Sequence[Sequence[str]]:
 
 
 async def _reads(command: Sequence[str], file: Path, env: Mapping[str, str]) -> bool:
-    # Commands of the model may write in this folder, and could have put a link there that leads anywhere.
+    # The model's commands may write in this folder, and could have put a link there that leads anywhere.
     fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with anyio.move_on_after(TIMEOUT_S):
@@ -323,7 +323,7 @@ async def _reads(command: Sequence[str], file: Path, env: Mapping[str, str]) -> 
 
 
 def _holds_picture(fd: int, file: Path) -> bool:
-    """Return whether a picture is in the file; anything else is deleted."""
+    """Return True if the file holds a picture; otherwise delete it."""
     is_picture = os.pread(fd, len(_PNG), 0) == _PNG and os.fstat(fd).st_size <= MAX_BYTES
     if not is_picture:
         file.unlink()
@@ -331,7 +331,7 @@ def _holds_picture(fd: int, file: Path) -> bool:
 
 
 def writers(env: Mapping[str, str]) -> Sequence[Sequence[str]]:
-    """Return the commands that put their standard input into a clipboard here."""
+    """Return the commands to try for copying standard input to the clipboard."""
     display = bool(env.get("DISPLAY"))
     known: Sequence[tuple[bool, Sequence[str]]] = (
         (bool(env.get("TMUX")), ("tmux", "load-buffer", "-w", "-")),
@@ -344,10 +344,10 @@ def writers(env: Mapping[str, str]) -> Sequence[Sequence[str]]:
 
 
 async def put_into_clipboard(text: str, env: Mapping[str, str]) -> Sequence[str]:
-    """Give a text to each program that puts it into a clipboard, and return the programs that took it."""
+    """Give a text to each available clipboard program, and return the programs that took it."""
     took = []
     for command in writers(env):
-        with anyio.move_on_after(TIMEOUT_S), suppress(OSError):  # such as one that ends before it has read all
+        with anyio.move_on_after(TIMEOUT_S), suppress(OSError):  # such as a program that ends early
             data = text.encode(errors="replace")
             ended = await anyio.run_process(command, input=data, stdout=DEVNULL, stderr=DEVNULL, check=False, env=env)
             took += [] if ended.returncode else [command[0]]
@@ -355,6 +355,6 @@ async def put_into_clipboard(text: str, env: Mapping[str, str]) -> Sequence[str]
 
 
 def _found(known: Sequence[tuple[bool, Sequence[str]]], env: Mapping[str, str]) -> Sequence[Sequence[str]]:
-    """Return the commands that may work and whose program is there, each with its path."""
+    """Return the commands that apply here and whose program is installed, each with its path."""
     found = [(shutil.which(command[0], path=env.get("PATH")), command) for may_work, command in known if may_work]
     return [(program, *command[1:]) for program, command in found if program]

@@ -1,4 +1,4 @@
-"""The input: what is typed, over as many lines as it needs, with history, search and completion."""
+"""The input box: text of several lines, with history, search and completion."""
 
 import errno
 import os
@@ -28,25 +28,25 @@ from panpan.system.text.terminal_text import clean_line
 
 
 class CommandCompletion(Completion):
-    """Completion to a command; names are without the slash, and `arguments` such as "[file]" may stand behind it."""
+    """Completion of a command; the name is without the slash, and `arguments` is a hint such as "[file]"."""
 
     def __init__(self, name: str, typed: str, *, arguments: str, detail: str, needs_arguments: bool) -> None:
         text = f"/{name} " if arguments else f"/{name}"
         label = f"/{name} {arguments}".rstrip()
         super().__init__(text, start_position=-len(typed) - 1, display=label, display_meta=detail)
         self.can_run = not needs_arguments
-        """True if it does something as it stands."""
+        """True if the command can run without arguments."""
 
 
 MOST_ROWS = 8
 MAX_OFFERED = 50
-"""Of files and arguments; there may be more."""
+"""Most files or arguments in the list."""
 
 
 class CompletionMenu:
-    """Shows what can be completed; the first is selected until the user selects another one.
+    """List of completions; the first is selected until the user selects another one.
 
-    Enter takes nothing that the user has not seen, and what they typed in full is what they mean.
+    Enter takes no completion that was not on the screen, and leaves a text that is complete as it is.
     """
 
     def __init__(self, buffer: Buffer) -> None:
@@ -60,7 +60,7 @@ class CompletionMenu:
         self._theme = theme
 
     def rows(self, width: int) -> Sequence[str]:
-        """Return the part of the list around what is selected."""
+        """Return the rows of the list around the selected one."""
         state = self._buffer.complete_state
         if state is not self._drawn:
             self._drawn, self._top = state, 0
@@ -79,13 +79,13 @@ class CompletionMenu:
         return rows
 
     def was_drawn(self, *, is_whole: bool) -> None:
-        """Note that `rows` of the last call are on the screen; or not, or not all of them."""
+        """Note that the rows of the last call were drawn; `is_whole` is True if all are on the screen."""
         has_rows = self._drawn is not None and bool(self._drawn.completions)
         self._seen = self._drawn if is_whole and has_rows else None
 
     @property
     def offered(self) -> Completion | None:
-        """Completion that Enter takes; None where nothing was offered, or one of those offered is typed already."""
+        """Completion that Enter takes; None if none was on the screen, or the typed text is one of them."""
         state = self._buffer.complete_state
         if state is None or state is not self._seen or not state.completions:
             return None
@@ -112,13 +112,13 @@ def _nothing() -> str:
 
 
 class InputBox:
-    """Input of the user, for as long as panpan runs; `mark` returns two cells that stand before the first line."""
+    """The user's input box, for as long as panpan runs; `mark` returns two cells before the first line."""
 
     def __init__(self, mark: Callable[[], str]) -> None:
         self._mark = mark
         self._hint: Callable[[], str] = _nothing
         self._is_narrow: Callable[[], bool] = lambda: False
-        """Asked at each drawing, whether it has to leave the room to something else."""
+        """Returns True if something else needs the room; called at each drawing."""
         self.buffer = Buffer(multiline=True, complete_while_typing=True, enable_history_search=False)
         self.menu = CompletionMenu(self.buffer)
         search = SearchToolbar()
@@ -138,17 +138,17 @@ class InputBox:
         self.container: AnyContainer = HSplit([self.window, search])
 
     def be_one_row_while(self, condition: Callable[[], bool]) -> None:
-        """Take one row and no more while a condition holds, such as that something else needs the room."""
+        """Take only one row while a condition holds, such as a dialog that needs the room."""
         self._is_narrow = condition
 
     def use_history(self, history: History) -> None:
-        """Let this be what is recalled, and where what is sent is kept; called before the input is shown."""
+        """Use this history for sent texts; called before the input box is shown."""
         self.buffer.history = history
 
     def serve(self, completer: Completer, mark: Callable[[], str], hint: Callable[[], str]) -> None:
-        """Serve a session, whose mark says the mode; `hint` returns what an empty input says."""
+        """Serve a session: its completions, the mark of its mode, and the hint in an empty input."""
         self.buffer.completer, self._mark, self._hint = completer, mark, hint
-        if self.buffer.text:  # which was typed before anything could complete it
+        if self.buffer.text:  # typed before there was a completer
             self.buffer.start_completion()
 
     @property
@@ -156,7 +156,7 @@ class InputBox:
         return self.buffer.text
 
     def clear(self) -> None:
-        """Empty the input; with the keys of vi, one types there next."""
+        """Clear the input; with vi keys, go to insert mode."""
         self.buffer.reset()
         get_app().vi_state.input_mode = InputMode.INSERT
 
@@ -165,13 +165,13 @@ class InputBox:
         self.buffer.cursor_position = len(text)
 
     def put(self, text: str) -> None:
-        """Put text before what is typed."""
+        """Insert text before the typed text."""
         if not text:
             return
         self.replace(f"{text}\n{self.buffer.text}" if self.buffer.text else text)
 
     def keep_in_history(self, text: str) -> None:
-        """Remember what was sent, and empty the input."""
+        """Add a sent text to the history, and clear the input."""
         self.buffer.history.append_string(text)
         self.clear()
 
@@ -180,18 +180,18 @@ class InputBox:
 
 
 MAX_FILE_BYTES = 1_000_000
-"""A longer file loses its older half when it is next read."""
+"""Bytes of the history file; a longer one loses its older half at the next reading."""
 MAX_ENTRY_CHARS = 20_000
-"""A longer entry is recalled in this run only."""
+"""Most characters of an entry that is saved; a longer one is only kept in this run."""
 _MAX_READ_BYTES = 64_000_000
-_LOCK_WAIT_S = 0.0  # it is asked from the loop that also reads keys
+_LOCK_WAIT_S = 0.0  # the event loop that takes the lock also reads keys
 
 
 class PromptHistory(History):
-    """The history in one private file, which is read when it is first needed.
+    """History in one private file, which is read at its first use.
 
-    Not in a thread: the keys that recall it may come at once, and a file of its size is read in milliseconds. `warn` is
-    told once why entries are not written, or read.
+    It is not read in a thread: keys that recall entries may come at once, and a file of its size takes milliseconds.
+    `warn` gets the reason if entries cannot be written or read, once.
     """
 
     def __init__(self, path: Path, warn: Callable[[str], None] = lambda _: None) -> None:
@@ -200,13 +200,13 @@ class PromptHistory(History):
         self._lock_path = path.with_name(f"{path.name}.lock")
         self._redact: Callable[[str], str] | None = None
         self._early: list[str] = []
-        """Entries from before it was known what is secret."""
+        """Entries from before `write_with`; they are not written until secrets can be redacted."""
         self._warn = warn
         self._last = ""
         self._has_warned = False
 
     def write_with(self, redact: Callable[[str], str]) -> None:
-        """Write entries from now on, and those that came before, without the secrets that `redact` takes out."""
+        """Write entries from now on, including earlier ones, after `redact` has removed secrets."""
         self._redact = redact
         for text in self._early:
             self.store_string(text)
@@ -225,7 +225,7 @@ class PromptHistory(History):
         yield from reversed(entries(data))
 
     def store_string(self, string: str) -> None:
-        """Append an entry to the file; one that repeats the last is left out."""
+        """Append an entry to the file, unless it repeats the last one."""
         if self._redact is None:
             self._early.append(string)
             return
@@ -238,7 +238,7 @@ class PromptHistory(History):
                 with hold_lock(self._lock_path, wait_s=_LOCK_WAIT_S):
                     self._append(text)
             except (LockHeldError, LockUnsupportedError):
-                self._append(text)  # the lock only guards against a rewrite at this very moment
+                self._append(text)  # the lock only guards against a simultaneous rewrite
             self._last = text
         except (ConfigError, OSError) as exc:
             self._tell(f"panpan cannot save what you type for later sessions: {exc}")
@@ -253,7 +253,7 @@ class PromptHistory(History):
             os.close(fd)
 
     def _trimmed(self) -> bytes | None:
-        """Make the file shorter and return what is in it; None where another panpan is at it."""
+        """Shorten the file and return its contents; None if another panpan has locked it."""
         with suppress(LockHeldError, LockUnsupportedError, ToolError), hold_lock(self._lock_path, wait_s=_LOCK_WAIT_S):
             data = read_regular_file(self._path, max_bytes=_MAX_READ_BYTES, follow_symlinks=True)
             start = data.find(b"\n# ", len(data) - MAX_FILE_BYTES // 2)
@@ -269,13 +269,13 @@ class PromptHistory(History):
 
 
 def record(text: str, when: datetime) -> bytes:
-    """Return an entry as it stands in the file."""
+    """Return an entry in the format of the file."""
     lines = "".join(f"+{line}\n" for line in text.split("\n"))
     return f"\n# {when.isoformat(' ', 'seconds')}\n{lines}".encode(errors="replace")
 
 
 def entries(data: bytes) -> list[str]:
-    """Return the entries of a file, the oldest first; what is no entry is passed over."""
+    """Return the entries of a file, the oldest first; other lines are ignored."""
     found: list[list[str]] = [[]]
     for line in data.decode(errors="replace").split("\n"):
         if line.startswith("+"):

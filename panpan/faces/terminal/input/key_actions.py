@@ -15,11 +15,11 @@ from panpan.session.session import Session
 from panpan.types.permission import PermissionMode
 
 MODES: Sequence[PermissionMode] = ("default", "acceptEdits", "auto", "plan")
-"""Modes of Shift+Tab; the others have to be asked for by name."""
+"""Modes that Shift+Tab cycles through; the others have to be chosen by name."""
 
 
 class KeyActions:
-    """Does what keys ask for, in a session."""
+    """Performs the actions of keys in a session."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class KeyActions:
             self._say("Ctrl+C again, or Ctrl+D, leaves")
 
     def control_d(self) -> None:
-        self._leaving.want(Leave())  # a turn that runs is ended in good order with the session
+        self._leaving.want(Leave())  # a running turn is ended cleanly with the session
 
     def expand(self) -> None:
         if not self._view.toggle_expanded():
@@ -147,5 +147,5 @@ class KeyActions:
         self._prompts.send(Sent(KEYS_HELP))
 
     def _interrupt(self) -> bool:
-        """End what runs; return whether the key was for that, as it also is for what is about to end."""
+        """Stop the running work; return True if there was any, even if it was stopped before."""
         return self._prompts.interrupt() or self._prompts.is_busy

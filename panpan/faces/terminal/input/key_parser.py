@@ -1,10 +1,10 @@
-"""From what a terminal sends to keys.
+"""Parser from the bytes of a terminal to keys.
 
-The rules: Escape is an ESC that nothing follows before `flush`, and nothing else is; an ESC before a character is Alt
-with it; a sequence that nobody here knows, such as an answer that comes late, is dropped whole. prompt_toolkit's own
-parser takes such a sequence for Escape and letters, and Escape ends what runs. Its table of sequences belongs to all
-inputs of a process, so it is only read here. Lines that come faster than anybody types are one paste, also where the
-terminal does not mark it; else each would be sent.
+The rules: only an ESC that nothing follows before `flush` is Escape. An ESC before a character is Alt with it. An
+unknown sequence, such as a late answer, is dropped whole. prompt_toolkit's own parser takes such a sequence for Escape
+and letters, and Escape stops the turn. Its table of sequences is shared by all inputs of a process, so it is only read
+here. Lines that come faster than anybody types are one paste, even if the terminal does not mark it; otherwise each
+would be sent.
 
 The grammar is that of ECMA-48, section 5.4, and of xterm (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html).
 """
@@ -19,14 +19,14 @@ from prompt_toolkit.key_binding.key_processor import KeyPress, _Flush
 from prompt_toolkit.keys import Keys
 
 SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")
-"""Sent by terminals: CSI u (kitty's protocol, also set up by hand in iTerm2 and others), xterm's modifyOtherKeys."""
+"""Sequences of Shift+Enter: CSI u (kitty's protocol, an option in iTerm2 and others) and xterm's modifyOtherKeys."""
 
 _ESCAPE = "\x1b"
 _NEW_LINE = KeyPress(Keys.ControlJ, "\n")
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 
 _STRING = re.compile(r"\x1b[\]P_^X][^\x00-\x1f\x9c]*(?:\x07|\x1b\\|\x9c)")
-"""OSC, DCS, APC, PM and SOS: what terminals answer, up to BEL or ST."""
+"""OSC, DCS, APC, PM and SOS: answers of terminals, up to BEL or ST."""
 _SEQUENCE = re.compile(
     r"""
     \x1b\x1b?                           # twice: with Alt, as some terminals have it
@@ -45,38 +45,38 @@ _BEGUN = re.compile(
     """,
     re.VERBOSE,
 )
-"""As much of a sequence as there is."""
+"""A sequence, or the beginning of one."""
 _KEY = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-"""What a paste of text does not hold."""
+"""Control characters that do not occur in a paste of text."""
 _FAST_LINES = 4
-"""That many lines in one read are no typing, nor what is typed ahead while panpan is busy."""
+"""Lines in one read that make it a paste: more than anybody types, even ahead while panpan is busy."""
 _FAST_CHARS = 200
-"""That many characters in two lines are none, either."""
+"""Characters that make two lines a paste."""
 _STRING_INTRODUCERS = "]P_^X"
 _INTRODUCER_CHARS = 2
-"""So much of a sequence alone is Alt with a character, if nothing follows."""
+"""Length of a sequence that is Alt with a character if nothing follows."""
 
 
 def use_key_parser(keyboard: Vt100Input) -> None:
-    """Let `keyboard`, from which nothing may have been read, take keys as they are taken here."""
+    """Make `keyboard` use this parser; nothing may have been read from it yet."""
     keyboard.vt100_parser = KeyParser(keyboard.vt100_parser.feed_key_callback)
 
 
 class KeyParser(Vt100Parser):
-    """Parses what a terminal sends; a sequence, and a paste, may come in pieces.
+    """Parses input of a terminal; sequences and pastes may come in pieces.
 
-    Alt with a key comes as Escape and the key, which is how bindings name it; Escape alone comes with a mark behind it
-    that says that no other key belongs to it, so nobody has to wait for one.
+    Alt with a key is passed on as Escape and the key, as bindings name it. Escape alone is followed by a mark that no
+    other key belongs to it, so that no binding waits for one.
     """
 
     def __init__(self, feed_key_callback: Callable[[KeyPress], None]) -> None:
         super().__init__(feed_key_callback)
         self._held = ""
-        """Cannot be told yet: the beginning of a sequence, or maybe of the end of a paste."""
+        """Undecided input: the beginning of a sequence, or maybe of the end of a paste."""
         self._late = ""
-        """The beginning of an answer whose end has not come in time; it may still come."""
+        """Beginning of an answer whose end has not come in time; it may still come."""
         self._pasted: list[str] | None = None
-        """Parts of a paste; None: there is none."""
+        """Parts of a paste; None outside of one."""
         self._unmarked: list[str] = []
         """Parts of a paste from a terminal that does not mark it."""
 
@@ -94,7 +94,7 @@ class KeyParser(Vt100Parser):
             at = self._next(data, at) if self._pasted is None else self._paste_on(data, at)
 
     def flush(self) -> None:
-        """Nothing came for a while: what is held is all that there is of it."""
+        """Decide about held input, since nothing followed for a while."""
         if self._unmarked:
             self._end_unmarked()
         if self._pasted is not None:
@@ -109,7 +109,7 @@ class KeyParser(Vt100Parser):
             self._late = held
 
     def _next(self, data: str, at: int) -> int:
-        """Take the next key or sequence, and return where it ends."""
+        """Handle the next key or sequence, and return the index of its end."""
         if data[at] != _ESCAPE:
             self._press(data[at])
             return at + 1
@@ -121,13 +121,13 @@ class KeyParser(Vt100Parser):
         begun = _BEGUN.match(data, at)
         assert begun is not None, "an ESC begins one"
         end = begun.end()
-        if end == len(data) or (data[end:] == _ESCAPE and data[at + 1] in _STRING_INTRODUCERS):  # it may begin an ST
+        if end == len(data) or (data[end:] == _ESCAPE and data[at + 1] in _STRING_INTRODUCERS):  # maybe an ST
             self._held = data[at:]
             return len(data)
         return self._broken(data, at, end)
 
     def _broken(self, data: str, at: int, end: int) -> int:
-        """Take what is no sequence: Alt with a character, or a part of one up to `end`, which is dropped."""
+        """Handle input that is no sequence: Alt with a character, or a broken sequence, which is dropped."""
         if end - at > _INTRODUCER_CHARS:
             return end
         if data[at + 1] == _ESCAPE:
@@ -166,7 +166,7 @@ class KeyParser(Vt100Parser):
         self.feed_key_callback(_Flush)
 
     def _paste_on(self, data: str, at: int) -> int:
-        """Take more of a paste, and return where its end is."""
+        """Add to a paste, and return the index behind it."""
         assert self._pasted is not None
         end = data.find(_PASTE_ENDS, at)
         if end < 0:
@@ -184,20 +184,20 @@ class KeyParser(Vt100Parser):
         self.feed_key_callback(KeyPress(Keys.BracketedPaste, text))
 
     def _after_late(self, data: str) -> str:
-        """Return what stands behind the end of the late answer; all of it, where that is not there."""
+        """Return the input after the end of the late answer; all of it if the end is not in it."""
         late, self._late = self._late, ""
         answer = _STRING.match(late + data)
         return data if answer is None else data[answer.end() - len(late) :]
 
 
 def _is_pasted(data: str) -> bool:
-    """Return True if what came in one read was not typed: lines behind lines, which would be sent one by one."""
+    """Return True if the input of one read is a paste: several lines, which would be sent one by one."""
     lines = sum(bool(line.strip()) for line in data.split("\r"))  # a line feed sends nothing
     return (lines >= _FAST_LINES or (lines > 1 and len(data) >= _FAST_CHARS)) and not _KEY.search(data)
 
 
 def _keys(sequence: str) -> tuple[Keys, ...]:
-    """Return the keys that a sequence is; none, where it is not known."""
+    """Return the keys of a sequence; empty if it is unknown."""
     if (known := ANSI_SEQUENCES.get(sequence)) is not None:
         return known if isinstance(known, tuple) else (known,)
     plain = ANSI_SEQUENCES.get(sequence[1:]) if sequence.startswith(_ESCAPE * 2) else None

@@ -1,4 +1,4 @@
-"""Keys, and their actions as long as no session is open."""
+"""Key bindings, and the actions of keys while no session is open."""
 
 from collections.abc import Callable, Sequence
 from time import monotonic
@@ -32,28 +32,28 @@ if TYPE_CHECKING:
 
 _ALWAYS = Always()
 KEYS_HELP = "/help keys"
-"""What `?` sends."""
+"""Command that `?` sends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One thing that was typed and sent."""
+    """A sent text."""
 
     text: str
     is_for_later: bool = False
-    """True if it shall wait until the turn is over."""
+    """True if it waits until the turn is over."""
     message: "UserMessage | None" = None
-    """The message that a command has made of it; None: it is as it was typed."""
+    """Message that a command has made from it; None if it was typed as it is."""
 
 
 class Actions(Protocol):
     """Actions of keys."""
 
-    def enter(self) -> None: ...  # to the model that works, too
-    def enter_later(self) -> None: ...  # when the turn is over
-    def take_back(self) -> None: ...  # of what was sent and not delivered, the last
-    def escape(self) -> None: ...  # interrupts what runs, else clears the input
-    def control_c(self) -> None: ...  # clears the input, else interrupts, else leaves
+    def enter(self) -> None: ...  # sends the text, to the running turn if there is one
+    def enter_later(self) -> None: ...  # sends the text for after the turn
+    def take_back(self) -> None: ...  # takes back the last undelivered message
+    def escape(self) -> None: ...  # stops the running work, else clears the input
+    def control_c(self) -> None: ...  # clears the input, else stops the running work, else leaves
     def control_d(self) -> None: ...
     def expand(self) -> None: ...
     def next_mode(self) -> None: ...
@@ -73,7 +73,7 @@ class Actions(Protocol):
     @property
     def is_busy(self) -> bool: ...
     @property
-    def has_queued(self) -> bool: ...  # which can be taken back
+    def has_queued(self) -> bool: ...  # messages that can be taken back
     @property
     def is_in_retry_pause(self) -> bool: ...
 
@@ -82,13 +82,13 @@ class KeysOfDialogs(Protocol):
     """Keys while a dialog is open."""
 
     are_taken: Filter
-    """True if a key that comes now is for a dialog."""
+    """True if the next key is for a dialog."""
 
     def bind(self, keys: KeyBindings) -> None: ...
 
 
 def key_bindings(actions: Actions, buffer: Buffer, dialogs: KeysOfDialogs | None = None) -> KeyBindings:
-    """Return the keys beside prompt_toolkit's own for editing; a dialog that is open has them all."""
+    """Return our bindings beside prompt_toolkit's for editing; an open dialog takes all keys."""
     keys = KeyBindings()
     typing = ~is_searching
     if dialogs is not None:
@@ -138,11 +138,11 @@ def key_bindings(actions: Actions, buffer: Buffer, dialogs: KeysOfDialogs | None
 
 
 def _nothing(event: KeyPressEvent) -> None:
-    """Alt with a key that means nothing is nothing: not Escape, and not the key."""
+    """Ignore Alt with an unbound key: it is neither Escape nor the key."""
 
 
 def _end_search(event: KeyPressEvent) -> None:
-    """Take what was found, as prompt_toolkit does at once; but with Alt, the key belongs to the Escape."""
+    """Accept the found text at Escape, as prompt_toolkit does; for Alt with a key, drop the key as well."""
     if event.data:
         accept_search.call(event)
     elif event.key_processor.input_queue:
@@ -150,7 +150,7 @@ def _end_search(event: KeyPressEvent) -> None:
 
 
 def _complete(event: KeyPressEvent) -> None:
-    """Take the first completion, then the next; the list of one is done with."""
+    """Take the first completion, then the next; a single one closes the list."""
     buffer = event.current_buffer
     if (state := buffer.complete_state) is None:
         buffer.start_completion(select_first=True)
@@ -161,35 +161,35 @@ def _complete(event: KeyPressEvent) -> None:
 
 
 def _select_second(event: KeyPressEvent) -> None:
-    """Go down from the first completion, which is shown as selected while none is."""
+    """Select the second completion; the first is shown as selected while none is."""
     buffer = event.current_buffer
     if (state := buffer.complete_state) is not None:
         buffer.go_to_completion(min(1, len(state.completions) - 1))
 
 
 AGAIN_S = 3.0
-"""Time for the second press; the hint that tells of it is shown as long."""
+"""Seconds within which a second press counts; its hint is shown as long."""
 
 
 class SecondPress:
-    """Tells the second of two presses from the first: nothing was pressed in between.
+    """Recognizes the second of two presses of a key without another key in between.
 
-    `clock` returns seconds that only ever grow.
+    `clock` is a monotonic clock in seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._presses = 0
-        """Number of keys so far, this one included."""
+        """Number of keys so far, including the current one."""
         self._first: tuple[str, int, float] | None = None
-        """The key that came first, at which press and when."""
+        """Name, number and time of the first press."""
 
     def key_pressed(self) -> None:
-        """Count a key, whichever it is; called before it is handled."""
+        """Count a key; called for every key before it is handled."""
         self._presses += 1
 
     def is_second(self, key: str) -> bool:
-        """Return whether `key`, which was just pressed, was the last one, too; if not, this is its first time."""
+        """Return True if `key`, just pressed, was also the key before; otherwise note this as its first press."""
         before, self._first = self._first, None
         if before is not None:
             name, number, when_s = before
@@ -200,7 +200,7 @@ class SecondPress:
 
 
 class DraftKeys:
-    """Does what keys ask for with the draft; `say` shows a hint below the input, and an empty one takes it away."""
+    """Performs the actions of keys on the draft; `say` shows a hint below the input, and "" removes it."""
 
     def __init__(self, draft: Draft, second: SecondPress, say: Callable[[str], None]) -> None:
         self.draft = draft
@@ -208,7 +208,7 @@ class DraftKeys:
         self.say = say
 
     def escape(self) -> None:
-        """Clear the input the second time."""
+        """Clear the input at the second press."""
         if self.second.is_second("escape"):
             self.draft.clear()
             self.say("")
@@ -220,21 +220,21 @@ class DraftKeys:
         self.say("Ctrl+S restores what you cleared" if self.draft.clear() else "")
 
     def stash(self) -> None:
-        """Put aside what is typed; where nothing is, bring back what was put aside or cleared last."""
+        """Stash the typed text; in an empty input, restore the text that was stashed or cleared last."""
         if self.draft.clear():
             self.say("stashed; Ctrl+S in the empty input restores it")
         else:
             self.say("" if self.draft.bring_back() else "nothing is stashed; Ctrl+S stashes what you typed")
 
     def paste(self, text: str) -> None:
-        """Put pasted text where the caret is, or say that it is too large."""
+        """Insert pasted text at the caret, or show that it is too large."""
         try:
             self.draft.paste(text)
         except PasteTooLargeError as error:
             self.say(str(error))
 
 
-# A session takes most of a second to import and open; the user need not wait for it to begin typing.
+# A session takes most of a second to import and open; the user can type meanwhile.
 
 _MAX_READ_CHARS = 2_000
 
@@ -247,7 +247,7 @@ def _later(name: str) -> Callable[["WaitingInput"], None]:
 
 
 class WaitingInput:
-    """The keys and the input while no session is open: what is sent or asked for waits for one; `leave` ends panpan."""
+    """Actions of keys while no session is open: texts and actions wait for one; `leave` ends panpan."""
 
     def __init__(self, draft: Draft, buffer: Buffer, theme: Theme, leave: Callable[[], object]) -> None:
         self._draft = draft
@@ -270,15 +270,15 @@ class WaitingInput:
         return [each.text for each in self._sent]
 
     def take(self, sent: Sequence[Sent]) -> None:
-        """Let what one session left over wait for the next."""
+        """Keep texts that a session left over for the next one."""
         self._sent[:0] = sent
 
     def want(self, name: str) -> None:
-        """Let one of the `Actions` wait for a session."""
+        """Keep one of the `Actions` for the next session."""
         self._wanted.append(name)
 
     def hand_over(self, actions: Actions, send: Callable[[Sent], None]) -> None:
-        """Let a session have what was sent, and do what keys asked for."""
+        """Give a session the sent texts, and perform the kept actions."""
         sent, self._sent = self._sent, []
         wanted, self._wanted = self._wanted, []
         for each in sent:
@@ -335,7 +335,7 @@ class WaitingInput:
         self._draft.backspace()
 
     def give_back(self) -> bool:
-        """Put what was sent back into the input, and return whether there was anything."""
+        """Put the sent texts back into the input, and return True if there were any."""
         sent, self._sent = self._sent, []
         if sent:
             self._draft.give_back("\n".join(each.text for each in sent))
@@ -345,10 +345,10 @@ class WaitingInput:
         self._sent.append(Sent(KEYS_HELP))
 
     def expand(self) -> None:
-        """Nothing was printed."""
+        """Do nothing: nothing was printed."""
 
     def retry_now(self) -> None:
-        """Nothing was tried."""
+        """Do nothing: no request is being retried."""
 
     next_mode = _later("next_mode")
     edit_elsewhere = _later("edit_elsewhere")

@@ -1,1 +1,1 @@
-"""From what a session says to lines for the terminal: text with SGR sequences in it, never wider than asked for."""
+"""Rendering of events and text as terminal rows: text with SGR sequences, never wider than asked for."""

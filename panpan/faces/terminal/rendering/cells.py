@@ -1,8 +1,8 @@
-"""Lines with SGR sequences in them, as they fill the cells of a terminal: measured, cut, wrapped.
+"""Lines with SGR sequences, measured, cut and wrapped in terminal cells.
 
-Widths are never measured too small: where terminals differ, as with joined emoji, the widest counts. So a row that fits
-here fits everywhere. Neither a sequence nor what people take for one character is ever cut. All text must be harmless
-already and without tabs. Below: rows of plain text and Markdown, and lists to pick from.
+Widths are never measured too small: if terminals differ, as with joined emoji, the widest counts. So a row that fits
+here fits everywhere. Neither sequences nor grapheme clusters are ever split. All text must be cleaned already and
+without tabs. Below: rows of plain text and Markdown, and lists to pick from.
 """
 
 import re
@@ -25,25 +25,25 @@ _UNDISPUTED = re.compile(
     "[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u2010-\u2027\u2030-\u205e\u2190-\u22ff\u2500-\u259f"
     "\u3040-\u3096\u30a0-\u9fff\uac00-\ud7a3]*"
 )
-"""Letters, lines and arrows that all terminals agree about. No two of them are joined."""
+"""Letters, lines and arrows whose width is the same in all terminals. No two of them are joined."""
 _PICTURE_MARK = "\ufe0f"
-"""Asks for the emoji in place of the letter; the terminals that heed it make it two cells wide."""
+"""Variation selector for the emoji instead of the letter; terminals that support it make it two cells wide."""
 
 
 def cell_width(text: str) -> int:
-    """Return how many cells one line takes at most."""
+    """Return the most cells that one line may take."""
     if "\x1b" in text:
         text = strip_sequences(text)
     if text.isascii():
         return len(text)
     if _UNDISPUTED.fullmatch(text):
         return wcswidth(text)
-    # a mark that takes no cell by itself may make some terminals widen the character before it
+    # some terminals widen a character before a mark that has no width itself
     return sum(max(0, wcwidth(char)) + _may_widen(char) for char in text)
 
 
 def cut(text: str, width: int) -> str:
-    """Return one line in at most `width` cells; an ellipsis stands for what was left out."""
+    """Return one line cut to at most `width` cells, with an ellipsis if something is left out."""
     if cell_width(text) <= width:
         return text
     if width < 1:
@@ -67,25 +67,25 @@ def padded(text: str, width: int) -> str:
 
 
 def broken(line: str, width: int) -> list[str]:
-    """Return one line as rows of at most `width` cells, 2 or more, of which nothing is lost, for code and commands.
+    """Return one line of code or a command as rows of at most `width` cells, 2 or more, without losing a character.
 
-    A row ends before a word, or within one that is longer than a row.
+    Rows break before a word, or within a word that is longer than a row.
     """
     return [line] if cell_width(line) <= width else _filled(line, width, keeps_blanks=True)
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Return prose as rows of at most `width` cells, 2 or more, broken between words, or within where one is too long.
+    """Return prose as rows of at most `width` cells, 2 or more, broken between words, or within overlong ones.
 
-    A newline begins a row; blanks at the beginning of a line stay, those where a row ends go.
+    A newline begins a row. Blanks at the beginning of a line stay, those at the end of a row go.
     """
     return _filled(text, width, keeps_blanks=False)
 
 
 def wrapped_under_indent(text: str, width: int) -> list[str]:
-    """Return rows as `wrapped` does, for 4 cells or more; what is indented stays so where it goes on in the next row.
+    """Return rows as `wrapped` does, for 4 cells or more; continuation rows keep the indent of their line.
 
-    An indent takes half of a row at most.
+    An indent takes at most half of a row.
     """
     rows: list[str] = []
     for line in text.split("\n"):
@@ -99,7 +99,7 @@ def wrapped_under_indent(text: str, width: int) -> list[str]:
 
 
 def _filled(text: str, width: int, *, keeps_blanks: bool) -> list[str]:
-    if _ONE_WORD.fullmatch(text):  # such as a page of JSON without a blank, which should take no time
+    if _ONE_WORD.fullmatch(text):  # fast path, such as for a page of JSON without a blank
         return [text[at : at + width] for at in range(0, len(text), max(width, 1))]
     filler = _Filler(width, keeps_blanks=keeps_blanks)
     for match in _PARTS.finditer(text):
@@ -108,7 +108,7 @@ def _filled(text: str, width: int, *, keeps_blanks: bool) -> list[str]:
 
 
 class _Rows:
-    """Rows that are being filled; what is styled when a row ends goes on in the next one."""
+    """Rows that are being filled; styles that are open at the end of a row go on in the next one."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -118,7 +118,7 @@ class _Rows:
         self._style = ""
 
     def place(self, piece: str, width: int) -> None:
-        """Put a piece behind the last one, on a new row where it has no room; sequences have no width."""
+        """Append a piece, on a new row if it does not fit; sequences have no width."""
         if piece.startswith("\x1b"):
             self._style = "" if _is_reset(piece) else self._style + piece
         elif self.used and self.used + width > self.width:
@@ -139,13 +139,13 @@ class _Rows:
 
 
 class _Filler:
-    """Puts words on rows. A word may have sequences within it, and goes to the next row as a whole."""
+    """Fills rows with words. A word may contain sequences, and goes to the next row as a whole."""
 
     def __init__(self, width: int, *, keeps_blanks: bool) -> None:
         self._rows = _Rows(width)
         self._keeps_blanks = keeps_blanks
         self._gap = 0
-        """Blanks before the word; not shown where the row is ended there, unless all are kept."""
+        """Blanks before the word; dropped at the end of a row unless blanks are kept."""
         self._word: list[str] = []
         self._word_width = 0
 
@@ -166,7 +166,7 @@ class _Filler:
             for piece in [part] if part.isascii() else _clusters(part, self._rows.width):
                 width = cell_width(piece)
                 is_wide = width > 1 and not piece.isascii()
-                if is_wide:  # scripts of wide characters have no blanks: a row may end before and behind each
+                if is_wide:  # scripts of wide characters have no blanks: a row may end before and after each
                     self._end_word()
                 self._word.append(piece)
                 self._word_width += width
@@ -200,7 +200,7 @@ class _Filler:
 
 
 def _clusters(text: str, width: int) -> Iterator[str]:
-    """Yield sequences, and what stays together; nothing wider than a row, unless it is one wide character."""
+    """Yield sequences and grapheme clusters, none wider than a row unless it is one wide character."""
     for piece in _SPLIT_AT_SGR.split(text):
         if piece.startswith("\x1b"):
             yield piece
@@ -211,7 +211,7 @@ def _clusters(text: str, width: int) -> Iterator[str]:
                 if cell_width(cluster) <= width:
                     yield cluster
                 else:
-                    yield from cluster  # a chain of joined emoji that no row could hold
+                    yield from cluster  # a chain of joined emoji that is wider than a row
 
 
 def _may_widen(char: str) -> bool:
@@ -223,7 +223,7 @@ def _is_reset(sequence: str) -> bool:
 
 
 def fitting(parts: Sequence[tuple[str, int]], width: int, separator: str) -> list[int]:
-    """Return the indices of the texts that fit into a row, in their order; the highest ranks are left out first."""
+    """Return the indexes of the texts that fit into a row, in order; the highest ranks are left out first."""
     kept: list[int] = []
     for index in sorted(range(len(parts)), key=lambda index: parts[index][1]):
         needed = cell_width(parts[index][0]) + (cell_width(separator) if kept else 0)
@@ -234,55 +234,55 @@ def fitting(parts: Sequence[tuple[str, int]], width: int, separator: str) -> lis
 
 
 def fitted(parts: Sequence[tuple[str, int]], width: int, separator: str) -> str:
-    """Return the texts that fit, in one row; empty where none does."""
+    """Return the texts that fit, in one row; empty if none does."""
     return separator.join(parts[index][0] for index in fitting(parts, width, separator))
 
 
 LEAST_WIDTH = 20
-"""Cells for which a terminal is laid out; one that is narrower breaks the rows itself."""
+"""Fewest cells that rows are laid out for; a narrower terminal breaks the rows itself."""
 _TAB_CELLS = 4
 
 
 def plain_rows(text: str, width: int) -> list[str]:
-    """Return harmless rows of at most `width` cells, 4 or more; words stay whole where they fit, and indents stay."""
+    """Return cleaned rows of at most `width` cells, 4 or more; words stay whole if they fit, and indents stay."""
     return wrapped_under_indent(clean_for_terminal(text).expandtabs(_TAB_CELLS), width)
 
 
 def markdown_rows(text: str, width: int, theme: Theme) -> list[str]:
-    """Return the rows of a text of the model, of which nothing drives the terminal."""
-    from panpan.faces.terminal.rendering.markdown import MarkdownStream  # not needed to take the first key
+    """Return the rows of a Markdown text of the model, without escape sequences of its own."""
+    from panpan.faces.terminal.rendering.markdown import MarkdownStream  # the first screen does not need it
 
     stream = MarkdownStream(width, theme)
     return [*stream.feed(text), *stream.finish()]
 
 
-# What a program printed, as rows, whoever ran it: the model with a tool, or the user himself.
+# Output of a program as rows, whether the model or the user ran it.
 #
-# The rule: blanks within a row are kept, since columns are made of them, and a line that is too long goes on below its
+# The rule: blanks within a row are kept, since columns are made of them. A line that is too long continues below its
 # indent, with a whole word.
 
 INDENT_CELLS = 4
-"""Before what hangs below the row of what was run."""
+"""Cells before rows that hang below the row of a call or command."""
 
 _BEGIN, _NEXT = "  └ ", "    "
 _TAB = 8
 
 
 def printed_rows(text: str, room: int) -> list[str]:
-    """Return the rows of a text, without empty lines around it, none where it is blank; `room` is 4 cells or more."""
+    """Return the rows of a text, without empty lines around it; empty if it is blank; `room` is 4 cells or more."""
     clean = clean_for_terminal(text).strip("\n")
     return wrapped_under_indent(clean.expandtabs(_TAB), room) if clean.strip() else []
 
 
 def hanging(rows: Sequence[str], room: int, theme: Theme, role: Role | None = None) -> list[str]:
-    """Return rows as they hang below the row of what was run, `INDENT_CELLS` wider than `room`."""
+    """Return rows that hang below the row of a call or command, `INDENT_CELLS` wider than `room`."""
     painted = [theme.paint(role, cut(row, room).rstrip(" ")) for row in rows]
     begin = theme.paint("dim", _BEGIN)
     return [f"{_NEXT if index else begin}{row}".rstrip(" ") for index, row in enumerate(painted)]
 
 
 def output_of_users_command(text: str, width: int, theme: Theme, most: int) -> list[str]:
-    """Return the last `most` rows of a command's output, to hang below it, and how many came before."""
+    """Return the last `most` rows of a command's output, to hang below it, and a note on the rows before."""
     room = max(width - INDENT_CELLS, 4)
     rows = printed_rows(text, room)
     if (hidden := len(rows) - most) > 0:
@@ -304,44 +304,44 @@ class Scrollback(Protocol):
 
 
 class Canvas(Scrollback, Protocol):
-    """Takes finished lines, and draws what changes when it is told to."""
+    """Takes finished lines, and draws changing rows on request."""
 
     def refresh(self) -> None:
-        """Draw what is live again with the next frame."""
+        """Redraw the live rows with the next frame."""
 
     async def caught_up(self) -> None:
-        """Let keys be taken, and wait while more is shown than the terminal takes."""
+        """Let keys be handled, and wait while the terminal is behind with the output."""
 
 
 def say(scrollback: Scrollback, text: str, role: Role | None = None) -> None:
-    """Show text of any origin: harmless, wrapped, and in the colour of its role."""
+    """Show text of any origin, cleaned, wrapped, and in the colour of its role."""
     rows = plain_rows(text, max(scrollback.width, LEAST_WIDTH))
     scrollback.show(*(scrollback.theme.paint(role, row) for row in rows))
 
 
-# A list to choose from, as rows: what each one is called, and what it is.
+# A list to choose from, as rows with a label and a detail.
 #
-# Both stand side by side where there is room. In a narrow terminal the names have the rows for themselves, and what
-# the selected one is stands below the list.
+# Both are side by side if there is room. In a narrow terminal the labels have the rows to themselves, and the detail of
+# the selected row is shown below the list.
 
 _SELECTED = "❯ "
 _OTHER = "  "
 _GAP = "  "
 _LEAST_DETAIL = 24
-"""Cells that what a row is about needs to stand beside its name."""
+"""Fewest cells of a detail beside its label."""
 _MOST_DETAIL_ROWS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ListRow:
-    """One of a list to choose from; both texts are harmless and on one line."""
+    """Row of a list to choose from; both texts are cleaned and on one line."""
 
     label: str
     detail: str = ""
 
 
 class ListRows:
-    """Draws a list; all rows are told at first, so that columns stay where they are while it is scrolled."""
+    """Draws a list; it is made with all rows, so that columns stay in place while the list is scrolled."""
 
     def __init__(self, rows: Sequence[ListRow], width: int, theme: Theme) -> None:
         self._width = width
@@ -360,7 +360,7 @@ class ListRows:
         return left + self._theme.paint("dim", _GAP + cut(row.detail, self._detail_room)) if has_detail else left
 
     def detail_rows(self, row: ListRow) -> list[str]:
-        """Return what the selected one is, where that does not stand beside it."""
+        """Return the rows of the selected row's detail, if it is not shown beside the label."""
         if self._is_beside or not row.detail:
             return []
         indent = _OTHER + _GAP

@@ -1,4 +1,4 @@
-"""The shapes of `types/display.py` as rows of a terminal."""
+"""Displays of `types/content.py` as rows of a terminal."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,16 +44,16 @@ _LEFT_OUT = re.compile(r"… ([\d,]+) more lines")
 _WORD = re.compile(r"\w+|\s+|.")
 _TAB = 4
 _UNBROKEN = 1_000_000
-"""Cells of a row that the pager breaks."""
+"""Width of rows that the pager breaks itself."""
 _MAX_CHARS_TO_COMPARE = 300
-"""Of a line; in a longer one no words are marked."""
+"""Most characters of a line in which changed words are marked."""
 _ALIKE = 0.4
-"""Lines that have less in common are two lines, and no change of one."""
+"""Least similarity of a removed and an added line for marking changed words."""
 MAX_REJECTED_ROWS = 60
-"""Of each file of a change that was not made."""
+"""Most rows of each file of a change that was not made."""
 _COLOURLESS = Theme("plain", has_sequences=False)
 _ROOM_FOR_TEXT = 20
-"""Cells; where line numbers would leave less, there are none."""
+"""Fewest cells for the text of a line; if line numbers would leave fewer, they are left out."""
 
 
 _ToSpans: TypeAlias = Callable[[str], Sequence[tuple[str, Role | None]]]
@@ -63,14 +63,14 @@ _ToSpans: TypeAlias = Callable[[str], Sequence[tuple[str, Role | None]]]
 @dataclass(frozen=True, slots=True)
 class _Line:
     sign: str
-    """Blank, `-`, `+`, or `@` for the beginning of a hunk, or a backslash for a note."""
+    """Blank, `-`, `+`, `@` for the beginning of a hunk, or a backslash for a note."""
     text: str
     old: int | None = None
     new: int | None = None
     other: str | None = None
-    """Its counterpart: the line that a removed one became, or that an added one was."""
+    """Counterpart: the added line in place of a removed one, or the reverse."""
     stands_for: int = 1
-    """Lines of the diff."""
+    """Number of lines of the diff that it represents."""
 
 
 def diff_lines(
@@ -82,15 +82,15 @@ def diff_lines(
     shows_controls: bool = False,
     names_file: bool = True,
 ) -> list[str]:
-    """Return the rows of a diff, a heading first; long lines go on in the next row.
+    """Return the rows of a diff, a heading first; long lines continue in the next row.
 
     Args:
         file: The change.
         width: Cells, 4 or more.
-        theme: How it looks.
-        max_lines: Most rows, 2 or more, heading and note included; None: all.
+        theme: Colours.
+        max_lines: Most rows, 2 or more, including heading and note; None: all.
         shows_controls: True to spell out control and invisible characters, for a person who has to judge them.
-        names_file: False where the path stands above already.
+        names_file: False if the path is shown above already.
     """
     heading = _heading(file, theme, shows_controls=shows_controls, names_file=names_file)
     rows = broken(heading, width) if shows_controls else [cut(heading, width)]
@@ -141,11 +141,11 @@ def _parsed(diff: str, *, shows_controls: bool) -> Iterator[_Line]:
             yield _gap(int(hidden[1].replace(",", "")))
             continue
         if match:
-            if old > 1:  # else nothing was left out before it
+            if old > 1:  # otherwise nothing was left out before it
                 yield _Line("@", _harmless(match[3].strip(), shows_controls=shows_controls), stands_for=0)
             continue
         if not is_in_hunk or (not text and index == len(source) - 1):
-            continue  # the names of the files, which the heading has
+            continue  # the heading has the names of the files
         sign, content = text[:1] or " ", text[1:]
         if content.endswith("\r") and not shows_controls:
             content = content[:-1] + (returns if sign in "+-" else "")
@@ -158,7 +158,7 @@ def _parsed(diff: str, *, shows_controls: bool) -> Iterator[_Line]:
 
 
 def _with_counterparts(lines: Sequence[_Line]) -> list[_Line]:
-    """Return the lines, and of each removed one what it became, where as many were added as removed."""
+    """Return the lines with counterparts, wherever as many lines were added as removed."""
     groups = [list(group) for _, group in groupby(lines, key=lambda line: line.sign)]
     for before, after in pairwise(groups):
         if before[0].sign == "-" and after[0].sign == "+" and len(before) == len(after):
@@ -169,7 +169,7 @@ def _with_counterparts(lines: Sequence[_Line]) -> list[_Line]:
 
 
 def _with_less_removed(lines: Sequence[_Line], most: int) -> list[_Line]:
-    """Return the lines with short runs of removed ones, so that what takes their place is seen, too."""
+    """Return the lines with long runs of removed ones shortened, so that the added lines are also visible."""
     shorter: list[_Line] = []
     run = hidden = 0
     for line in lines:
@@ -230,7 +230,7 @@ class _Layout:
         return "".join(self._theme.paint(role, part) for part, role in self._spans_of(text))
 
     def _laid_out(self, line: _Line, sign: str, text: str, ground: Role | None = None) -> list[str]:
-        """Return a line with its number: that which it has now, or had if it is gone."""
+        """Return the rows of a line with its new number, or its old one if it was removed."""
         room = self._width - self._gutter - 2
         first, *others = broken(text, room)
         gutter = more = ""
@@ -275,7 +275,7 @@ def _crossed(
 
 
 def _changed_words(text: str, other: str) -> list[tuple[str, bool]]:
-    """Return the parts of a line, and for each whether the other line lacks it."""
+    """Return the parts of a line, each with True if the other line lacks it."""
     if max(len(text), len(other)) > _MAX_CHARS_TO_COMPARE:
         return [(text, False)]
     words = _WORD.findall(text)
@@ -294,11 +294,11 @@ def _changed_words(text: str, other: str) -> list[tuple[str, bool]]:
 
 _GAP = "  "
 _LEAST_SECOND = 24
-"""Cells that the second of two columns needs to stand beside the first."""
+"""Fewest cells of the second of two columns beside the first."""
 
 
 def show_displays(scrollback: Scrollback, displays: Sequence[Display]) -> None:
-    """Show shapes below each other, as a command wants them shown."""
+    """Show displays below each other."""
     width = max(scrollback.width, LEAST_WIDTH)
     for display in displays:
         rows = display_rows(display, width, scrollback.theme)
@@ -307,13 +307,13 @@ def show_displays(scrollback: Scrollback, displays: Sequence[Display]) -> None:
 
 
 def pager_rows(displays: Sequence[Display], width: int, theme: Theme) -> list[str]:
-    """Return the rows of shapes for a pager, which breaks the lines of a text itself."""
+    """Return the rows of displays for a pager, which breaks long lines itself."""
     widths = (_UNBROKEN if isinstance(one, TextDisplay) else max(width, LEAST_WIDTH) for one in displays)
     return [row for one, cells in zip(displays, widths, strict=True) for row in display_rows(one, cells, theme)]
 
 
 def display_rows(display: Display, width: int, theme: Theme) -> list[str]:
-    """Return the rows of a shape; `width` is 8 cells or more."""
+    """Return the rows of a display; `width` is 8 cells or more."""
     match display:
         case TextDisplay(spans=spans):
             return _text_rows(spans, width, theme)
@@ -364,7 +364,7 @@ def _table_rows(rows: Sequence[Sequence[str]], header: Sequence[str], width: int
 
 
 def _columns(pairs: Sequence[tuple[str, str]], width: int, theme: Theme) -> list[str]:
-    """Return rows of two columns, the first in colour; where there is no room, the second stands below it."""
+    """Return rows of two columns, the first in colour; if there is no room, the second is below the first."""
     first = max((cell_width(name) for name, _ in pairs), default=0)
     is_beside = width - first - 2 * len(_GAP) >= _LEAST_SECOND
     indent = first + 2 * len(_GAP) if is_beside else 2 * len(_GAP)
@@ -386,7 +386,7 @@ _MARKS: Mapping[ItemStatus, tuple[str, Role | None]] = {
 
 
 def checklist_lines(todos: Sequence[ChecklistItem], width: int, theme: Theme) -> list[str]:
-    """Return a checklist with all of each todo; `width` is 4 cells or more."""
+    """Return the rows of a checklist with the whole text of each todo; `width` is 4 cells or more."""
     rows: list[str] = []
     for todo in todos:
         mark, role = _MARKS[todo.status]
@@ -396,7 +396,7 @@ def checklist_lines(todos: Sequence[ChecklistItem], width: int, theme: Theme) ->
 
 
 def short_checklist_lines(todos: Sequence[ChecklistItem], most: int, width: int, theme: Theme) -> list[str]:
-    """Return at most `most` rows, one a todo: the one in progress and those around it; others are counted."""
+    """Return at most `most` rows, one for each todo: the one in progress and those around it; others are counted."""
     shown, hidden = todos, list[ChecklistItem]()
     if len(todos) > most:
         statuses = [todo.status for todo in todos]

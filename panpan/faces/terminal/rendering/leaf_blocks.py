@@ -1,4 +1,4 @@
-"""The blocks of Markdown that hold no others (paragraphs, headings, tables, rules, code), from source to rows."""
+"""Leaf blocks of Markdown (paragraphs, headings, tables, rules, code), from source to rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
@@ -20,11 +20,11 @@ from panpan.types.dataclass import dataclass
 from panpan.types.role import Role
 
 GROUP_LINES = 16
-"""Lines that are finished together: what a line means, one of the next may tell."""
+"""Lines that are lexed together, since the meaning of a line may depend on the next ones."""
 GROUP_CHARS = 2_000
 _CONTEXT_CHARS = 3_000
 _MOST_LEXED_CHARS = 500
-"""Of a line that is painted by itself."""
+"""Most characters of a line that `spans_of` highlights."""
 
 _ROLES: Mapping[_TokenType, Role] = {
     CodeToken.Comment: "comment",
@@ -48,9 +48,9 @@ _ROLES: Mapping[_TokenType, Role] = {
 
 
 def lexer_for(language: str) -> Lexer | None:
-    """Return what reads a language, by any of its usual names; None where nothing is known of it."""
+    """Return the lexer for a language, by any of its usual names; None if the language is unknown."""
     name = language.strip().strip("{}.").lower()
-    for _, aliases, _, _ in get_all_lexers(plugins=False):  # plug-ins would be searched for in every package
+    for _, aliases, _, _ in get_all_lexers(plugins=False):  # searching for plug-ins would look into every package
         if name in aliases:
             return get_lexer_by_name(name, stripnl=False, ensurenl=False)
     return None
@@ -58,7 +58,7 @@ def lexer_for(language: str) -> Lexer | None:
 
 @lru_cache(64)
 def lexer_for_file(path: str) -> Lexer | None:
-    """Return what reads a file, by its name; None where nothing is known of it."""
+    """Return the lexer for a file, by its name; None if the type of the file is unknown."""
     name = path.rpartition("/")[2]
     for _, aliases, patterns, _ in get_all_lexers(plugins=False):
         if aliases and any(fnmatch(name, pattern) for pattern in patterns):
@@ -67,7 +67,7 @@ def lexer_for_file(path: str) -> Lexer | None:
 
 
 def spans_of(line: str, lexer: Lexer | None) -> Sequence[tuple[str, Role | None]]:
-    """Return the parts of one line of code with their roles; a text or comment of several lines is not known as one."""
+    """Return the parts of one line of code with their roles; strings and comments over several lines are not."""
     if lexer is None or len(line) > _MOST_LEXED_CHARS:
         return [(line, None)]
     try:
@@ -82,18 +82,18 @@ def spans_of(line: str, lexer: Lexer | None) -> Sequence[tuple[str, Role | None]
 
 @dataclass(slots=True)
 class OpenCode:
-    """A block of code whose end has not come yet. Lines go in, harmless and without tabs; painted lines come out."""
+    """Block of code whose end has not come yet. It takes cleaned lines without tabs, and returns highlighted lines."""
 
     theme: Theme
     lexer: Lexer | None
-    """None: all of it in one colour."""
+    """None: no highlighting."""
     lines: tuple[str, ...] = ()
-    """Those that are not returned yet."""
+    """Lines that are not returned yet."""
     context: tuple[str, ...] = ()
-    """Those before them that the lexer has to read first."""
+    """Returned lines before them, from which the lexer has to start."""
 
     def add(self, line: str) -> list[str]:
-        """Take one line, and return those that are finished with it."""
+        """Add one line, and return the lines that are finished with it."""
         self.lines += (line.rstrip(" "),)
         if len(self.lines) >= GROUP_LINES or sum(map(len, self.lines)) >= GROUP_CHARS:
             return self.ended()
@@ -115,7 +115,7 @@ _SPANNING = frozenset({CodeToken.Literal.String, CodeToken.Comment.Multiline})
 
 
 def _painted(lines: Sequence[str], lexer: Lexer, theme: Theme) -> tuple[list[str], int]:
-    """Return the lines in colours, and the index of the line from which the lexer may begin the next time."""
+    """Return the highlighted lines, and the index of the line from which the lexer may start the next time."""
     text = "\n".join(lines) + "\n"
     try:
         tokens = [(kind, value) for kind, value in lexer.get_tokens(text) if value]
@@ -125,7 +125,7 @@ def _painted(lines: Sequence[str], lexer: Lexer, theme: Theme) -> tuple[list[str
         tokens = [(CodeToken.Text, text)]
     painted = [""]
     inside: set[int] = set()
-    """Lines that begin within a text or comment."""
+    """Indexes of lines that begin within a string or comment."""
     for kind, value in tokens:
         role = _role(kind)
         for index, part in enumerate(value.split("\n")):
@@ -138,7 +138,7 @@ def _painted(lines: Sequence[str], lexer: Lexer, theme: Theme) -> tuple[list[str
 
 
 def _restart(lines: Sequence[str], inside: set[int]) -> int:
-    """Return the last line that is as far left as any near the end: there a statement begins, most probably."""
+    """Return the index of the last of the least indented lines near the end, where a statement probably begins."""
     left = list(accumulate((len(line) + 1 for line in reversed(lines)), initial=0))
     best, best_indent = 0, 1_000
     for index in reversed(range(len(lines))):
@@ -164,7 +164,7 @@ _STYLES: dict[str, Role] = {"strong": "strong", "em": "emphasis", "s": "struck",
 
 
 def inline_text(tokens: Sequence[Token], theme: Theme, role: Role | None = None) -> str:
-    """Return the text of an inline token's children; a line that the author broke on purpose ends with a newline."""
+    """Return the text of an inline token's children; a hard line break becomes a newline."""
     line = _Line(theme, role)
     for token in tokens:
         line.add(token)
@@ -177,7 +177,7 @@ class _Line:
         self._theme = theme
         self._styles: list[Role] = [role] if role else []
         self._links: list[tuple[str, int]] = []
-        """Addresses of the links that are open, and how many pieces were there before."""
+        """Addresses of open links, each with the number of pieces before it."""
 
     def add(self, token: Token) -> None:
         match token.type:
@@ -223,7 +223,7 @@ def _says(pieces: Sequence[str], address: str) -> bool:
 
 
 def _harmless(text: str) -> str:
-    """Return text clean once more: `&#x202e;` was spelled out until it was parsed."""
+    """Return the text cleaned again: entities such as `&#x202e;` only become characters in the parser."""
     return clean_for_terminal(text).replace("\n", " ").replace("\t", " ")
 
 
@@ -232,7 +232,7 @@ Alignment: TypeAlias = Literal["left", "center", "right"]
 _GAP = 2
 """Cells between columns."""
 _NARROWEST = 4
-"""Cells of a column; where not all have that, the table becomes a list."""
+"""Fewest cells of a column; if a column would have fewer, the table becomes a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,14 +241,14 @@ class Columns:
 
     header: Sequence[str]
     widths: Sequence[int]
-    """Empty where the columns have no room beside each other."""
+    """Widths in cells; empty if the columns do not fit beside each other."""
     alignments: Sequence[Alignment]
 
 
 def columns_of(
     header: Sequence[str], rows: Sequence[Sequence[str]], alignments: Sequence[Alignment], width: int
 ) -> Columns:
-    """Return columns for a table of painted cells in `width` cells; rows that come later have to do with them."""
+    """Return columns for a table of painted cells in `width` cells; later rows have to use the same columns."""
     needed = [max(1, *(cell_width(cell) for cell in column)) for column in zip(header, *rows, strict=True)]
     room = width - _GAP * (len(needed) - 1)
     if sum(needed) > room:
@@ -257,7 +257,7 @@ def columns_of(
 
 
 def header_rows(columns: Columns, theme: Theme) -> list[str]:
-    """Return the names of the columns and a rule; nothing where the table is a list."""
+    """Return the rows of the header and a rule; empty if the table is shown as a list."""
     if not columns.widths:
         return []
     rule = (" " * _GAP).join("─" * width for width in columns.widths)
@@ -265,7 +265,7 @@ def header_rows(columns: Columns, theme: Theme) -> list[str]:
 
 
 def body_rows(cells: Sequence[str], columns: Columns, width: int) -> list[str]:
-    """Return the lines of one row."""
+    """Return the terminal rows of one row of the table."""
     if columns.widths:
         return _row(cells, columns)
     pairs = [f"{name}: {cell}" if cell_width(name) else cell for name, cell in zip(columns.header, cells, strict=True)]
@@ -291,11 +291,11 @@ def _aligned(text: str, width: int, alignment: Alignment) -> str:
 
 
 def _shrunk(needed: Sequence[int], room: int) -> list[int]:
-    """Return widths that fit in `room`: the widest columns give first. Nothing where even narrow ones do not fit."""
+    """Return widths that fit in `room`, shrinking the widest columns first; empty if even the narrowest do not fit."""
     if sum(min(width, _NARROWEST) for width in needed) > room:
         return []
     low, high = _NARROWEST, max(needed)
-    while low < high:  # the largest bound on a column that makes them fit
+    while low < high:  # binary search for the largest bound on a column with which all fit
         middle = (low + high + 1) // 2
         if sum(min(width, middle) for width in needed) <= room:
             low = middle
@@ -313,41 +313,41 @@ Kind: TypeAlias = Literal["text", "heading", "code", "table"]
 
 _TAKEN_APART_BEFORE = ["list", "blockquote", "fence"]
 _NEVER_KNOWN = ["reference"]
-"""The address of a link may come long after the link was printed; so definitions are shown as they are."""
+"""Rules of the parser that are off: a link's definition may come long after the link, so it is shown as text."""
 
 _MAX_BRACKETS = 300
-"""Of one block. Where there are more, none is taken for a link: each may be the begin of one that holds the others."""
+"""Most brackets of one block in which links are parsed: each may begin a link that holds the others, which is slow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One block."""
+    """A rendered leaf block."""
 
     kind: Kind
     rows: Sequence[str]
-    """Of code its lines, which may be wider than a row."""
+    """Rows of the block; for code its lines, which may be wider than a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTable:
-    """A table of which the first rows are printed: how the others are to be read and laid out."""
+    """Unfinished table whose first rows are printed, with the layout for the others."""
 
     head: tuple[str, str]
-    """The source of its first two lines."""
+    """Source of its first two lines."""
     columns: Columns
 
 
 class LeafBlocks:
-    """Renders leaf blocks."""
+    """Renders leaf blocks from lines of Markdown."""
 
     def __init__(self, theme: Theme) -> None:
         self._theme = theme
         self._with_links, self._without_links = _parser(), _parser().disable(["link", "image"])
 
     def render(self, lines: Sequence[str], width: int, table: OpenTable | None) -> tuple[list[Leaf], OpenTable | None]:
-        """Return the blocks in harmless `lines` without tabs, and the table that they end with, if they do.
+        """Return the blocks in cleaned `lines` without tabs, and the unfinished table at their end, if any.
 
-        `table` is the one that goes on with these lines.
+        `table` is the unfinished table that these lines continue.
         """
         source = [*table.head, *lines] if table else lines
         text = "\n".join(source)

@@ -1,4 +1,4 @@
-"""Markdown as it streams in: rows come out as soon as nothing that follows can change them, each once."""
+"""Streaming Markdown: each row is returned once, as soon as nothing that follows can change it."""
 
 import re
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 
-# What other blocks of Markdown stand in: items of lists and quotations.
+# Container blocks of Markdown: list items and quotations.
 #
-# A container says of each line of the source whether it goes on in it, and gives each row of the output its beginning.
+# A container decides for each line of the source if the line continues it, and puts a prefix before each row of output.
 
 _ITEM = re.compile(r"( {0,3})([-+*]|(\d{1,9})([.)]))( +|$)")
 _QUOTE = re.compile(r" {0,3}> ?")
@@ -21,17 +21,17 @@ _TASK = re.compile(r"\[([ xX])\] +")
 
 @dataclass(slots=True)
 class Container:
-    """One item or quotation that is open."""
+    """An open list item or quotation."""
 
     first: str
-    """Beginning of its first row."""
+    """Prefix of its first row."""
     rest: str
-    """Beginning of each other row."""
+    """Prefix of each other row."""
     indent: int = 0
-    """Of an item: the column of the source where its content stands; 0 for a quotation."""
+    """Column of an item's content in the source; 0 for a quotation."""
     number: int | None = None
     delimiter: str = ""
-    """Of an item: what stands behind its number, or its bullet."""
+    """Delimiter after an item's number, or its bullet."""
     is_begun: bool = False
     """True if its first row is printed."""
 
@@ -44,9 +44,9 @@ class Container:
         return cell_width(self.rest)
 
     def content(self, line: str, *, is_in_code: bool) -> str | None:
-        """Return the content of a line, less that of outer containers; None where the line leaves this one.
+        """Return the content of a line inside this container; None if the line ends the container.
 
-        A line of code that is not indented as it should be is no new block.
+        `line` is without the prefixes of outer containers. A wrongly indented line of code does not end it.
         """
         if not self.indent:
             match = _QUOTE.match(line)
@@ -57,7 +57,7 @@ class Container:
         return line[blanks:] if is_in_code else None
 
     def prefix(self) -> str:
-        """Return what the next row begins with."""
+        """Return the prefix of the next row."""
         if self.is_begun:
             return self.rest
         self.is_begun = True
@@ -65,7 +65,7 @@ class Container:
 
 
 def opened_quote(line: str, theme: Theme) -> tuple[Container, str] | None:
-    """Return the quotation that a line begins, and what the line has in it."""
+    """Return the quotation that a line begins, and the line's content in it."""
     match = _QUOTE.match(line)
     if match is None:
         return None
@@ -76,10 +76,10 @@ def opened_quote(line: str, theme: Theme) -> tuple[Container, str] | None:
 def opened_item(
     line: str, before: Container | None, *, is_in_paragraph: bool, theme: Theme
 ) -> tuple[Container, str] | None:
-    """Return the item that a line begins, and its content.
+    """Return the list item that a line begins, and the line's content in it.
 
-    `before` is the item that ended just before: numbers count on from it. In a paragraph, a number that begins a line
-    may be just that.
+    `before` is the item that ended just before, from which numbers count on. In a paragraph, a number at the beginning
+    of a line may be part of the text.
     """
     match = _ITEM.match(line)
     if match is None:
@@ -104,23 +104,23 @@ def opened_item(
 
 # Takes the lines of a Markdown text one by one and returns rows as soon as nothing that follows can change them.
 #
-# A line of code comes out in one piece and without an indent, so that it can be copied as it is: in the scrollback the
-# terminal breaks it, and a terminal copies what it broke itself as one line. A rule with the language stands above a
-# block and one below it. Where rows are drawn again and so counted, lines of code are broken here.
+# A line of code is returned in one piece and without an indent, so that it can be copied as it is: in the scrollback
+# the terminal breaks it, and copies it as one line. There is a rule with the language above a block, and a rule below
+# it. If rows are redrawn and so have to be counted, lines of code are broken here.
 #
-# What is kept is the innermost block that is open, and no more than `MAX_CHARS` of it: so the work for a line does not
-# grow with the text before it, be that one list, one table or one block of code. What comes out depends on the lines
-# only and not on when they came.
+# Only the innermost open block is kept, and at most `MAX_CHARS` of it. So the work for a line does not grow with the
+# text before it, even in one long list, table or block of code. The output depends only on the lines, not on their
+# timing.
 
 MAX_CHARS = 3_000
-"""Of a paragraph, table or line; what is longer is printed in pieces."""
+"""Most characters of a paragraph, table or line; a longer one is printed in pieces."""
 
 _MAX_DEPTH = 8
-"""Containers in each other; what is deeper is shown as it is written."""
+"""Most nested containers; deeper ones are shown as source."""
 _RULE_CELLS = 40
-"""Of the rules around code: short, so that they stay on a row when the window becomes narrower."""
+"""Cells of the rules around code: few, so that they fit a row if the window becomes narrower."""
 _NARROWEST = 16
-"""Cells that containers leave for what is in them."""
+"""Fewest cells that containers leave for their content."""
 
 _FENCE = re.compile(r" {0,3}(?P<mark>`{3,}(?=[^`]*$)|~{3,})(?P<info>.*)")
 _HEADING = re.compile(r" {0,3}#{1,6}( |$)")
@@ -131,7 +131,7 @@ _NEEDS_ROOM_BELOW: frozenset[Kind] = frozenset({"code", "table"})
 
 
 class BlockScanner:
-    """Reads one text."""
+    """Splits one text into blocks, line by line."""
 
     def __init__(self, width: int, theme: Theme, leaves: LeafBlocks, *, breaks_code: bool) -> None:
         self._width = width
@@ -140,23 +140,23 @@ class BlockScanner:
         self._leaves = leaves
         self._containers: list[Container] = []
         self._pending: list[str] = []
-        """Lines of the leaf block that is open, without what belongs to the containers."""
+        """Lines of the open leaf block, without the prefixes of the containers."""
         self._pending_chars = 0
-        """In them, ends of lines included."""
+        """Characters in `_pending`, including line ends."""
         self._code: OpenCode | None = None
         self._fence = ""
-        """Mark that ends the code."""
+        """Mark that ends the open block of code."""
         self._table: OpenTable | None = None
         self._item_before: Container | None = None
-        """The item that ended last, as long as nothing came after it."""
+        """Item that ended last, as long as nothing came after it."""
         self._is_after_blank = False
         self._last_kind: Kind | None = None
-        """Of what was printed last."""
+        """Kind of the block printed last."""
         self._goes_on = False
-        """True if what was printed last is the beginning of the leaf block that is open."""
+        """True if the beginning of the open leaf block was printed last."""
 
     def resize(self, width: int) -> bool:
-        """Use another width for what is rendered later; return whether it is another one."""
+        """Set the width for later rows, and return True if it has changed."""
         before, self._width = self._width, width
         return width != before
 
@@ -166,11 +166,11 @@ class BlockScanner:
 
     @property
     def source_prefix(self) -> str:
-        """Beginning of a line that goes on in all containers that are open."""
+        """Beginning of a line of source that continues all open containers."""
         return "".join(container.source_prefix for container in self._containers)
 
     def take(self, line: str) -> list[str]:
-        """Return the rows that are finished with this line, which is harmless and without tabs."""
+        """Return the rows that are finished with this line, which is cleaned and without tabs."""
         kept, content = self._inside(line)
         if kept == len(self._containers):
             return self._content(content)
@@ -179,7 +179,7 @@ class BlockScanner:
         return [*self._leave(kept), *self._content(content)]
 
     def flush(self) -> list[str]:
-        """Return the rows of what is open, which goes on in the next line, if it does, as a block of its own."""
+        """Return the rows of the open leaf block; a continuation becomes a block of its own."""
         if self._code is not None:
             return self._print_part("code", self._broken(self._code.ended()))
         lines, self._pending, self._pending_chars = self._pending, [], 0
@@ -190,11 +190,11 @@ class BlockScanner:
         return [row for kind, rows in parts for row in self._print_part(kind, rows)]
 
     def finish(self) -> list[str]:
-        """Return the rows of all that is left; the text is over."""
+        """Return the remaining rows at the end of the text."""
         return self._leave(0) if self._containers else self._end_leaf()
 
     def twin(self) -> "BlockScanner":
-        """Return a copy whose rows all fit."""
+        """Return a copy whose rows all fit the width."""
         twin = copy(self)
         twin._breaks_code = True
         twin._containers, twin._pending = [copy(container) for container in self._containers], list(self._pending)
@@ -202,7 +202,7 @@ class BlockScanner:
         return twin
 
     def _inside(self, line: str) -> tuple[int, str]:
-        """Return how many of the containers a line goes on in, and what of it stands in them."""
+        """Return the number of containers that a line continues, and the line's content in them."""
         for depth, container in enumerate(self._containers):
             content = container.content(line, is_in_code=self.is_in_code)
             if content is None:
@@ -211,7 +211,7 @@ class BlockScanner:
         return len(self._containers), line
 
     def _is_lazy(self, line: str) -> bool:
-        """Return whether a line goes on in a paragraph although it lacks the marks of the containers around it."""
+        """Return True if a line continues a paragraph although it lacks the prefixes of the containers."""
         is_in_text = (bool(self._pending) or self._goes_on) and self._code is None and self._table is None
         return is_in_text and bool(line.strip()) and not _BEGINS_BLOCK.match(line) and not _RULE.match(line)
 
@@ -223,7 +223,7 @@ class BlockScanner:
             self._is_after_blank = True
             return rows
         if _RULE.match(line) or _HEADING.match(line):
-            rows = [] if _RULE.match(line) else self._end_leaf()  # below a paragraph, dashes make it a heading
+            rows = [] if _RULE.match(line) else self._end_leaf()  # dashes below a paragraph make it a heading
             self._pending.append(line)
             return [*rows, *self._end_leaf()]
         if fence := _FENCE.match(line):
@@ -236,7 +236,7 @@ class BlockScanner:
         return self._add(line)
 
     def _add(self, line: str) -> list[str]:
-        """Add a line to the leaf block that is open; return its rows where it has become too long."""
+        """Add a line to the open leaf block; return its rows if it has become too long."""
         self._pending.append(line)
         self._pending_chars += len(line) + 1
         return self.flush() if self._pending_chars > MAX_CHARS else []
@@ -262,7 +262,7 @@ class BlockScanner:
         return self._print_part("code", self._broken(code.add(line)))
 
     def _end_leaf(self) -> list[str]:
-        """Return the rows of the leaf block that is open; it is over."""
+        """End the open leaf block, and return its rows."""
         rows = self.flush()
         if self._code is not None:
             self._code = None
@@ -272,7 +272,7 @@ class BlockScanner:
         return rows
 
     def _leave(self, depth: int) -> list[str]:
-        """Return the rows of what is open in the containers from `depth` on; they are over."""
+        """End the containers from `depth` on, and return the rows of their open blocks."""
         rows = self._end_leaf()
         if not self._containers[-1].is_begun:
             rows += self._print("text", [""])  # an empty item
@@ -285,7 +285,7 @@ class BlockScanner:
         return self._width - sum(container.width for container in self._containers)
 
     def _edge(self, info: str = "", language: str = "") -> str:
-        """Return the row above or below a block of code; without colours it is the fence, as tells code from text."""
+        """Return the row above or below a block of code; without colours it is the fence."""
         if not self._theme.has_colour:
             return cut(self._fence + info, self._room)
         width = min(_RULE_CELLS, self._room)
@@ -298,13 +298,13 @@ class BlockScanner:
         return [row for line in lines for row in broken(line, self._room)]
 
     def _print_part(self, kind: Kind, rows: Sequence[str]) -> list[str]:
-        """Return the rows of the leaf block that is open, or of a part of it."""
+        """Return the rows of the open leaf block or a part of it."""
         printed = self._print(kind, rows)
         self._goes_on = self._goes_on or bool(printed)
         return printed
 
     def _print(self, kind: Kind, rows: Sequence[str]) -> list[str]:
-        """Return rows with what the containers put before them, and an empty one above where there is to be one."""
+        """Return rows with the prefixes of the containers, and an empty row above if one is due."""
         if not rows:
             return []
         is_apart = self._is_after_blank or kind in _STANDS_ALONE or self._last_kind in _NEEDS_ROOM_BELOW
@@ -322,21 +322,21 @@ class BlockScanner:
 
 TAIL_ROWS = 20
 NARROWEST = 4
-"""Cells; a terminal that says less is taken to have that."""
+"""Fewest cells of a row; a narrower terminal is treated as this wide."""
 
 _TAB = 4
 _SENTENCE_END = re.compile(r"[.!?:;]\)? (?=[^\W\d_])")
 _WORD_END = re.compile(r" (?=[^\W\d_])")
-"""Behind it comes a letter: what is printed in pieces must not go on as a list or a heading."""
+"""A blank before a letter: the next piece of a long line must not look like a list item or a heading."""
 
 
 class MarkdownStream:
-    """Renders one text of the model. The work for a piece of it does not grow with the text before it.
+    """Renders one text of the model; the work for a piece does not grow with the text before it.
 
     Args:
         width: Cells of a row.
-        theme: How it looks.
-        breaks_code: False to return a line of code that is wider as one row, which the terminal is to break.
+        theme: Colours.
+        breaks_code: False to return a line of code as one row, even if it is wider; the terminal then breaks it.
     """
 
     def __init__(self, width: int, theme: Theme, *, breaks_code: bool = True) -> None:
@@ -344,15 +344,15 @@ class MarkdownStream:
         self._scanner = BlockScanner(max(width, NARROWEST), theme, LeafBlocks(theme), breaks_code=breaks_code)
         self._open_line = ""
         self._tail: list[str] | None = None
-        """Last result of `tail`, until something changes: it is asked for with every frame."""
+        """Cached result of `tail`, which is called for every frame; None after a change."""
 
     def feed(self, text: str) -> list[str]:
-        """Take what came, and return the rows that are finished with it."""
+        """Add a piece of text, and return the rows that are finished with it."""
         self._tail = None
         return self._take(self._clean.feed(text))
 
     def tail(self) -> list[str]:
-        """Return the rows of what is not finished, the last `TAIL_ROWS` at most."""
+        """Return the unfinished rows, at most the last `TAIL_ROWS`."""
         if self._tail is None:
             scanner = self._scanner.twin()
             rows = scanner.take(self._open_line.expandtabs(_TAB)) if self._open_line else []
@@ -360,7 +360,7 @@ class MarkdownStream:
         return self._tail
 
     def finish(self) -> list[str]:
-        """Return the rows that are left; the text is over."""
+        """Return the remaining rows at the end of the text."""
         self._tail = None
         rows = self._take(self._clean.finish())
         if self._open_line:
@@ -369,7 +369,7 @@ class MarkdownStream:
         return [*rows, *self._scanner.finish()]
 
     def resize(self, width: int) -> None:
-        """Use another width for rows that are not returned yet."""
+        """Set the width of rows that are not returned yet."""
         if self._scanner.resize(max(width, NARROWEST)):
             self._tail = None
 
@@ -383,7 +383,7 @@ class MarkdownStream:
         return rows + self._grow(rest)
 
     def _grow(self, text: str) -> list[str]:
-        """Make the open line longer; return the rows of those pieces for which it has become too long."""
+        """Extend the open line; if it becomes too long, return the rows of its first pieces."""
         rows: list[str] = []
         self._open_line += text
         while len(self._open_line) > MAX_CHARS:
@@ -395,7 +395,7 @@ class MarkdownStream:
 
 
 def _cut(line: str) -> tuple[int, int]:
-    """Return where the first piece of a long line ends, and where the next one begins."""
+    """Return the index of the end of a long line's first piece, and of the beginning of the next."""
     for place in (_SENTENCE_END, _WORD_END):
         ends = [match.end() for match in place.finditer(line, MAX_CHARS // 2, MAX_CHARS)]
         if ends:
@@ -412,27 +412,27 @@ _BEGUN = re.compile(
     """,
     re.VERBOSE,
 )
-"""A sequence that the next piece may end."""
+"""The beginning of a sequence at the end of a piece."""
 _GOES_ON = (
     (re.compile(r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x1b]*\Z"), re.compile(r"[^\x07\x1b\x80-\x9f\n]*")),
     (re.compile(r"(?:\x1b\[|\x9b)[\x30-\x3f]*\Z"), re.compile(r"[\x30-\x3f]*")),
     (re.compile(r"[^\x20-\x2f]*[\x20-\x2f]+\Z"), re.compile(r"[\x20-\x2f]*")),
 )
-"""The beginning of a sequence, and pieces that make it longer and do not end it, for good or bad."""
+"""Beginnings of sequences, each with a pattern for pieces that only make it longer."""
 
 
 class CleanStream:
-    """Makes pieces harmless and holds back the beginning of a sequence at the end of one."""
+    """Cleans text piece by piece, and holds back an unfinished sequence at the end of a piece."""
 
     def __init__(self) -> None:
         self._held: list[str] = []
         self._goes_on: re.Pattern[str] | None = None
-        """Pieces that are held back, too, unread: so a sequence that never ends is not searched again and again."""
+        """Pattern of pieces that are also held back; so an endless sequence is not searched again and again."""
         self._was_return = False
-        """True if a carriage return came last and was passed on as a newline: a newline after it is the same one."""
+        """True if the last character was a carriage return, passed on as a newline; a newline after it is dropped."""
 
     def feed(self, text: str) -> str:
-        """Return what of the text so far is sure and was not returned yet."""
+        """Return the new text that is certain."""
         if not self._held and not self._was_return and text.isprintable():
             return clean_for_terminal(text)
         self._held.append(text)
@@ -446,7 +446,7 @@ class CleanStream:
         return self._cleaned(text[:end])
 
     def finish(self) -> str:
-        """Return what was held back; nothing more comes."""
+        """Return the text that was held back, at the end of the text."""
         held, self._held, self._goes_on = "".join(self._held), [], None
         return self._cleaned(held)
 

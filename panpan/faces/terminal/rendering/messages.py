@@ -1,4 +1,4 @@
-"""The rows of a conversation: what the user said, calls of tools, and what came of them."""
+"""Rows of a conversation: the user's messages, tool calls and their results."""
 
 import re
 from collections import deque
@@ -37,7 +37,7 @@ _KB = 1_000
 
 
 def attachment_mark(block: ImageBlock | DocumentBlock) -> str:
-    """Return what stands for it, such as `[image 120 KB]`."""
+    """Return the placeholder of an attachment, such as `[image 120 KB]`."""
     data = block.source.data
     size = len(data) * 3 // 4 - data[-2:].count("=")
     spoken = f"{size} B" if size < _KB else f"{round(size / _KB)} KB" if size < _KB**2 else f"{size / _KB**2:.1f} MB"
@@ -54,7 +54,7 @@ _PROMPT_TAB = 4
 
 
 def user_message_lines(message: UserMessage, width: int, theme: Theme) -> list[str]:
-    """Return the rows of a message: its text, and a mark for each picture or document; or the command it tells of."""
+    """Return the rows of a message: its text and a mark for each attachment, or the shell command that it reports."""
     if (ran := command_told_in(message)) is not None:
         return _command_lines(ran, width, theme)
     names = [f"[{name}]" for name in map(clean_for_terminal, attached_names(message))]
@@ -64,7 +64,7 @@ def user_message_lines(message: UserMessage, width: int, theme: Theme) -> list[s
 
 
 def prompt_lines(text: str, width: int, theme: Theme, marks: Sequence[str] = ()) -> list[str]:
-    """Return the rows of a prompt, `MAX_ROWS` at most, and of harmless marks; `width` is 4 cells or more."""
+    """Return the rows of a prompt, at most `MAX_ROWS`, and of cleaned marks; `width` is 4 cells or more."""
     rows = [*_rows(text, width - len(_MARK)), *(row for mark in marks for row in wrapped(mark, width - len(_MARK)))]
     if len(rows) > MAX_ROWS:
         head = MAX_ROWS - _TAIL_ROWS - 1
@@ -75,12 +75,12 @@ def prompt_lines(text: str, width: int, theme: Theme, marks: Sequence[str] = ())
 
 
 def command_head_lines(command: str, width: int, theme: Theme) -> list[str]:
-    """Return the rows of a shell command of the user."""
+    """Return the rows of a shell command that the user ran."""
     return [_barred(row, width, theme) for row in wrapped(clean_for_terminal(f"! {command}"), width)]
 
 
 def _barred(row: str, width: int, theme: Theme) -> str:
-    """Return a row of the user on a ground as wide as the screen, where the theme has one, to be found again."""
+    """Return a row of the user, easy to find by a background across the screen, if the theme has one."""
     blanks = " " * (width - cell_width(row))
     ground = theme.paint(None, blanks, on="user_row")
     return theme.paint("user", row, on="user_row") + (ground if ground != blanks else "")
@@ -98,10 +98,10 @@ def _rows(text: str, width: int) -> list[str]:
 
 MAX_LINES = 100
 MAX_LINE_CHARS = 2_000
-"""Of one line, the last ones are kept: an endless line moves at its end."""
+"""Characters kept of one line, the last ones: an endless line changes at its end."""
 
 _CHUNK_CHARS = 500_000
-"""Of one chunk, the last ones are read; more lines than are kept fit in them mostly."""
+"""Characters read of one chunk, the last ones; they usually hold more lines than are kept."""
 _TAB = 8
 _INDENT = "    "
 _LINE_END = re.compile(r"\r*\n")
@@ -109,17 +109,17 @@ _BEGUN_SEQUENCE = re.compile(r"(?:\x1b|\x9b)[\[\]]?[\x20-\x3f]*\Z")
 
 
 class LiveOutput:
-    """Keeps the last `MAX_LINES` lines; a carriage return begins the line anew, as progress bars want it."""
+    """Keeps the last `MAX_LINES` lines of output; a carriage return restarts the line, as progress bars expect."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=MAX_LINES)
         self._open = ""
-        """The line that has no end yet, since its last carriage return, and that if nothing came after it."""
+        """Unfinished line since its last carriage return, including one at its end."""
         self.count = 0
-        """Lines so far, the open one included."""
+        """Lines so far, including the unfinished one."""
 
     def feed(self, text: str) -> None:
-        """Take what was printed; a chunk may end anywhere."""
+        """Add a chunk of output, which may end anywhere."""
         if self._open and text.isprintable() and not self._open.endswith("\r"):
             self._open = (self._open + text)[-MAX_LINE_CHARS:]
             return
@@ -132,20 +132,20 @@ class LiveOutput:
         self._lines.extend(_last_written(part) for part in parts[-MAX_LINES:])
 
     def lines(self) -> list[str]:
-        """Return what is kept, harmless, each line on one."""
+        """Return the kept lines, cleaned."""
         lines = [*self._lines, *([self._open] if self._open else [])][-MAX_LINES:]
         return [_harmless(line) for line in lines]
 
     def preview(self, count: int, width: int, theme: Theme) -> list[str]:
-        """Return the last lines that show something, at most `count` of them, as dim rows of `width` cells."""
+        """Return the last visible lines, at most `count`, as dim rows of `width` cells."""
         return [theme.paint("dim", cut(_INDENT + line.rstrip(" "), width)) for line in self._last(count)[0]]
 
     def count_above(self, count: int) -> int:
-        """Return how many lines came before those that `preview` shows of `count`."""
+        """Return the number of lines before those that `preview` shows for `count`."""
         return max(self.count - self._last(count)[1], 0)
 
     def _last(self, count: int) -> tuple[list[str], int]:
-        """Return the last lines that show something, and how many there are from the first of them on."""
+        """Return the last visible lines, and the number of lines from the first of them on."""
         shown: list[str] = []
         passed = 0
         for line in (*([self._open] if self._open else ()), *reversed(self._lines)):
@@ -158,7 +158,7 @@ class LiveOutput:
 
 
 def _last_written(line: str) -> str:
-    """Return what stands in a line after its last carriage return; one at the end is kept for what comes then."""
+    """Return the part of a line after its last carriage return; one at the end is kept for the next chunk."""
     start = line.rstrip("\r").rfind("\r") + 1
     ended = "\r" if line.endswith("\r") else ""
     return line[start:].rstrip("\r")[-MAX_LINE_CHARS:] + ended
@@ -174,23 +174,23 @@ _FRAMES_PER_S = 10
 
 
 def spinner(now_s: float, theme: Theme) -> str:
-    """Return the sign for a moment of a clock that only grows, one cell wide; a dumb terminal has it stand still."""
+    """Return the spinner's character, one cell wide, at a monotonic time; a dumb terminal's never moves."""
     return FRAMES[int(now_s * _FRAMES_PER_S) % len(FRAMES)] if theme.has_sequences else "*"
 
 
 MAX_DIFF_ROWS = 60
-"""Of one file, unless all is wanted."""
+"""Most rows of one file's diff, unless expanded."""
 
 _HEAD, _TAIL = 2, 3
 _ERROR_HEAD, _ERROR_TAIL = 3, 6
-"""Rows of an error: what was tried stands at its beginning, what went wrong at its end."""
+"""Rows of an error: its beginning says what was tried, its end what went wrong."""
 _SHOWS_TIME_FROM_S = 1.0
 
 
 def running_line(
     name: str, title: str, now_s: float, elapsed_s: float, width: int, theme: Theme, *, timeout_s: float | None = None
 ) -> str:
-    """Return the row of a call that runs; `now_s` turns the spinner."""
+    """Return the row of a running call; `now_s` moves the spinner."""
     time = _shown_time(elapsed_s)
     if time and timeout_s is not None:
         time += f" (limit {_spoken_limit(timeout_s)})"
@@ -207,12 +207,12 @@ def title_line(
     *,
     agent: Role | None = None,
 ) -> str:
-    """Return the row of a call that is over; `elapsed_s` is None where it never ran, `agent` as with `call_line`."""
+    """Return the row of a finished call; `elapsed_s` is None if it never ran, `agent` is as for `call_line`."""
     return call_line(end_mark(is_error, theme), name, title, _shown_time(elapsed_s or 0.0), width, theme, agent=agent)
 
 
 def end_mark(is_error: bool, theme: Theme) -> str:
-    """Return the mark before a call that is over."""
+    """Return the mark before a finished call."""
     return theme.paint("bad", "✗") if is_error else theme.paint("good", "●")
 
 
@@ -224,9 +224,9 @@ def result_lines(
     title: str = "",
     is_expanded: bool = False,
 ) -> list[str]:
-    """Return the result of a call, to stand below its row; `width` is 8 cells or more.
+    """Return the rows of a call's result, for below its own row; `width` is 8 cells or more.
 
-    A diff whose path is the title does not repeat it.
+    A diff does not name its file if the path is the title.
     """
     room = width - INDENT_CELLS
     if isinstance(message.display, RejectedDisplay):
@@ -259,7 +259,7 @@ def _shown_time(seconds: float) -> str:
 
 
 def _spoken_limit(seconds: float) -> str:
-    """Return how long a call may take, without what makes a measurement of it: `5 s`, `2 min`."""
+    """Return a time limit in round words, such as `5 s` or `2 min`."""
     whole = ceil(seconds)
     return spoken_s(whole).removesuffix(" 0 s").removesuffix(" 0 min") if whole >= 10 else f"{whole} s"
 
@@ -267,10 +267,10 @@ def _spoken_limit(seconds: float) -> str:
 def call_line(
     mark: str, name: str, title: str, behind: str, width: int, theme: Theme, *, agent: Role | None = None
 ) -> str:
-    """Return the row of a call; where it is too long, the title is cut.
+    """Return the row of a call; the title is cut to fit.
 
-    `mark` is painted, `behind` begins with a blank, `agent` is the colour of the kind of subagent with which the title
-    begins, before a colon.
+    `mark` is painted, `behind` begins with a blank, and `agent` is the colour of the kind of subagent at the beginning
+    of the title, before a colon.
     """
     said = f"{mark} {theme.paint('strong', clean_line(name))} {_title(clean_line(title), agent, theme)}".rstrip(" ")
     return cut(cut(said, max(width - cell_width(behind), 1)) + theme.paint("dim", behind), width)
@@ -282,7 +282,7 @@ def _title(title: str, agent: Role | None, theme: Theme) -> str:
 
 
 def _text_rows(message: ToolResultMessage, room: int) -> list[str]:
-    """Return what people may read of a result, in rows; pictures as marks."""
+    """Return the rows of a result's text for people, with marks for pictures."""
     blocks = [block for block in message.result.content if isinstance(block, ImageBlock | DocumentBlock)]
     return [
         *printed_rows(message.text_for_people, room),
@@ -292,6 +292,6 @@ def _text_rows(message: ToolResultMessage, room: int) -> list[str]:
 
 def _folded(rows: Sequence[str], head: int, tail: int) -> list[str]:
     hidden = len(rows) - head - tail
-    if hidden <= 1:  # the note would take the place of one row
+    if hidden <= 1:  # the note itself takes one row
         return list(rows)
     return [*rows[:head], f"… +{hidden} lines (ctrl+o expands)", *rows[-tail:]]

@@ -1,4 +1,4 @@
-"""Subagents that run: what each has done so far, and the rows that show it."""
+"""Progress of running subagents, and its rows."""
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
@@ -22,48 +22,48 @@ from panpan.types.events import (
 from panpan.types.messages import AssistantMessage, ToolResultMessage, Usage
 from panpan.types.role import Role
 
-# What one subagent has done so far, as far as the screen shows it: its newest steps, and how much there was.
+# Progress of one subagent as the screen shows it: its newest steps, and totals.
 #
-# The rule: an event costs the same whatever came before, and what is kept does not grow. The rest is in its log.
+# The rule: an event costs the same whatever came before, and the kept data does not grow. The rest is in its log.
 
 MAX_STEPS = 20
-"""Kept of one subagent."""
+"""Most steps kept of one subagent."""
 MAX_TEXT_CHARS = 300
-"""Of what a step says."""
+"""Most characters of a step's text."""
 _MAX_WANTED = 100
-"""Calls that have not begun yet, as far as they are kept."""
+"""Most undecided calls that are kept."""
 
 StepState: TypeAlias = Literal["asks", "runs", "done", "failed", "refused", "said", "waits"]
 
 _Key: TypeAlias = tuple[str, str]
-"""Id of the agent, and of its call."""
+"""Id of the agent and of its call."""
 
 
 @dataclass(slots=True)
 class Step:
-    """One thing that it does or says."""
+    """One action or text of a subagent."""
 
     name: str
-    """Of the tool; empty where it is none."""
+    """Name of the tool; empty if the step is not a call."""
     text: str
-    """Its work, words, or reason to wait: of any origin, and not harmless yet."""
+    """Title of the call, words, or reason for waiting; of any origin and not cleaned yet."""
     state: StepState
     depth: int = 0
-    """Number of subagents between: 0 is its own step, 1 that of one it has started itself."""
+    """Depth of nesting: 0 for its own step, 1 for a step of a subagent that it has started."""
 
 
 class SubagentProgress:
-    """Follows a subagent, and those that it starts."""
+    """Follows a subagent and those that it starts."""
 
     def __init__(self) -> None:
         self.rounds = 0
-        """Its own."""
+        """Its own rounds."""
         self.calls = 0
-        """With those of its own subagents, as the tokens."""
+        """Calls, including those of its own subagents; so are the tokens."""
         self._usage = Usage()
         self._steps: deque[tuple[_Key, Step]] = deque(maxlen=MAX_STEPS)
         self._wanted: dict[_Key, Step] = {}
-        """Calls about which nothing is decided yet, the oldest first."""
+        """Calls that wait for a decision, the oldest first."""
         self._waits_for = ""
 
     @property
@@ -71,7 +71,7 @@ class SubagentProgress:
         return self._usage.context_tokens
 
     def follow(self, event: SubagentEvent) -> bool:
-        """Take in what has happened; return whether that changes what is shown."""
+        """Handle an event of the subagent, and return True if it changes the display."""
         here, depth = event.innermost, 0
         while event is not here and isinstance(event.event, SubagentEvent):
             event, depth = event.event, depth + 1
@@ -80,16 +80,16 @@ class SubagentProgress:
                 self._take_reply(here.agent_id, reply, depth)
             case PermissionDecided(tool_use_id=id_, name=name):
                 step = self._wanted.pop((here.agent_id, id_), None)
-                if not (here.event.is_allowed or self._runs((here.agent_id, id_))):  # one that runs only ends
+                if not (here.event.is_allowed or self._runs((here.agent_id, id_))):  # a running call only ends
                     text = step.text if step is not None else ""
                     self._add((here.agent_id, id_), Step(name, text, "refused", depth))
             case ToolStarted(tool_use_id=id_, name=name, title=title):
                 self.calls += 1
-                self._end((here.agent_id, id_), "failed")  # its first attempt, where this is a retry
+                self._end((here.agent_id, id_), "failed")  # ends the first attempt of a retried call
                 self._add((here.agent_id, id_), Step(name, title[:MAX_TEXT_CHARS], "runs", depth))
             case ToolFinished(tool_use_id=id_, is_error=is_error):
                 self._end((here.agent_id, id_), "failed" if is_error else "done")
-            case ToolResultMessage(tool_use_id=id_):  # of a call that could not be tried has nothing else told
+            case ToolResultMessage(tool_use_id=id_):  # a call that could not be tried has no other event
                 self._wanted.pop((here.agent_id, id_), None)
             case RetryScheduled(attempt=attempt, reason=reason):
                 self._waits_for = f"try {attempt} follows: {reason}"[:MAX_TEXT_CHARS]
@@ -102,16 +102,16 @@ class SubagentProgress:
         return True
 
     def wants(self, tool_use_id: str) -> bool:
-        """Return whether nothing is decided yet about a call of this id, its own or of its subagents."""
+        """Return True if a call with this id waits for a decision, its own or one of its subagents'."""
         return any(id_ == tool_use_id for _, id_ in self._wanted)
 
     def only_waits(self, asked_about: Collection[str]) -> bool:
-        """Return whether nothing goes on but that the user is asked about calls of it."""
+        """Return True if it only waits for the user's answers about its calls."""
         is_asked = any(id_ in asked_about for _, id_ in self._wanted)
         return is_asked and all(step.state != "runs" for _, step in self._steps)
 
     def steps(self, most: int, asked_about: Collection[str], *, has_words: bool) -> Sequence[Step]:
-        """Return the newest steps, the newest last; those that wait for the user or the model stand at the end."""
+        """Return the newest steps, the newest last; those that wait for the user or the model are at the end."""
         waiting = [Step("", self._waits_for, "waits")] if self._waits_for else []
         waiting += [step for (_, id_), step in self._wanted.items() if id_ in asked_about]
         done = [step for _, step in self._steps if has_words or step.state != "said"]
@@ -143,9 +143,9 @@ class SubagentProgress:
 
 
 MAX_ROWS, MAX_ROWS_EXPANDED = 12, 24
-"""For all subagents together."""
+"""Most rows of all subagents together."""
 _FOLDED_STEPS, _EXPANDED_STEPS = 3, 20
-"""Of one."""
+"""Most steps shown of one subagent."""
 _INDENT = "    "
 _MARKS: Mapping[StepState, tuple[str, Role]] = {
     "asks": ("?", "question"),
@@ -163,16 +163,16 @@ SubagentState: TypeAlias = Literal["runs", "done", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class RunningSubagent:
-    """One that has a row."""
+    """A subagent with a row."""
 
     name: str
-    """Of the tool that runs it."""
+    """Name of the tool that runs it."""
     title: str
     elapsed_s: float
     progress: SubagentProgress
     state: SubagentState = "runs"
     agent: Role | None = None
-    """Colour of its kind; None: it has none."""
+    """Colour of its kind, if any."""
 
 
 def subagent_rows(
@@ -184,7 +184,7 @@ def subagent_rows(
     *,
     is_expanded: bool = False,
 ) -> list[str]:
-    """Return the rows of all, the oldest first, `MAX_ROWS` or `MAX_ROWS_EXPANDED` at most; with many, no steps."""
+    """Return the rows of all subagents, the oldest first; there are at most `MAX_ROWS` or `MAX_ROWS_EXPANDED`."""
     if not running:
         return []
     room = MAX_ROWS_EXPANDED if is_expanded else MAX_ROWS
@@ -205,7 +205,7 @@ def subagent_rows(
 def _with_row(
     running: Sequence[RunningSubagent], room: int
 ) -> tuple[Sequence[RunningSubagent], Sequence[RunningSubagent]]:
-    """Return those that have a row, in their order, and the others; those that work come first."""
+    """Return the subagents that get a row, in order, and the others; working ones are preferred."""
     if len(running) <= room:
         return running, ()
     by_importance = sorted(range(len(running)), key=lambda index: running[index].state != "runs")
